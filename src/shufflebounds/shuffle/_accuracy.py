@@ -42,12 +42,12 @@ class ErrorLaw(ABC):
         return 1
 
     def _even(self) -> Any:
-        """Return the `truth` for users spread evenly over the bins; None if the error does not depend on the dataset."""
+        """Return the dataset, as a `truth`, whose users are spread evenly over the bins; None if no dataset affects the error."""
         return None
 
     def _any_error(self, a: Fraction, truth: Any) -> Interval:
         low, high = self._error(a, truth)
-        # upper bound: the union bound over all bins; lower bound: one bin alone
+        # The upper bound is the union bound over all bins; the lower bound is the tail of a single bin.
         return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
     def _sides(self, a: Fraction, truth: Any, of: str) -> Interval:
@@ -88,9 +88,9 @@ class ErrorLaw(ABC):
         Notes
         -----
         Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
-        their probability is one binomial or Poisson-binomial tail in each direction. An estimate in floating point may fall on the
-        other side of a tie. For ``of="any"`` the upper bound is the union bound, unless the class states a better one, and the
-        lower bound is that of one bin.
+        their probability is one binomial or Poisson-binomial tail in each direction. Where the exact error equals `a`, an estimate
+        in floating point may still exceed it by rounding. For ``of="any"`` the upper bound is the union bound, unless the class
+        states a better one, and the lower bound is that of one bin.
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
@@ -124,7 +124,7 @@ class ErrorLaw(ABC):
 
         Notes
         -----
-        Bisection to a relative 1e-12.
+        The error is found by bisection, to a relative accuracy of 1e-12.
         """
         upper = _validate.upper_side(bound)
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
@@ -158,7 +158,7 @@ def log_exceeded(
     for k, upper in ((above, True), (below, False)):
         value, error = _tail(one, zero, counts, k, upper)
         if rounding and value > -math.inf:
-            # an error of the log-odds changes the log of a tail by at most this error times the distance of k from the mean
+            # An error e of the log-odds of the bits changes the log of a tail at k by at most e times |k - mean|.
             spread = math.sqrt(float((counts * one) @ zero))
             error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
         logs.append((value - error, value + error))
@@ -228,7 +228,7 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
         return -math.inf
     if width <= 0:
         return 0.0
-    # every tilt gives a valid bound; the best one is close to width / variance
+    # Chernoff's bound is valid for every tilt; the best tilt is close to width / variance.
     variance = fixed * flip * (1 - flip) + free / 4
     tilt = np.minimum(np.geomspace(0.2, 50, 600) * min(width / variance if variance > 0 else math.inf, 1e300), 600.0)
     bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
@@ -236,7 +236,7 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
     def cumulant(prob: FloatArray | float) -> FloatArray:
         return np.log1p(prob * np.expm1(tilt)) - prob * tilt
 
-    # for flip <= 1/2 the centered cumulant of a bit with probability flip is larger than that with 1 - flip
+    # For flip <= 1/2, the centered cumulant of a bit with probability flip is at least that of a bit with probability 1 - flip.
     rounding = 8 * ULP * tilt * (fixed * flip + free + width)
     exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
     return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

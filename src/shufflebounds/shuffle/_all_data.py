@@ -1,7 +1,8 @@
 """Shuffled bits of few users, maximized over all datasets by enumeration.
 
-A dataset has m ones among the other users' bits, m = 0..users - 1, and the target's bit is 0 (P0) against 1 (P1). The pair (P1, P0)
-with m ones is (P0, P1) with users - 1 - m ones, so the pairs (P0, P1) for all m suffice.
+A dataset has m ones among the other users' bits, m = 0..users - 1. P0 and P1 are the distributions of the sum of all flipped bits
+if the target's bit is 0 and 1. Exchanging the names of 0 and 1 turns the pair (P1, P0) with m ones into (P0, P1) with users - 1 - m
+ones, so the pairs (P0, P1) for all m suffice.
 """
 
 from __future__ import annotations
@@ -24,15 +25,16 @@ MOST_USERS = 1024
 
 
 def _error(users: int) -> float:
-    """Return a bound of the relative error of the masses and of their sums; all terms are positive."""
+    """Return a bound of the relative error of a computed probability and of sums of probabilities; all terms are positive."""
     return 6e-14 + 8 * users * float(np.finfo(float).eps)
 
 
 def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the distributions P0 and P1 of the sum, for every number of ones among the others."""
+    """Yield the distributions P0 and P1 of the sum, for every number of ones among the other users' bits."""
     others = users - 1
     for ones in range(users):
-        # the numbers of flips among ones and among zeros; 1 - flip would lose digits of a small flip probability
+        # The flips among the ones and among the zeros are convolved, because binomials with 1 - flip would lose digits of a small
+        # flip.
         flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
         law = np.convolve(flips[0][::-1], flips[1])
         stay, step = np.append(law, 0.0), np.append(0.0, law)
@@ -74,7 +76,8 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
             continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
-    # the log likelihood ratio has an error of at most 2 error, and D of order a is about a/2 times its mean square
+    # The log likelihood ratio has an error of at most 2 * error; the divergence D_a is about a/2 times the mean square of this
+    # ratio.
     slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
     if not upper:
         return np.maximum(best - slack, 0.0)

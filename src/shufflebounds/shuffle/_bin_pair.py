@@ -55,7 +55,8 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         )
         error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
         least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
-        # truncated outcomes: their mass under P is added to the upper bound; e^eps times that under Q is subtracted from the lower
+        # The P-mass of the truncated outcomes is added to the upper bound; e^eps times their Q-mass is subtracted from the lower
+        # bound.
         outside = math.log(2) + log_tail
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
@@ -93,7 +94,7 @@ class Bins:
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
-        # one truncation point is used at several eps if the tables are shared
+        # Shared tables are used at several eps, all with the truncation of the first.
         self.laws = BinTables(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:

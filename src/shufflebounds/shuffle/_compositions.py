@@ -2,13 +2,14 @@ r"""The largest expected positive part of a sum over users of several kinds, ove
 
 .. math:: \log \max_{M_1 + \cdots + M_k = n} \mathbb{E}\Bigl(\sum_{j} \sum_{i \le M_j} X^{(j)}_i\Bigr)_+
 
-A kind is an input of another user, up to equal distributions of X. The maximum is found by branch and bound. In a cell
-:math:`\{L_j \le M_j \le U_j\}` at least :math:`L_j` users are of kind j. The other users are given the distribution of X of the
-privacy blanket, which is larger in the convex order than that of every kind; the expected positive part of a sum of independent
-variables does not decrease if one of them increases in this order. So one evaluation of the sum with the numbers :math:`L_j` is an
-upper bound for the whole cell.
+S denotes this sum, X the privacy-amplification random variable (`ExcessLaw`). A kind is an input of a user, and :math:`M_j` is the
+number of users of kind j; inputs with the same distribution of X are one kind. The maximum is found by branch and bound over cells,
+that is over sets :math:`\{L_j \le M_j \le U_j\}` of these numbers. In a cell, :math:`L_j` users are certainly of kind j; the kind
+of the remaining users is unassigned. They are given the distribution of X of the privacy blanket, which is larger in the convex
+order than that of every kind; the expected positive part of a sum of independent variables does not decrease if one of them
+increases in this order. So one evaluation of E S_+ with :math:`L_j` users of each kind is an upper bound for the whole cell.
 
-Before that, a bound without an evaluation of the sum is tried. For any theta > 0, let :math:`k_j` be the cumulants, :math:`v_j` the
+Before this evaluation, a bound that takes less time is tried. For any theta > 0, let :math:`k_j` be the cumulants, :math:`v_j` the
 variances and :math:`\rho_j` the third absolute central moments of the distributions tilted by theta, which all add up over users:
 
 .. math:: \mathbb{E} S_+ \le e^{\sum k} \Bigl[\frac{1}{\theta^2 \sqrt{2 \pi \sum v}}
@@ -50,16 +51,17 @@ _MOST_ATOMS = 1e6
 """Resource limit: atoms of all evaluations of one search, about 0.5 s. If it is reached, the bound is less tight."""
 
 _ROUGH, _QUICK = 0.1, 0.5
-"""If the tolerance is at least _ROUGH, the bound without an evaluation is returned if it exceeds the start by at most _QUICK."""
+"""If the tolerance of a search is at least _ROUGH, the Berry-Esseen bound is returned if it is at most `start` + _QUICK."""
 
 _MOST_OF_MANY = 400
-"""Resource limit: evaluations of a search over more than three kinds, which may otherwise take very many."""
+"""Resource limit: largest number of evaluations in a search over more than three kinds. Raised: longer run time, tighter bounds."""
 
 _MOST_PARTS = 8
-"""Largest number of parts into which a cell of two kinds is divided at a time."""
+"""Largest number of parts into which one step of the search divides a cell, if users are of two kinds; otherwise a cell is
+halved."""
 
 _BERRY_ESSEEN = 2 / math.e * 0.56
-"""Constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the total variation 2/e."""
+"""Constant 0.56 of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the factor 2/e above."""
 
 _INSIDE = 8
 """After this number of divisions a dataset inside the largest cell is evaluated. It raises the largest known value if users of
@@ -102,7 +104,7 @@ class Compositions:
         values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
         upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, _WORK)[1]
         upper += self._slack + 32 * ULP * abs(upper) if upper > -math.inf else 0.0
-        # (s + x)_+ <= s_+ + x_+
+        # The dropped outputs are added separately: (s + x)_+ <= s_+ + x_+.
         gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
         return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
 
@@ -116,11 +118,11 @@ class Compositions:
         Parameters
         ----------
         start : float
-            The largest value that is known.
+            The largest value of log E S_+ that is known.
         tolerance : float
-            Cells whose bound is at most that far above the largest known value are not divided.
+            Cells whose bound exceeds the largest known value by at most `tolerance` are not divided.
         most : int
-            Evaluations that the search may take; then the bound of the largest cell is returned.
+            Largest number of evaluations. When it is reached, the largest bound of a cell is returned.
 
         Returns
         -------
@@ -146,7 +148,7 @@ class Compositions:
                 return goal
             wide = max(range(self._count), key=lambda j: high[j] - low[j])
             if low[wide] == high[wide]:
-                # a single dataset, whose users hold several inputs, is the worst
+                # The cell is a single dataset, so its value is attained by users of several kinds.
                 goal = -value + tolerance
                 continue
             step += 1
@@ -160,9 +162,9 @@ class Compositions:
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
         """Return the first numbers of the parts of the range low..high, and high + 1.
 
-        With two kinds, the number of unassigned users of a part is its width. If the bound decreases by `fall` without unassigned
-        users, and is above the goal by -missing, parts of length (fall + missing)/fall of the range are expected to be below the
-        goal.
+        With two kinds, the number of unassigned users in a part is the length of the part. The bound is above the goal by -missing,
+        and is expected to decrease by `fall` from all users of the range unassigned to none, linearly. So parts whose length is the
+        fraction (fall + missing)/fall of the range are expected to have bounds below the goal.
         """
         parts = 2
         if self._count == 2:
@@ -185,7 +187,10 @@ class Compositions:
 
 @dataclass(frozen=True)
 class _Tilt:
-    """Cumulants, variances and third absolute moments of the kinds, tilted by theta, and log n E X_+ of the dropped outputs."""
+    """The moments of each kind in the Berry-Esseen bound at one theta, and the log of n E X_+ over the dropped outputs.
+
+    These are the cumulants, variances and third absolute central moments of X under the distributions tilted by theta.
+    """
 
     theta: float
     cumulant: FloatArray
@@ -195,7 +200,7 @@ class _Tilt:
     loss_error: float
 
     def log_excess(self, low: Cell, high: Cell, users: int) -> float:
-        """Return an upper bound of log E S_+ for all numbers in a cell."""
+        """Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell."""
         least, growing = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
         free = users - sum(low)
         value, variance, third = (float(least @ part) for part in (self.cumulant, self.variance, self.third))
@@ -229,7 +234,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
         weight = mass * np.exp(theta * values - cumulant[j])
         centred = np.abs(values - weight @ values)
         variance[j], third[j], size[j] = weight @ centred**2, weight @ centred**3, weight @ np.abs(values)
-    # values and masses have errors of a few ulp, and each cumulant is a sum of this number of terms
+    # Values and masses have errors of a few ulp, and each cumulant is a sum of `terms` terms.
     terms = max(values.size for values, _ in full)
     loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
     gain = max(log_gains)
@@ -265,12 +270,12 @@ def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
 
 
 def _with(cell: Cell, place: int, number: int) -> Cell:
-    """Return the cell's numbers with one of them replaced."""
+    """Return the numbers of `cell` with the one at `place` replaced by `number`."""
     return (*cell[:place], number, *cell[place + 1 :])
 
 
 def _inside(low: Cell, high: Cell, users: int) -> Cell:
-    """Return numbers in a cell that add up to `users`: the same fraction of the width of each kind, up to rounding."""
+    """Return numbers in a cell that add up to `users`: low + t (high - low) for each kind with the same t, up to rounding."""
     free, width = users - sum(low), sum(high) - sum(low)
     numbers = [a + free * (b - a) // width for a, b in zip(low, high)]
     for j in range(len(numbers)):
@@ -279,7 +284,7 @@ def _inside(low: Cell, high: Cell, users: int) -> Cell:
 
 
 def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
-    """Return the cell without numbers that cannot add up to `users` with others in the cell; None if it becomes empty."""
+    """Return the smallest cell with the same datasets, those whose numbers add up to `users`; None if there are none."""
     while True:
         least, most = sum(low), sum(high)
         if least > users or most < users:
@@ -296,7 +301,7 @@ def without_rare_gains(
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
     """Return a distribution without its largest values, and the log of their E X_+, which is at most `log_most`.
 
-    The kernel takes ten times as long if rare values are much larger than typical sums.
+    They are dropped because the kernel takes ten times as long if rare values are much larger than typical sums.
     """
     order = np.argsort(-values, kind="stable")
     with np.errstate(divide="ignore"):

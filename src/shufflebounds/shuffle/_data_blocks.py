@@ -29,9 +29,11 @@ and take longer.
 """
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""Length of a run, the larger of two: a fraction FINE of all bits, and SKEWED * (distance from the end) * (skewness of the sum).
+"""The numbers of ones of a block are divided into runs of neighbouring numbers; each run has one upper bound.
 
-The smallest value of FINE is taken that respects MOST_POINTS. Longer runs are less tight and take less time.
+The length of a run is the larger of a fraction FINE of all bits and SKEWED * (distance from the end) * (skewness of the sum). The
+smallest value of FINE is used for which the enumeration needs at most MOST_POINTS sums. Longer runs are less tight and take less
+time.
 """
 
 LOG_TAIL, DEVIATIONS = -120.0, 31.0
@@ -41,11 +43,14 @@ MOST_POINTS, POINT = 2.2e6, 9e-7
 """Resource limit: largest number of enumerated sums for the pairs of all runs; and the run time of one sum in seconds."""
 
 MOST_BUDGETS, TARGETS = 2**17, 0.6
-"""Largest number of distinct budgets for `blocks_of_targets`, and the run time in seconds of about thirty runs of targets."""
+"""Largest number of distinct budgets for `blocks_of_targets`, and the predicted run time of its curves in seconds."""
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of log H_(e^eps)(P || Q): P is the sum of the others plus `target`, Q that plus `target` reversed."""
+    """Return an upper bound of log H_(e^eps)(P || Q) for two distributions of the sum of the other users' bits and the target's.
+
+    `sums` is the distribution of the other users' sum; the target's part has the masses `target` under P, reversed under Q.
+    """
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]
     return LossAtoms.of(*laws, log_lost=log_lost, error=error + ULP * (8 + target.size)).log_delta(eps).upper

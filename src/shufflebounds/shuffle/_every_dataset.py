@@ -2,13 +2,15 @@ r"""The largest hockey-stick divergence over every dataset of few users of a sma
 
 The divergence of two distributions is jointly convex, and the distribution of the messages is linear in the distribution R_x of the
 message of each user. So its maximum is attained where the input of every user, the target's two among them, is an extreme point of
-the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs these are the least and the largest probability p of
-output 1. With c of the other users at the largest one, S the number of their messages 1, and the target at p or p',
+the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs, 0 and 1, only two inputs are extreme: those with the
+least and the largest probability of output 1. A dataset is then given by the number of other users with the second of these inputs.
+Let S be the number of 1s among the other users' messages, p and p' the probabilities that the target's message is 1 for its two
+inputs, and E = e^eps. Then
 
 .. math:: \delta = \max_k \; \Pr[S \ge k] (1 - E) + \Pr[S = k - 1] (p - E p'), \qquad p > p'
 
-since Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so that the best test is a threshold. For p < p' the
-outputs change their names.
+since Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so that the best test is a threshold. The case p < p'
+follows by exchanging the names of the outputs.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class EveryDataset:
 
     @cached_property
     def _error(self) -> float:
-        """Relative error of a sum of probabilities: a factor for each user, the rows, and the sum."""
+        """Bound of the relative error of a sum of probabilities, each a product with one factor for each user."""
         users, (inputs, outputs) = self._users, self._rows.shape
         cells = math.comb(users + outputs - 1, outputs - 1)
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
@@ -129,7 +131,7 @@ class EveryDataset:
         find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
         upper, lower, dataset, (first, second) = find(math.exp(min(eps, LARGEST_EXPONENT)))
         if eps > LARGEST_EXPONENT:
-            # e^eps overflows; the divergence decreases in eps, so its value at LARGEST_EXPONENT is an upper bound
+            # e^eps would overflow; the divergence decreases in eps, so its value at LARGEST_EXPONENT is an upper bound.
             lower = 0.0
         shares = [0] * self._inputs
         for x, count in zip(self._extreme, self._shares[dataset]):
@@ -214,7 +216,8 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     Row y of an array is for the removal of message y. For a multiset without y the entry is the number of multisets of t - 1
     messages, one past the end. The multiset :math:`e_1 \le \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
-    # choose[a, i] = C(a + i, i + 1); all that is used is at most the number of multisets, which the caller has limited
+    # choose[a, i] = C(a + i, i + 1). The entries that are used are at most the number of multisets, which the caller has limited,
+    # so that they do not overflow.
     choose = np.ones((outputs, users + 1), dtype=np.intp)
     choose[:, 0] = np.arange(outputs)
     for i in range(1, users + 1):

@@ -1,7 +1,7 @@
-"""Expected positive part E S_+ of S = X_1 + ... + X_n for a discrete distribution of X.
+"""Expected positive part E S_+ of S = X_1 + ... + X_n for independent X_i with one discrete distribution.
 
-Negligible atoms are dropped, more than 1024 atoms are merged, and distributions with large values go to `_heavy_tails`; all else is
-done by the kernel `_core/_excess`.
+X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Negligible atoms are dropped, more than 1024
+atoms are merged, and distributions with large values go to `_heavy_tails`; all else is done by the kernel `_core/_excess`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
 _TOO_MANY = 8000
-"""Number of atoms above which distributions with heavy tails are merged, too."""
+"""Number of atoms above which distributions with heavy tails, for which MANY does not apply, are merged to MANY nodes, too."""
 
 _FEW = 8
 """Up to this number of users the kernel enumerates heavy values itself, so `sum_with_jumps` is not used."""
 
 _ROUGH = 1e7
-"""`sum_with_jumps` is used only if the caller permits more kernel evaluations than this; a rough answer permits 2e6."""
+"""`sum_with_jumps` is used only if the caller permits more than _ROUGH kernel evaluations; callers with 2e6 want a rough answer."""
 
 CLOSE = 2e-3
 """If the gap of `sum_with_jumps` or of the kernel is below this, in log E S_+, no other method is evaluated in addition."""
@@ -113,10 +113,11 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: tuple[float, float]) -> float:
-    """Return one bound of log E S_+ from a distribution with at most MANY values, plus those of tiny mass.
+    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass.
 
-    It is larger in the convex order for the upper bound: the mass between two nodes moves to the nodes, with the same mean. It is
-    smaller for the lower bound: the mass between two nodes moves to its mean. Shifts cover the rounding. The
+    For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to the
+    nodes and keeps its mean. For the lower bound it is smaller in this order: the mass between two nodes moves to its mean. Shifts
+    of the values cover the rounding. The
     density of nodes is proportional to the cube root of that of the masses, which changes the variance the least; 30 % of the nodes
     are spread evenly in asinh(x / standard deviation).
     """

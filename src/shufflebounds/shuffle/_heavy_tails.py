@@ -5,8 +5,9 @@ binomial with parameters n and p. The sum S has n - K light and K heavy values:
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
-The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``), evaluated at many y at once. They are convex.
-The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions on grid points that are larger in the convex
+X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, p the probability of a heavy value. The
+functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``), evaluated at many y at once. They are convex. The
+distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions on grid points that are larger in the convex
 order (masses spread to the two neighbours) for the upper bound, or smaller (masses merged between neighbours) for the lower bound.
 More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k]; k is chosen such that this is at most e^-20 of the answer.
 
@@ -59,7 +60,7 @@ _Heavy = tuple[FloatArray, FloatArray, float]
 
 
 class _NoLight:
-    """The function g_k(y) = y_+ if there are no light values; it has the interface of `Gains`."""
+    """The function g_k(y) = y_+ that remains if there are no light values, with the methods of `Gains`."""
 
     scale = 0.0
 
@@ -97,7 +98,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     Returns
     -------
     Interval
-        (-inf, inf) if the distribution has no such heavy tails, or is outside the range of this method.
+        (-inf, inf) if light values alone decide the sign of the sum, or if the distribution is outside the range of this method.
     """
     order = np.argsort(-np.abs(values), kind="stable")
     x, log_w = values[order], log_mass[order]
@@ -213,9 +214,9 @@ def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
 
 
 def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> tuple[NDArray[np.bool_], float]:
-    """Return a mask of the values to keep, and the log of the largest change of E S_+ if all others become 0.
+    """Return a mask of the values to keep, and the log of a bound of the change of E S_+ if the other values are replaced by 0.
 
-    The change is below e^log_moved.
+    Values are replaced only as long as this bound is below e^log_moved.
     """
     with np.errstate(divide="ignore"):
         size = log_w + np.log(np.abs(x)) + math.log(users)
@@ -228,9 +229,10 @@ def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> 
 
 
 def _enough(x: FloatArray, log_w: FloatArray, users: float, prob: float, log_least: float) -> tuple[int, float]:
-    """Return the largest number k of heavy values to enumerate, and the log of an upper bound of what more than k add to E S_+.
+    """Return the largest number k of heavy values to enumerate, and a bound for the terms with more than k heavy values.
 
-    The bound is n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k.
+    These terms add to E S_+ at most the exponential of the second value, which is the log of n E X_+ Pr[Bin(n - 1, p) >= k] <= n E
+    X_+ C(n - 1, k) p^k.
     """
     k, log_left = 0, _log_gain(x, log_w, users)
     while (log_left > log_least or k < 3) and k < min(_MOST, users - 1):
@@ -252,7 +254,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
     above = gains.at(nodes, slice(min(2, most), None)).upper
     if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
         return _NOTHING
-    # bound of the mass that sums lose by underflow, or that moves within a cell, where masses are subnormal
+    # bound of the mass that sums lose by underflow, or that moves by rounding between neighbouring nodes where masses are subnormal
     lost = _TINY * jump.size * nodes.size
     spread, merged, log_prob = part, part, users * log_none
     place, where = jump, jump

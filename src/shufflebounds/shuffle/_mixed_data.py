@@ -5,12 +5,12 @@ Let :math:`c_x` of the other users have input x. The probabilities of the number
 (Kronecker's substitution). The target's message is one more factor. All terms are positive, so every coefficient has a small
 relative error.
 
-For many users no such search is needed. If the counts are nearly normal, delta grows with :math:`d^\top C^{-1} d`, where d is the
-difference of the target's distributions and C the mean covariance of the others' messages. This is convex in the fractions of users
-with each input, so in the limit the largest value is at a dataset in which all others have the same input. This is no proof for
-finite n. In an experiment with 50 random matrices (2 to 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412
-cases), i.i.d. mixtures of two inputs exceeded the best dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and
-by 0.14 and 0.04 at deltas of e^-20 and e^-55.
+For many users, datasets in which all others have the same input are evaluated instead, for the following reason. If the counts are
+nearly normal, delta grows with :math:`d^\top C^{-1} d`, where d is the difference of the target's distributions and C the mean
+covariance of the others' messages. This is convex in the fractions of users with each input, so in the limit the largest value is
+at a dataset in which all others have the same input. This is no proof for finite n. In an experiment with 50 random matrices (2 to
+4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412 cases), i.i.d. mixtures of two inputs exceeded the best
+dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and by 0.14 and 0.04 at deltas of e^-20 and e^-55.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ If there are more, a search improves the best mixture of two inputs. Raised: lon
 """
 
 _LOST = 1e-316
-"""Bound of the underflow in a coefficient: at most half of the smallest positive double for each of its products."""
+"""Bound of the error by underflow in a coefficient: at most half of the smallest positive double for each product in its sum."""
 
 _KEPT_BEST = 2**12
 """Number of values of eps whose best dataset is cached."""
@@ -122,7 +122,7 @@ class MixedData:
     def _possible(self, shares: Shares) -> NDArray[np.bool_]:
         """Return which counts have positive probability for each input of the target, without underflow; rows as in `_law`."""
         def power(x: int, count: int) -> FloatArray:
-            # one message at a time, and only zero or not, so that nothing overflows
+            # Only whether a coefficient is positive is computed, one message after another, so that nothing underflows.
             out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)
             one[self._shifts] = self.rows[x] > 0
             for _ in range(count):
@@ -138,7 +138,7 @@ class MixedData:
         if eps <= LARGEST_EXPONENT:
             high = (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
         else:
-            # e^eps overflows: use only outcomes that are impossible for the other input
+            # e^eps would overflow: use only outcomes that are impossible for the other input, for a lower bound.
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)

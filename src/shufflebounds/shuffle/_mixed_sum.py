@@ -20,7 +20,7 @@ GRID = 64
 """Number of points per step of the searches for the largest term and for the ends of the truncation range."""
 
 Enclosing = Callable[[FloatArray], IntervalArray]
-"""A function that returns lower and upper bounds of its values."""
+"""A function that returns a lower and an upper bound of its value at each element of an array."""
 
 
 def enclose_sum(

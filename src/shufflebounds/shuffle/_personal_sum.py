@@ -75,7 +75,10 @@ def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
 
 
 def _rounded(exact: Groups) -> Groups:
-    """Return fewer groups, with budgets rounded up to the largest of their cell; the loss can only grow, as flips get rarer."""
+    """Return fewer groups, for an upper bound: each budget is rounded up to the largest budget of its interval of a grid.
+
+    A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
+    """
     budgets, bits, counts = exact
     if budgets.size <= MOST_ENUMERATED:
         return exact
@@ -87,7 +90,10 @@ def _rounded(exact: Groups) -> Groups:
 
 @dataclass(frozen=True, eq=False)
 class WorstTarget:
-    """The largest delta of all users for a given dataset: with exact groups, and coarser groups for the search over targets."""
+    """The largest delta of any user for a given dataset.
+
+    The search over targets uses coarser groups with rounded budgets; the result is evaluated with the exact groups.
+    """
 
     exact: Groups
     coarse: Groups
@@ -120,15 +126,15 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower bound of log delta, with exact groups, of the target with the largest budget up to this one."""
+        """Return the lower bound of log delta for the target with the largest budget that is at most `budget`, by exact groups."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 
     def _above(self, first: int, last: int, eps: float) -> float:
         """Return an upper bound of log delta for every target with a budget in targets[first..last].
 
-        For several targets it is that of the largest budget, without the others of the range: fewer other users only increase
-        delta.
+        For several targets it is the bound of the target with the largest budget, without the other users of the range, because
+        fewer other users can only increase delta.
         """
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]
@@ -169,7 +175,7 @@ class WorstTarget:
         return Interval(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def epsilon(self, delta: float, upper: bool) -> float:
-        """Return the upper or lower bound of epsilon. The search with rounded groups finds its place, which is then refined."""
+        """Return the upper or lower bound of epsilon: a first value from the rounded groups is refined with the exact groups."""
         goal = math.log(delta) * (1 + 4e-16) - 4e-15 if upper else float(np.nextafter(math.log(delta), np.inf))
         worst, tried, eps, pure = float(self.targets[-1]), set[float](), 0.0, float(self.targets[-1])
         while worst not in tried:

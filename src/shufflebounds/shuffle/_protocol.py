@@ -37,7 +37,7 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
 
     @abstractmethod
     def estimate(self, messages: Any) -> Any:
-        """Return the unbiased estimate that is defined for the class.
+        """Return the unbiased estimate, by the formula that the description of the class states.
 
         Parameters
         ----------

@@ -1,4 +1,9 @@
-"""Shuffled records of flipped bits: bounds of delta from each record's two bits in the target's two possible bins."""
+"""Shuffled records of flipped bits: bounds of delta from each record's two bits in the target's two possible bins.
+
+Every user, and every dummy record (`fakes`), sends one bit for each of d bins: 1 in the record's own bin, 0 elsewhere, each bit
+flipped with probability q = 1 - p. The target's record moves from a first bin to a second one. A record is called 10, 01, 00 or 11
+by its bits of these two bins.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +26,7 @@ ENUMERATED = 24
 
 
 def local(flip: float, eps: float) -> float:
-    """Return the log of the local delta, p^2 - e^eps q^2: the pairs of bits 00 and 11 are equally likely for both bins."""
+    """Return the log of the local delta, p^2 - e^eps q^2, from record 10 alone: 00 and 11 are equally likely in both bins."""
     gap = log_odds(flip).times(2).less(eps)
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
@@ -29,10 +34,10 @@ def local(flip: float, eps: float) -> float:
 def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
     """Return an upper bound of log delta of shuffled records, valid for every dataset.
 
-    The target's record has the bits 10 or 01 with probability c = p^2 + q^2, for either value; given this, the bits are the true
-    ones with probability p^2/c. Every other record is a clone, with the target's bits in all other bins: 10 or 01 with probability
-    at least q^2 each. A uniform dummy is 10 with probability (p^2 + q^2)/d + (1 - 2/d) q^2, and likewise 01. Which records are
-    clones is revealed.
+    The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
+    with probability p^2/c. Every other user's record is 10 with probability at least q^2, and 01 with probability at least q^2. A
+    uniform dummy is 10 with probability (p^2 + q^2)/d + (1 - 2/d) q^2, and likewise 01. The bound assumes that the analyst knows
+    which records come from this common part of the distributions, and that their other bits equal those of the target.
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
@@ -41,7 +46,7 @@ def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 
 
 def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta from the number of records with bits 01, if all others are in the target's first bin."""
+    """Return a lower bound of log delta from the number of records 01 alone, if all other users are in the target's first bin."""
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
     return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
@@ -73,7 +78,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta for sums, from one bin alone that no other user is in."""
+    """Return a lower bound of log delta if the sums of all bins are released, from one bin that contains no other user."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
     return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, 1 - flip, eps)
 
@@ -123,7 +128,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
     for _ in range(fakes):
         rest = _with(rest, even)
     others = users - 1 + known
-    # start with all others in the second bin; below, one after another moves to the first
+    # Start with all other users in the second bin; the loop below moves them to the first bin one at a time.
     seconds = [rest]
     for _ in range(others):
         seconds.append(_with(seconds[-1], one_hot[1]))

@@ -29,7 +29,7 @@ _ROUNDING = 16 * np.finfo(float).eps
 def atoms_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
 ) -> LossAtoms | None:
-    """Return the outcomes of S + Ber(first) against S + Ber(second), or None if they are too many.
+    """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if they are more than MOST_LISTED.
 
     S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0.
     """

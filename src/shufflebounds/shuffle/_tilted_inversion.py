@@ -1,5 +1,6 @@
-"""Expected positive part g(y) = E(y + X_1 + ... + X_m)_+ of light values, at many y and for m = n, n - 1, ... users at once.
+"""Expected positive part g(y) = E(y + S)_+ of a sum S = X_1 + ... + X_m of light values, at many y and for m = n, n - 1, ... users.
 
+Light values are those that `_heavy_tails` does not enumerate, and y stands for the sum of the enumerated heavy values.
 The method is Fourier inversion along a tilted contour (kernel ``_smoothed``): the integrand is evaluated once at the nodes of a
 trapezoidal rule, and serves all y of an interval.
 """
@@ -35,7 +36,7 @@ _NARROW = 300.0
 """If |mean| of the sum of light values exceeds this number of standard deviations, bounds by mean and variance are tight enough."""
 
 WIDE = 30.0
-"""In that case, the grid is even within this number of standard deviations around the mean.
+"""If _NARROW is exceeded, the grid of y is even within WIDE standard deviations around the mean.
 
 `_heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
 """
@@ -100,9 +101,9 @@ class Light:
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
-        """Logs of upper bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0, one for each tilt theta.
+        """Logs of Chernoff's upper bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0, one for each tilt theta.
 
-        For other y add theta y (way 0) or -theta y (way 1).
+        The bound for another y is larger by theta y (way 0) or -theta y (way 1).
         """
         lines: FloatArray = self.cumulants[way] - np.log(self.tilts) - 1
         return lines
@@ -110,7 +111,7 @@ class Light:
 
 @dataclass(frozen=True, eq=False)
 class _Contour:
-    """The integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) for y between two ends and several numbers of users, at one tilt."""
+    """The Fourier integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at one tilt, for y in an interval and several m."""
 
     light: Light
     way: int
@@ -119,7 +120,7 @@ class _Contour:
 
     @cached_property
     def sign(self) -> int:
-        """The sign of y that `way` belongs to: 1 for E(S + y)_+, -1 for E(S + y)_-."""
+        """The sign of S + y for which the integrand is positive: 1 for E(S + y)_+ (way 0), -1 for E(S + y)_- (way 1)."""
         return 1 - 2 * self.way
 
     @cached_property
@@ -145,7 +146,12 @@ class _Contour:
 
     @cached_property
     def nodes(self) -> tuple[FloatArray, float, float, float, float, float]:
-        """The nodes, the end of the integral, the value at frequency 0 per user, its error, the step, and the aliasing error."""
+        """The nodes of the trapezoidal rule and its constants, as a tuple.
+
+        The nodes are the columns that `tilted_nodes` returns. Then follow the frequency up to which the integral is computed, the
+        cumulant generating function K(theta) of one user, its rounding error for each unit of theta, the distance of the nodes,
+        and the aliasing error relative to e^(n K(theta) + theta y).
+        """
         light = self.light
         top = max(self.sign * y for y in self.ends)
         level = light.cumulants[self.way][self.place] + self.theta * top - math.log(self.theta)
@@ -211,12 +217,12 @@ class Gains:
         self.fine = fine
         self.light, self.scale = light, scale
         self.counts = light.users - np.arange(most + 1.0)
-        # below `low`, g is at most e^-20 of the answer; above `high`, g is the mean up to a relative e^-20
+        # For y below `low`, g(y) is at most e^-20 of the answer; above `high`, g(y) is E(y + S) up to a relative error of e^-20.
         mean, sd = light.mean * light.users, light.deviation
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
-        # the light values vary little around their mean: no contour integral is needed
+        # S varies little around its mean: bounds by mean and variance suffice.
         self.crude = abs(mean) > _NARROW * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
@@ -244,14 +250,15 @@ class Gains:
         light, size = self.light, math.exp(-self.scale)
         mean = y[:, None] + light.mean * counts
         value_error = 8 * ULP * (light.size + np.abs(y)[:, None])
-        # lower bound: the positive part of the mean (Jensen); upper bound: by mean and variance (Scarf), or by an exponential
+        # The lower bound is the positive part of the mean (Jensen); the upper bound is Scarf's, by mean and variance, or
+        # Chernoff's.
         lower = np.maximum(mean - value_error, 0.0) * size
         root = np.hypot(mean, light.deviation)
         scarf = 0.5 * np.where(mean > 0, mean + root, light.deviation**2 / (root - np.minimum(mean, 0.0)))
         upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
-                # for fewer users the cumulants, if negative, are smaller in absolute value
+                # `cumulants` are for n users; with fewer users, a negative cumulant is smaller in absolute value
                 most = np.maximum(light.cumulants[way], light.cumulants[way] * counts.min() / light.users)
                 lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
                 tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]

@@ -1,4 +1,4 @@
-"""Bounds of the tail of an estimate's error over every number of users (holders) who have the value."""
+"""Bounds of the tail of an estimate's error, over every number of users whose value is counted (the holders)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ SCANNED = 256
 More blocks give a tighter upper bound in proportionally more time."""
 
 DEEPER = 6.0
-"""The error of the undetermined users of a block exceeds its allowance with a probability of about e^-DEEPER times the answer.
+"""In a block of counts, the users whose value differs between its counts are undetermined. A part a of the error is reserved for
+them.
 
-Raised: the allowance is larger. Lowered: this probability, which is added to the answer, is larger.
+Their error exceeds a with a probability of about e^-DEEPER times the answer. If DEEPER is raised, a is larger; if it is lowered,
+this probability, which is added to the answer, is larger.
 """
 
 DEEPEST = -math.log(math.ulp(0.0))
-"""Negative log of this probability if the lower bound of the answer is 0: that of the smallest positive double."""
+"""Negative log of the smallest positive double, which bounds the probability above if the lower bound of the answer is 0."""
 
 
 Known = Callable[[int, int, Fraction], Interval]
@@ -106,7 +108,7 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # the bound of a smallest block is used as its value, so that other blocks are not divided once they are below it
+        # The upper bound of a smallest block is used as its value, so that blocks with smaller upper bounds are not divided.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 

@@ -1,13 +1,16 @@
 r"""An upper bound of delta for every dataset: the worst labelled dataset of fewer users, plus an error term.
 
-With E = e^eps, n users, s >= 0 drawn pairs of users and n' = n - 2s, for every dataset (docs/theorems/worst-dataset)
+The proof is in docs/theorems/worst-dataset. It draws s pairs of other users at random and compares their messages with messages
+from the dataset's average distribution; s >= 0 is free, and n' = n - 2s users remain. With E = e^eps and n users, for every dataset
 
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
     l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
 
 :math:`\Gamma_{n'}` is the largest :math:`\mathbb{E}(X_1 + \cdots + X_{n'})_+/n'` over the numbers of users with each input
-(`_compositions`), V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` with b = m/g, and r is the radius of a ball that contains
-the distributions of all inputs. There are three choices of the weights a_k:
+(`_compositions`). The target's message has the distribution R_0 or R_1, and R_x that of a user with input x; m is the pointwise
+minimum of all R_x, g its total mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in
+L^2(1/m), and r is the radius of a ball that contains all R_x. The number c_- is the negative mass of a signed measure in the proof
+(the signed part). There are three choices of the weights a_k (`_Draw`):
 
     one error term   s = 0, a_1 = 1, for every randomizer; of order n^(-3/2)
     product          a_k = C(s, k-1)/s^(k-1) - C(s, k)/s^k for k = 2, ..., s + 1, where cosh(eps0) <= 1 + s; of order n^(-5/2)
@@ -16,9 +19,10 @@ the distributions of all inputs. There are three choices of the weights a_k:
 Under these conditions c_- = 0. With a smaller s, or without a local budget, c_- is positive. It is small if few messages have a
 likelihood ratio above 1 + s (for the product), or above A = 1 + a with (s - 2 + a)^2 = 4 s (s - 1 - a) (for the second order).
 
-:math:`\mu_q` is a bound of the variance of the best test if q users send a message drawn from b. It follows from
-:math:`P_0(f) \le \Delta(E')/(1 - E'/E)`, E' < E, for any bound :math:`\Delta` over all datasets, and from
-:math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a valid bound.
+:math:`\mu_q` is a bound of the variance of the best test if q users send a message drawn from b instead of their own. It follows
+from the probability of this test f, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and any bound :math:`\Delta` over all
+datasets, and :math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a
+valid bound.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ from shufflebounds.shuffle.laws import ExcessLaw
 __all__ = ["FEWEST_USERS", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""With fewer users too few are left once 2s of them are drawn."""
+"""Smallest number of users for which the bound is used: with fewer, too few users remain once 2s of them are drawn."""
 
 _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
@@ -50,32 +54,32 @@ _TOLERANCE = 3e-3
 """Gap in log delta, above the largest known dataset, at which the search over compositions ends. Half of it doubles the cells."""
 
 _SEEN = 0.03
-"""The tolerance of the search is at least this fraction of the gap that the error term and drawn pairs leave anyway.
+"""The tolerance of the search is at least this fraction of the gap that the error term and the drawn pairs cause.
 
-That gap is the distance of the bound from the value if all users have the same input.
+This gap is the difference, in log delta, of the bound and the value if all users have the same input.
 """
 
 _ROUGH_TOLERANCE = 0.2
-"""Tolerance of the search if only the probability of a test is bounded: the error term contains its square root."""
+"""Tolerance of the search if its bound is used only for the probability of a test, whose square root enters the error term."""
 
 _MOST_CELLS = 3000
 """Resource limit: evaluations of one search over compositions."""
 
 _SMALL = 3e-3
-"""If the error term is below this fraction of the rest, the probability of a test is bounded by the blanket alone."""
+"""If the error term is below this fraction of the rest of the bound, the probability of a test is bounded by the blanket alone."""
 
 _LITTLE = 1e-4
-"""If the error term is below this fraction of the rest, no drawn pairs are tried."""
+"""If the error term is below this fraction of the rest of the bound, only s = 0 is tried: drawing pairs could gain little."""
 
 _RATIO = 0.08
 """Step of the grid, in log eps, at which the probabilities of tests are bounded. Twice the step adds about 20 % to the error."""
 
 _LOOKED = 40
-"""Largest number of grid values that are compared for one eps."""
+"""Largest number of values E' = e^(eps') of the grid that are compared for one eps."""
 
 _PAST_LEAST = 0.1
-"""The comparison of grid values ends if one exceeds the smallest by this number, in the log of the probability. A larger number
-continues past minima that come from the tolerance of the searches."""
+"""The comparison of grid values ends if the log of the probability exceeds its minimum so far by this number. A larger number
+continues past local minima that come from the tolerance of the searches."""
 
 _LEAST_EPS = 1e-100
 """For smaller eps the probability of a test is bounded by 1, because differences of eps could underflow."""
@@ -87,7 +91,9 @@ _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
 
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded. Twice as many reduce c_- by 6 to 8 %."""
+"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded, for c_-. Twice as many reduce c_- by 6 to
+8 %.
+"""
 
 _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
@@ -122,7 +128,7 @@ class _Draw:
 
 
 def _product(pairs: int, signed: float) -> _Draw:
-    """Return the draw of the product of s signed measures."""
+    """Return the draw with the weights a_k of the choice "product"."""
     s, k = pairs, np.arange(2, pairs + 2)
     factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
     # C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), the last factor (k - 1)(s + 1)/(k s)
@@ -131,7 +137,7 @@ def _product(pairs: int, signed: float) -> _Draw:
 
 
 def _second(pairs: int, signed: float) -> _Draw:
-    """Return the draw of the signed measure of second order."""
+    """Return the draw with the weights a_k of the choice "second order"."""
     return _Draw(pairs, signed, np.array([3]), np.zeros(1))
 
 
@@ -160,7 +166,7 @@ class WorstDataset:
     @cached_property
     def _draws(self) -> tuple[_Draw, ...]:
         """The draws that are tried, in increasing order of the number of pairs."""
-        # every order needs 2k + 1 users
+        # The term of order k needs 2k + 1 users.
         most = (self._users - 3) // 2
         if most < 0:
             return ()
@@ -189,7 +195,7 @@ class WorstDataset:
 
     def _signed_product(self, pairs: int) -> float:
         """Return c_- of the product."""
-        # the negative part of one pair has a mass of at most 2 F/(2 s)
+        # For each drawn pair, the negative part of its measure has a mass of at most 2 F/(2 s), F as in `_both_large`.
         return 0.5 * math.expm1(pairs * math.log1p(2 * self._both_large(1.0 + pairs)[1] / pairs)) * (1 + _PADDING)
 
     def _signed_second(self, pairs: int) -> float:
@@ -199,7 +205,8 @@ class WorstDataset:
         if height <= 1:
             return math.inf
         height *= 1 - 1e-12
-        # b sum gamma^k (k u^(k-1) + (s - k) u^k/A), b = 2 Q, gamma < 1/2, u <= 4
+        # An upper bound of 2 Q sum over k = 1, 2 of gamma^k (k u^(k-1) + (s - k) u^k/A), as gamma < 1/2 and u <= 4; Q as in
+        # `_both_large`.
         both = self._both_large(height)[0]
         return 2 * both * (0.5 * (1 + 4 * (s - 1) / height) + 0.25 * (8 + 16 * (s - 2) / height)) * (1 + _PADDING)
 
@@ -208,8 +215,8 @@ class WorstDataset:
 
         With r = A (1 + w), Q is the probability of :math:`w w' > 1 - 1/A^2`, and F the expectation of the positive part of
         :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))`. Both functions increase in w and w'. So the expectation is at most that for
-        two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), and those are rounded up to
-        the next number of a list.
+        two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), rounded up to the next
+        number of _EXCEEDED.
         """
         beyond = self._data.ratio_tail(height * (1 + np.concatenate([[0.0], _EXCEEDED])))
         mass = -np.diff(beyond, append=0.0)
@@ -241,7 +248,7 @@ class WorstDataset:
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         values = excesses(log_a, log_b, eps)
         size = math.sqrt(float(mass @ (np.abs(values) + shift) ** 2))
-        # the second term covers the rounding errors if the two terms of the sum cancel
+        # The second term covers the rounding errors where `values` and `shift` cancel.
         norm = math.sqrt(float(mass @ (values + shift) ** 2)) + 1e-13 * size
         return 2 * math.log(norm) + _PADDING if norm > 0 else -math.inf
 
@@ -292,7 +299,7 @@ class WorstDataset:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
         if eps < _LEAST_EPS:
             return 0.0
-        # approximately minimizes e^(slope (eps - eps'))/(1 - e^(eps' - eps)), where delta is taken as that of a normal distribution
+        # Any eps' < eps gives a bound. This one approximately minimizes it if delta decreases like that of a normal distribution.
         less = eps / max(-2 * self._blanket_side(eps), 1.5)
         return min(0.0, self._blanket_side(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
 
@@ -311,7 +318,7 @@ class WorstDataset:
 
     @cached_property
     def _start(self) -> float:
-        """The grid starts where log delta of the blanket is at least this value."""
+        """The value of log delta by the blanket above which the blanket is used as the bound; grid values below it are computed."""
         return min(_LARGE, self._blanket_side(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
@@ -320,7 +327,7 @@ class WorstDataset:
         The probability of the test comes from the blanket if the error term is small then, otherwise from lower values of the grid.
         """
         first = place
-        # the grid is filled upwards, so that the calls do not nest
+        # The table is filled from small to large eps, so that the calls do not nest.
         while first not in self._table and not self._begins(first):
             first -= 1
         for at in range(first, place + 1):
@@ -330,7 +337,7 @@ class WorstDataset:
         return self._table[place]
 
     def _begins(self, place: int) -> bool:
-        """Return whether the value at a place needs no lower places of the grid; if so, enter it into the table."""
+        """Return whether the bound at a place of the grid needs none of the lower places; if so, enter the bound into the table."""
         point = _grid(place)
         value = self._blanket_side(point)
         if value < self._start:
@@ -362,9 +369,11 @@ class WorstDataset:
         return max(law._slack for law in self._laws)
 
     def _formed(self, eps: float) -> _Listed:
-        """Return the values and log masses of X for each kind and the blanket, and two kinds of contributions to delta.
+        """Return the values and log masses of X for each kind and the blanket, and the contributions of outputs that are not in
+        them.
 
-        These are log E X_+ of the outputs dropped from each, and the log of the contribution of the cut outputs.
+        These are log E X_+ over the rare outputs dropped from each distribution, and the log of the contribution of the cut
+        outputs.
         """
         atoms = [law._distinct for law in self._laws]
         laws = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
@@ -380,7 +389,7 @@ class WorstDataset:
         return laws, gains, math.log(gain) if gain > 0 else -math.inf
 
     def log_delta(self, eps: float, ceiling: float = math.inf, *, enough: float = -math.inf, search: bool = True) -> float:
-        """Return an upper bound of log delta for every dataset: this one or that of the blanket, whichever is smaller.
+        """Return an upper bound of log delta for every dataset: that of this module or that of the blanket, whichever is smaller.
 
         Parameters
         ----------
@@ -400,7 +409,7 @@ class WorstDataset:
         return self._known.of((eps, enough, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, enough, search)))
 
     def _with_lost(self, eps: float, log_delta: float) -> float:
-        """Return the bound for the actual randomizer, which differs from the data by `lost` in total variation, for n messages."""
+        """Return the bound for the exact randomizer: each message of the computation may differ by `lost` in total variation."""
         lost = self._data.lost * self._users
         if lost > 0:
             log_delta = float(np.logaddexp(log_delta, math.log(lost) + math.log1p(math.exp(eps)))) + 8 * ULP
@@ -420,9 +429,9 @@ class WorstDataset:
         return self._formed_bound(eps, log_prob, _TOLERANCE, enough, search)
 
     def _formed_bound(self, eps: float, log_prob: float, tolerance: float, enough: float = -math.inf, search: bool = True) -> float:
-        """Return the bound from the log probability of the best test.
+        """Return the bound of log delta, given a bound `log_prob` of the log probability of the best test.
 
-        The search ends `tolerance` above the largest known value, or where the bound is `enough`.
+        The search over compositions ends if its bound exceeds the largest known value by at most `tolerance`, or is at most `enough`.
         """
         blanket = self._blanket_side(eps)
         draw, alike, error = self._best_draw(eps, log_prob)
@@ -439,7 +448,7 @@ class WorstDataset:
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 
     def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:
-        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) from the log of n' Gamma without the cut outputs."""
+        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)), where `log_sum` is the log of n' Gamma without the cut outputs."""
         left = self._users - 2 * draw.pairs
         cut = self._listed.of(eps, lambda: self._formed(eps))[2]
         value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), cut)) + 8 * ULP

@@ -59,24 +59,25 @@ class ShuffledBits(ShuffleProtocol):
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. Exact for the protocol. For a given dataset the gap is a relative 1e-12 in delta (for
-    small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) = 0` exactly for
-    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a branch and bound
-    over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (more users are
-    post-processing). Its gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 users.
+    Neighbours: one user's bit is replaced. The guarantee is exact for the protocol. For a given dataset the gap of the lower and
+    the upper bound is a relative 1e-12 in delta (for small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) =
+    0` exactly for :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a
+    branch and bound over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B
+    users is post-processing). Its gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 users.
 
-    Trade-off curve over all datasets: up to 1024 users every m is enumerated, and both bounds of :meth:`tradeoff` are within 1e-12
-    of the convex hull of their curves; mu is the maximum over all m and thresholds, to 1e-11. For more users, the guarantee for all
-    datasets is computed from the upper delta at about a hundred eps (log delta to 2e-4, and 2e-3 above 1e7 users), and the
-    opposite bound from five datasets. The gap is then up to 1e-2 of the advantage in the curves (3e-2 above 1e7 users), a relative
-    1e-2 in mu, and a relative 1e-2 to 3e-2 in Renyi divergences.
+    **Trade-off curve, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
+    :meth:`tradeoff` are within 1e-12 of the convex hull of the curves, and mu has a gap of 1e-11. For more users, the bound that is
+    valid for every dataset is computed from the upper delta at about a hundred values of eps. The opposite bound is the worst of
+    five datasets, of which one is close to the worst dataset for every eps. The gap is then at most 1e-2 of the advantage (1 -
+    alpha - beta) in trade-off curves, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi
+    divergences.
 
-    The users' values are bits; messages are int8, users + fakes of them in random order. The estimate of the number
+    **Estimate.** The users' values are bits; messages are int8, users + fakes of them in random order. The estimate of the number
     of ones is :math:`(\sum y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones among all users, which
-    :meth:`error_tail` takes as `truth`. Over all datasets it is exact up to 512 users. For more users, one bound is for blocks of
-    datasets, in which the bits that differ are bounded by Bernstein's inequality, and another is Chernoff's bound for all: the
-    upper 95 % quantile is 15 to 50 % too large, most for variances below a few hundred, and the quantile at 1e-6 is 10 to 17 %
-    too large.
+    :meth:`error_tail` takes as `truth`. The largest error over all datasets is exact up to 512 users. For more users, the upper
+    bound is the smaller one of a search over blocks of datasets, with Bernstein's inequality for the bits in which they differ, and
+    of Chernoff's bound. The upper 95 % quantile is then 15 to 50 % too large, most for variances below a few hundred, and the
+    quantile at 1e-6 is 10 to 17 % too large.
 
     References
     ----------
@@ -213,13 +214,13 @@ class ShuffledBits(ShuffleProtocol):
         data = np.array([0.0, self._bits - 1.0])
 
         def one_end(eps: float) -> float:
-            # all others' bits 0: close to the worst dataset, and a thousand times faster than the search over all
+            # The dataset whose other bits are all 0 is close to the worst, and takes a thousandth of the time of the search.
             return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps)).upper.max()))
 
         return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
 
     def _rough_sides(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta over all datasets, with a larger gap for many users, in a few milliseconds for each eps."""
+        """Return bounds of log delta over all datasets in a few milliseconds per eps; for many users their gap is larger."""
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 
     @property
@@ -228,7 +229,7 @@ class ShuffledBits(ShuffleProtocol):
         return 2e-4 if self._bits <= 10**7 else 2e-3
 
     def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
-        """Return bounds of the maximum of log delta over all datasets, with a gap of about `tolerance` more than the kernel's own.
+        """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
 
         Without dummy zeros the pair 1 against 0 with m ones is 0 against 1 with n - 1 - m ones, so one order covers both.
         """
@@ -250,7 +251,9 @@ class ShuffledBits(ShuffleProtocol):
         return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return the pairs of five datasets, one of which is close to the worst: few ones for eps > 0, half ones for eps = 0."""
+        """Return the pairs of five datasets with few to half ones. One of them is close to the worst dataset, which has few ones
+        for eps > 0 and half ones for eps = 0.
+        """
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
 
@@ -334,7 +337,7 @@ class ShuffledBits(ShuffleProtocol):
         eps, delta = _validate.target(eps, delta)
         # at this flip probability the local guarantee alone meets the target
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
-        # with probability (1 - 2 q)^(n-1) no other bit is random, which bounds delta from below: smaller flips miss the target
+        # With probability (1 - 2 q)^(n-1) no other bit is random. This bounds delta from below, so that flips below `low` fail.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)
@@ -372,7 +375,7 @@ class ShuffledBits(ShuffleProtocol):
             return bits_exceeded(self.users, self.flip, width, truth)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
-        # a second bound treats the dummy zeros as users: all datasets of them include the actual one, and the search is tighter
+        # A second upper bound treats the dummy zeros as users: its datasets include the actual one, and its search is tighter.
         return Interval(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
 
     def _scale(self) -> float:

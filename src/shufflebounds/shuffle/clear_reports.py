@@ -45,7 +45,7 @@ class ClearReports(ShuffleProtocol):
     Notes
     -----
     Neighbours: one user's bin is replaced. Exact for the protocol, for every dataset and number of users, and equal for (P, Q) and
-    (Q, P). There is no pure differential privacy. The pair is the clone pair of :class:`Clones` with an infinite local budget and
+    (Q, P). There is no pure differential privacy. The pair is that of :class:`Clones` with an infinite local budget and
     probability 2/d of a clone, and is computed like it: the gap is about a relative 1e-12 (1 + \|log delta\|), and at most
     1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 

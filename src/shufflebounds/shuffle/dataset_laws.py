@@ -16,8 +16,9 @@ __all__ = ["DatasetLaws"]
 class DatasetLaws:
     r"""Distributions that bound every dataset from above, for one ordered pair of inputs of the target user.
 
-    R_x is the distribution of the message of input x, (R_0, R_1) are those of the target's two inputs, and m is a measure with
-    :math:`m \le R_x` for every input x.
+    R_x is the distribution of the message of a user with input x, (R_0, R_1) are those of the target's two inputs, and m is a
+    measure with :math:`m \le R_x` for every input x. X is the privacy-amplification random variable of a pair, see
+    :class:`ExcessLaw`.
 
     Parameters
     ----------

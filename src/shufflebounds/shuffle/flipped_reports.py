@@ -30,12 +30,18 @@ from shufflebounds.tails._poisson_tables import WideWindowError
 __all__ = ["FlippedReports"]
 
 ROUGH_RTOL = 0.03
-"""Gap of log delta at which the search over datasets ends for curves, mu and divergences. With a smaller one they take longer, as
-the square of its inverse; a larger one widens the gap of beta, by up to this share of delta."""
+"""Gap of log delta at which the search over datasets ends for trade-off curves, mu and divergences.
+
+Lowered: the run time grows like the square of its inverse. Raised: the gap of a type II error beta grows, by up to this share of
+delta.
+"""
 
 DEEPEST, WIDEST = -540.0, 1.01e8
-"""Least log delta, and largest number of flipped bits in a bin, for the tables of bins, whose probabilities would underflow or take
-too much memory. Beyond, every dataset takes a kernel call for each sum of a bin, 30 to 300 ms."""
+"""Smallest log delta, and largest number of flipped bits in a bin, for which tables of the bins' distributions are used.
+
+For a smaller delta their probabilities would underflow; for more bits they would take too much memory. Each dataset then takes one
+kernel call for each sum of a bin, 30 to 300 ms.
+"""
 
 SEARCHED = 128
 """Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
@@ -83,22 +89,23 @@ class FlippedReports(ShuffleProtocol):
 
     **Sums, known dummies**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers of ones;
     the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The dataset without reports of others in the two bins is not the
-    worst: if all other users are in the bin that the target leaves, both bins are at their worst (4.7 times the delta at
+    worst: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
     n = 10**6, q = 4.26e-5, eps = 1). The search ends early, with a larger gap, if the standard deviation of a bin's sum exceeds
     about a thousand, or if log delta is below -540.
 
-    **Sums, uniform dummies**: for two bins and up to 128 reports as above. Otherwise the upper bound is the smaller one of that for
-    known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the divergence of the sums in
-    the target's two bins, for the worst dataset up to 16 reports, and for all other users in the target's bin for more reports. One
-    bin alone is used if the table would be too large. The sums of the other bins reveal how many dummies are not in these two, so
-    for three bins or more this is a lower bound only. The gap is small if fakes/bins is much smaller than (users + fakes) flip,
-    or users flip much smaller than fakes/bins; between, it is a factor of about 10 in delta.
+    **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
+    smaller one of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
+    divergence of the sums in the target's two bins, for the worst dataset up to 16 reports, and for all other users in the target's
+    bin for more reports; if the table of both sums would be too large, the sum of one bin alone. It ignores the sums of the other
+    bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m) q or much larger
+    than n q; between, it is a factor of about 10 in delta.
 
     **Records**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
-    :math:`\varepsilon \ge 2\ln(p/q)`), :class:`ClearReports` for uniform dummies, and a privacy blanket: every other record has the
-    bits 10 or 01 in the target's two bins, with equal probabilities, and the target's bits in all others, with probability at least
-    :math:`2q^2` (uniform dummies: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`). The lower bound uses the number of records with bits 01,
-    with all other users in the target's bin. For two bins and at most 24 reports the value is exact, over all datasets.
+    :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports` for uniform dummies, and a privacy blanket: with
+    probability at least :math:`2q^2` (uniform dummies: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`) another record has the bits 10 or 01
+    in the target's two bins, with equal probabilities, and the target's bits in all other bins. The lower bound uses the number of
+    records with bits 01, if all other users are in the target's bin. For two bins and at most 24 reports the value is exact, over
+    all datasets.
 
     The users' values are bins 0..d - 1. Sums are int64, of shape (bins,); records int8, of shape (users + fakes, bins), in
     random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the number of users
@@ -180,7 +187,9 @@ class FlippedReports(ShuffleProtocol):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """The number of other reports whose bins the analyst may know, of uniform dummies, and of the bins of these."""
+        """The number of other reports whose bins the analyst may know, the number of uniform dummies, and the number of their
+        bins.
+        """
         if self.fake == "uniform" and self.fakes > 0:
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
@@ -195,7 +204,8 @@ class FlippedReports(ShuffleProtocol):
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
-        # the sums of the other bins reveal how many dummies are not in these two: the two bins alone give a lower bound only
+        # The sums of the other bins reveal how many dummies are not in the target's two bins. So the two sums alone give a lower
+        # bound only.
         return Interval(low, self._known_sums(others + self.fakes, eps, rough)[1])
 
     @cached_property
@@ -220,7 +230,9 @@ class FlippedReports(ShuffleProtocol):
 
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
-        """Tables that several eps share; _log_delta forms its own, so that its answers do not depend on others."""
+        """Tables that several eps share, for curves; `_log_delta` forms its own, so that its answers do not depend on earlier
+        calls.
+        """
         return _bin_pair.BinTables(CACHED_BYTES)
 
     def _tables(self, others: int, eps: float, rough: bool = False) -> tuple[Interval, _bin_pair.Bins | None]:
@@ -238,7 +250,7 @@ class FlippedReports(ShuffleProtocol):
             # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             if rough:
-                # of a few values, each at most 20 % below what this eps needs
+                # The truncation is rounded to a grid of ratio 1.2, so that several eps share tables.
                 wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
             if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
                 break
@@ -253,13 +265,14 @@ class FlippedReports(ShuffleProtocol):
         tables = self._tables(others, eps, rough)[1]
         rtol = ROUGH_RTOL if rough else None
         if tables is None:
-            # without tables the kernel is evaluated, for at most 24 datasets, because each takes long
+            # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
 
-        # i of the others are not in the first bin, j are in the second; b and c reports are removed from the bins' sums
+        # i of the other users are not in the first bin, j are in the second; b and c reports are removed from the sums of these
+        # bins.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 

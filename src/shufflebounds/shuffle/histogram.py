@@ -124,7 +124,7 @@ class ShuffledHistogram(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, users: int, bins: int, *, eps: float, delta: float) -> Self:
-        """Return the mechanism with about the smallest gamma whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------

@@ -1,9 +1,11 @@
 r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
-Write r(b) for the rate of a user with budget b. In every family log r is concave and r(b)/b does not increase. So within a bin r is
+Write r(b) for the rate of a user with budget b: with probability 2 r(b) the user sends a clone of the target's message
+(`_clones/families`). In every family log r is concave and r(b)/b does not increase. So within a bin r is
 at least the exponential of the linear interpolation of log r between the ends of the bin. It is at most the exponential of the
 linear extrapolation of log r from the neighbouring bins, and at most the line through the origin and the lower end of the bin. The
-clone sum does not increase in any rate: replacing rates by such a lower curve gives an upper bound of the sum, and conversely.
+clone sum does not increase in any rate: replacing rates by smaller ones gives an upper bound of the sum, and by larger ones a lower
+bound.
 
 Then all rates of a bin are replaced by their mean. The sum is a symmetric function of the users' probabilities to be a clone, and
 affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum adds
@@ -40,7 +42,11 @@ NEGLIGIBLE_ERROR = 1e-9
 """If the first error bound (of the log of the sum) is at most this, the second one, which takes longer, is not evaluated."""
 
 FEW = 32
-"""From this number of bins on, their widths are chosen for windows; with fewer bins, by budget / (1 + budget)."""
+"""Number of bins from which on, in families with window decompositions (`_clones/families`), bins are narrow near the smallest
+budget.
+
+With fewer bins, the edges are spaced evenly in budget / (1 + budget).
+"""
 
 Rates = Callable[[FloatArray], FloatArray]
 
@@ -95,7 +101,7 @@ class BinnedLaw(CloneLaw):
         a, shrink = -math.expm1(-decay), math.exp(-decay)
         prob = np.stack([2 * self.least, 2 * self.largest])
         scale = 1 - a * prob
-        # subtracted: what the two users that C' leaves out contribute at most to the variance (1/4 each) and the mean (1 each)
+        # C' leaves out two users; each contributes at most 1/4 to the variance and 1 to the mean, which are subtracted.
         var = float(self.users @ (shrink * prob * (1 - prob) / scale**2).min(axis=0)) - 0.5
         mean = float(self.users @ (shrink * prob[0] / scale[0])) - 2
         if not (var > 1 and mean > 1):
@@ -110,10 +116,11 @@ class BinnedLaw(CloneLaw):
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of neighbouring budgets.
+    """Bins of neighbouring budgets; all fields are arrays with one entry for each bin.
 
-    Each bin has the position `starts` of its first budget, the smallest budget `low` and the largest `high`, the number `counts` of
-    users, and the mean budget low + part * (high - low), where the rounding error of `part` is at most `loss_error`.
+    `starts` is the index of the bin's first budget in the sorted list of distinct budgets. `low` and `high` are the smallest and
+    the largest budget of the bin, and `counts` its number of users. Their mean budget is low + part * (high - low); `loss_error`
+    bounds the rounding error of `part`.
     """
 
     starts: NDArray[np.intp]
@@ -127,10 +134,10 @@ class Bins:
     def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
         """Return about `size` bins of the increasing budgets.
 
-        The edges balance the number of distinct budgets in a bin and its width on one or two scales. For a family with windows
-        these are log budget and log(1 + 1000 (budget/smallest - 1)): in the window of a target user, the rates of users with larger
-        budgets decrease with the ratio of their budgets, and the users with the smallest budgets have few clones, so bins near the
-        smallest budget are narrow.
+        The edges balance the number of distinct budgets in a bin and the width of the bin, which is measured on one or two scales.
+        For a family with window decompositions (`windowed`) the scales are log(budget) and log(1 + 1000 (budget/smallest - 1)):
+        bins are narrow near the smallest budget, because the rate of a user in the window of a target depends on the ratio of the
+        two budgets, and targets with the smallest budgets have few clones.
         """
         with np.errstate(over="ignore"):
             ratio = np.minimum(budgets / budgets[0], 1e300)
@@ -180,7 +187,7 @@ class Bins:
         return values[: self.low.size], values[self.low.size :]
 
     def rounded_down(self, rates: Rates, i: int, j: int, own: float | None = None) -> BinnedLaw:
-        """Return the distribution of clones at rates that are at most the users' own, for an upper bound of delta.
+        """Return the distribution of the number of clones with each rate rounded down, for an upper bound of delta.
 
         One user at a position in i..j, the target, is left out: the one with the largest rate, or the one with budget `own`.
         """
@@ -198,7 +205,7 @@ class Bins:
         return self._without(taken, rate, mean, low, high)
 
     def rounded_up(self, rates: Rates, i: int, own: float) -> BinnedLaw:
-        """Return the distribution of clones at rates that are at least the users' own, for a lower bound of delta.
+        """Return the distribution of the number of clones with each rate rounded up, for a lower bound of delta.
 
         The target user at position i, whose budget is `own`, is left out.
         """
@@ -206,7 +213,7 @@ class Bins:
         width = self.high - self.low
         with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
             logs, ends = np.log(first), np.log(last)
-            # the differences of the logs from those of the bins to the left and right, with their rounding errors added to them
+            # The differences of log rates to the bins on the left and on the right, with their rounding errors added.
             left = np.diff(logs, prepend=np.nan) + 1e-13 * (1 + np.abs(logs))
             right = np.diff(ends, append=np.nan) - 1e-13 * (1 + np.abs(ends))
             rise = np.exp(left * (width / np.diff(self.low, prepend=np.nan)))

@@ -53,7 +53,7 @@ _RADAU = _radau(_ORDER)
 
 
 class _Integrand:
-    """Lower and upper bounds of log E[u^M (X_1 + ... + X_(M+1))_+] as a function of u."""
+    """Bounds of the log of the integrand E[u^M (X_1 + ... + X_(M+1))_+] in the module's docstring, as a function of u in [0, 1]."""
 
     def __init__(self, shares: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
         self.shares, self.counts, self.log_mass = shares, counts, log_mass
@@ -76,8 +76,8 @@ def log_blanket_delta(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if neither the table nor the quadrature is feasible.
 
-    This is so for many users of more than MOST_GROUPS distinct budgets. `log_scale` is a rough upper bound of the answer; it sets
-    the truncated mass.
+    Neither is feasible for many users with more than MOST_GROUPS distinct budgets. `log_scale` is a rough upper bound of the
+    answer; it sets the truncated mass.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
@@ -117,7 +117,7 @@ def _integral(integrand: _Integrand) -> Interval:
     first = integrand(1.0)
     if clones == 0:
         return first
-    # the slope of the log of the integrand at u = 1 sets the width of the first panel; it is between 0 and the largest number M
+    # The slope of the log of the integrand at u = 1, a number between 0 and the largest M, sets the width of the first panel.
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []

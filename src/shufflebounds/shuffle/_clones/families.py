@@ -11,9 +11,9 @@ window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa
         hockey-stick divergence outside G is the tail. Or, with rates that are never smaller,
         :math:`r_i = \kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, where p is the largest ratio of R_0 and R_1 in G.
 
-Every method takes an interval [low, high] of target budgets and returns what is valid for all targets in it: the largest local
-eps, scale and tail, the smallest rates. This gives an upper bound, because delta does not increase in any rate and does not
-decrease in the target's local budget, by post-processing. With low = high it is the bound for one target.
+Every method takes an interval [low, high] of target budgets and returns values that are valid for all targets in it: the largest
+local eps, scale and tail, and the smallest rates. These give an upper bound for every such target, because delta does not increase
+in any rate and does not decrease in the target's local budget, by post-processing. With low = high it is the bound for one target.
 
 As a function of the other user's own budget b, every rate is a minimum of log-concave functions (b e^(-b), b e^(-b^2 t),
 1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So the rate has these
@@ -90,7 +90,7 @@ class Family(ABC):
         return MOST_OUTSIDE
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        """Return the terms of the window for which one tail of the target's distribution has a mass of about e^log_mass outside."""
+        """Return the terms of the window that leaves a mass of about e^log_mass in one tail of the target's distribution."""
         raise self._lacks("window")
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
@@ -98,7 +98,7 @@ class Family(ABC):
         raise self._lacks("window")
 
     def _lacks(self, what: str) -> TypeError:
-        """Return the error for a decomposition that `kinds` and `windowed` do not list."""
+        """Return the exception to raise for a decomposition that this family does not have."""
         return TypeError(f"{type(self).__name__} has no {what}")
 
     @abstractmethod

@@ -37,8 +37,8 @@ class _Guarantee(PrivacyProfile):
     )
 
     def _pair_info(self) -> DominatingPairInfo:
-        # The minimum of several bounds that are convex in e^eps, or of windows of different widths, need not be convex: between two
-        # values of eps the bound is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
+        # The bound is a minimum of several bounds that are convex in e^eps, and a minimum need not be convex: between two values of
+        # eps it is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
         # symmetric, so one of (P, Q) and (Q, P) suffices.
         family = self.population.family
         return replace(
@@ -91,7 +91,7 @@ class OfOneUser(_Guarantee):
         return self.population.family.pure_epsilon(float(self.population.budgets[self.index]))
 
     def _grouped(self, target: float) -> float:
-        """Return an eps at which the upper bound of log delta, with budgets in bins, is `target` to a relative 1e-4."""
+        """Return an approximate eps at which the upper bound of log delta is `target`, to a relative 1e-4, with budgets in bins."""
         population, i = self.population, self.index
 
         def log_delta(eps: float) -> float:
@@ -103,7 +103,7 @@ class OfOneUser(_Guarantee):
         population, i = self.population, self.index
         if not population.exact or delta in (0, 1):
             return super()._epsilon(delta, upper)
-        # a root search with bins selects the decomposition; the distribution of its clones is then computed once for all eps
+        # A root search with bins selects the decomposition; the distribution of its number of clones then serves for all eps.
         target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
         pure = self._pure_epsilon()
 
@@ -141,7 +141,7 @@ class OfEveryUser(_Guarantee):
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
         seconds, setup = family.value_seconds
-        # without levels of bins, the search over targets starts anew at every eps
+        # If there are no levels of bins (few budgets), the search over targets does not reuse results of another eps.
         searches = 1 if self.population.exact else 4
         # curves and compositions need many values: then single targets are evaluated with bins of budgets, too
         return replace(super()._pair_info(), hockey_stick=partial(self._largest, coarse=True), spacing=0.3,
@@ -149,7 +149,8 @@ class OfEveryUser(_Guarantee):
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         coarse, few = super()._effort(rtol, most)
-        # with convex interpolation the gap falls below the default tolerance after few values; a smaller one is then affordable
+        # For a convex bound, interpolation reaches the default tolerance with few values of eps, so a smaller tolerance is
+        # possible.
         return (max(rtol, 2e-5), few) if self._pair_info().convex else (coarse, few)
 
     def _pure_epsilon(self) -> float:
@@ -158,7 +159,7 @@ class OfEveryUser(_Guarantee):
     def _guess(self) -> int:
         """Return the target at which every search starts: the largest budget.
 
-        The start does not depend on earlier calls, so that answers do not, either.
+        It does not depend on earlier calls, so that no answer depends on them.
         """
         return self.population.budgets.size - 1
 
@@ -168,8 +169,8 @@ class OfEveryUser(_Guarantee):
     def _largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
         """Return bounds of the largest log delta over all users; with `coarse`, single targets are evaluated with bins, too."""
         out, best = np.empty((2, eps.size)), self._guess()
-        # The next larger eps starts from the decompositions that bounded all targets at the last one. Without levels of bins the
-        # search starts anew: it is fast, and its bounds are tighter.
+        # The search at the next larger eps starts from the decompositions that bounded all targets at the last eps. With few
+        # budgets, where there are no levels of bins, each search starts anew: it is fast, and its bounds are tighter.
         frontier: list[SearchBox] | None = [] if self.population.exact else None
         rough = coarse and frontier is not None
         for i in np.argsort(eps):

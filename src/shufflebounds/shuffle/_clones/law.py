@@ -1,4 +1,7 @@
-"""The clone sum over a Poisson-binomial number of clones; each clone bound for personalized budgets evaluates it once or twice."""
+"""The clone sum: the expectation over the number C of clones that each clone bound for personalized budgets evaluates.
+
+C is Poisson-binomial: user j sends a clone with probability 2 r_j, where r_j is the user's rate (`_clones/families`).
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,10 @@ class _Window:
 class CloneLaw:
     r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
-    There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum decays like e^(-decay c), so the
-    terms of the sum peak where the distribution tilted by that factor does. A table of the tilted distribution is cached and
-    serves every eps whose peak it covers. The tilted probabilities are log-concave: the truncated terms are bounded by a
-    geometric series, which is added to the upper bound only.
+    There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decays like
+    e^(-decay c), so the largest terms are where the distribution of C tilted by e^(-decay c) has its peak. A table of the tilted
+    distribution is cached and serves every eps whose peak it covers. The tilted probabilities are log-concave: the truncated terms
+    are bounded by a geometric series, which is added to the upper bound only.
     """
 
     rates: FloatArray
@@ -112,7 +115,7 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return k and b with G_(c+1) <= e^(b - k c) for all c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # any tilt > 0 gives a valid bound of the terms; the second value is used for u near 0, where the first one vanishes
+        # Any tilt > 0 gives a valid bound of the terms; near u = 0 the best tilt vanishes, so 1/sqrt(mean + 1) is its minimum.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9

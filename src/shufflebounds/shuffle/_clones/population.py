@@ -2,7 +2,8 @@
 
 The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
 log delta holds for all targets of a block. For many users the budgets of the other users are grouped into bins, on levels from
-coarse to exact.
+coarse to exact. A bound comes from one of the decompositions in `_clones/families`; a window decomposition restricts the target's
+distributions to a set of outputs (the window), and the mass outside this set is a free parameter that is searched for.
 """
 
 from __future__ import annotations
@@ -53,8 +54,9 @@ FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
 """Trial values of the log mass outside a window: FAR is subtracted from the largest log mass, NEARBY multiplies a known good one.
 
-INNER are fractions of an interval of log masses that is refined, GROWTH is the ratio of successive distances in FAR. More values
-cost run time; fewer may miss the best window and make the bound less tight. It stays valid for any mass.
+INNER are fractions of an interval of log masses that is refined, GROWTH is the ratio of successive distances in FAR. With more
+values the run time is longer; with fewer the search may miss the best window, and the bound is less tight. It is valid for any
+mass.
 """
 
 CLOSE, ALIKE = 0.125, 1e-3
@@ -64,7 +66,7 @@ Raised: windows are worse, so bounds are less tight. Lowered: more estimates are
 """
 
 BESIDE = 0.375
-"""Distance in log mass of the two neighbours with which a mass outside the window is compared by bounds, after the estimates."""
+"""Step in the log mass outside a window: the best mass by estimates is compared, by bounds, with one step more and one less."""
 
 LIKELY = 0.1
 """Assumed error of an estimate, in log delta. Raised: more targets are evaluated in full; lowered: the worst may be found later."""
@@ -81,7 +83,8 @@ delta is at most this value.
 
 
 class SearchBox(NamedTuple):
-    """How all targets of a block are bounded: by the decomposition `kind` at a level of bins, or by the smallest if `kind` is "".
+    """How all targets of a block are bounded: by the decomposition `kind` at a level of bins; if `kind` is "", by the smallest
+    bound.
 
     `log_mass` is the log mass outside the window of that decomposition. The search for windows of the block's halves starts from
     `nearby`. If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
@@ -126,7 +129,8 @@ class Population:
         if level == self.exact:
             own = rates(self.budgets)
             counts = self.counts.copy()
-            # worst case over the targets: the one with the largest rate is not among the others
+            # The target is not among the other users. For a bound that is valid for all targets i..j, the one with the largest rate
+            # is left out.
             counts[i + int(np.argmax(own[i : j + 1]))] -= 1
             return CloneLaw(own, counts)
         bins = self.bins[level]
@@ -162,7 +166,7 @@ class Population:
         return Interval(_total(lower, terms), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, which is no bound: it serves to choose among bounds."""
+        """Return an approximation of `value`, used to choose among decompositions. It is not a bound."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -200,7 +204,7 @@ class Population:
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
-        # without levels of bins an evaluation is fast, so the search is finer
+        # With few budgets (no levels of bins) an evaluation is fast, so the search uses a smaller tolerance.
         alike = ALIKE if self.exact else ALIKE / 1000
 
         def evaluate(more: FloatArray) -> None:
@@ -219,10 +223,10 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
-            # a smaller mass outside no longer changes the sum
+            # stop where a smaller mass outside the window no longer changes the sum of scaled delta and tail
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
-            # the largest among equally good masses: blocks of targets with larger budgets start from it
+            # Of equally good masses the largest is used, because the search for targets with larger budgets starts from it.
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
@@ -290,8 +294,8 @@ class Population:
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponse) and self.family.categories > 2:
-            # The table for this target is too large. The bound for the largest budget needs a smaller one and holds, too: the
-            # positive parts in the blanket's bound increase with the budget of the target.
+            # The table for this target is too large. The bound for a target with the largest budget is valid, too, because the
+            # positive parts in the blanket's bound increase with the budget of the target; it needs a smaller table.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -333,7 +337,7 @@ class Population:
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
     ) -> tuple[float, SearchBox]:
-        """Return an upper bound of log delta that holds for every target in i..j, and the decomposition that it is from.
+        """Return an upper bound of log delta that holds for every target in i..j, and the decomposition that gives this bound.
 
         Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst
         target, or 0.
@@ -342,10 +346,11 @@ class Population:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
-            # where the worst target's window is about as good, use it: targets are then compared at the same window
+            # If the worst target's window is about as good, it is used, so that targets are compared at the same window.
             own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
             mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # a window that was good for targets nearby is tried first; only if it does not suffice, the best one is searched for
+        # A window that was good for neighbouring targets is tried first; the best one is searched for only if that does not
+        # suffice.
         while best[0] > enough:
             kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
             if self.family.windowed and mass < 0:
@@ -432,7 +437,7 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # the bound of the worst target itself with bins exceeds its exact one by known - upper: no block can be closer
+            # With bins, the bound of the worst target itself exceeds its exact bound by this difference: no block can be closer.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
@@ -453,9 +458,9 @@ class Population:
     def _start(
         self, eps: float, enough: float, frontier: list[SearchBox], hint: float
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
-        """Return the blocks to search first, their boxes, and the largest bound of the blocks that need no search.
+        """Return the largest bound of the blocks that need no search, and the boxes and the list of the blocks to search first.
 
-        The latter are the boxes of the frontier whose bound at this eps is at most `enough`; only they stay in the frontier.
+        No search is needed for boxes of the frontier whose bound at this eps is at most `enough`; only they stay in the frontier.
         Without a frontier the search starts from up to eight blocks of all targets.
         """
         if frontier:
@@ -470,10 +475,10 @@ class Population:
         self, eps: float, level: int, boxes: dict[IntRange, SearchBox], likely: float, hint: float, blocks: Sequence[IntRange],
         enough: float,
     ) -> list[tuple[float, float, float]]:
-        """Return for each block (value, value, bound), as `maximum` expects: the bound of one target, and that of all targets.
+        """Return for each block (value, value, bound), as `maximum` expects: a bound for one target, and one for all its targets.
 
-        The value is -inf, not evaluated, except for blocks of a single target, and for the block with the largest bound if the
-        estimate for its middle target is at least `likely`; there it is the bound of the middle target.
+        The value is evaluated, for the middle target, only in blocks of a single target and in the block with the largest bound, if
+        the estimate for the middle target is at least `likely`. In other blocks the value is -inf.
         """
         bounds = []
         for block in blocks:
@@ -490,7 +495,7 @@ class Population:
 
 
 def _size(law: CloneLaw) -> int:
-    """Return the number of floats that a cached distribution counts for: its rates, and about 1000 for its other fields."""
+    """Return the size of a distribution in the cache, in floats: the number of its rates, and about 1000 for its other fields."""
     return law.rates.size + 1000
 
 
@@ -500,7 +505,7 @@ def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[I
 
 
 def _same(margin: float, best: float) -> float:
-    """Return the margin: an absolute tolerance for `maximum`, which does not depend on the best value."""
+    """Return the margin, for `maximum`: the tolerance is absolute, not a function of the best value."""
     return margin
 
 
