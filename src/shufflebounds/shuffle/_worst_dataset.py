@@ -431,7 +431,8 @@ class WorstDataset:
     def _formed_bound(self, eps: float, log_prob: float, tolerance: float, enough: float = -math.inf, search: bool = True) -> float:
         """Return the bound of log delta, given a bound `log_prob` of the log probability of the best test.
 
-        The search over compositions ends if its bound exceeds the largest known value by at most `tolerance`, or is at most `enough`.
+        The search over compositions ends if its bound exceeds the largest known value by at most `tolerance`, or is at most
+        `enough`.
         """
         blanket = self._blanket_side(eps)
         draw, alike, error = self._best_draw(eps, log_prob)

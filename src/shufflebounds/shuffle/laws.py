@@ -42,6 +42,10 @@ In an upper bound it is added to both, which corresponds to a measure m that is 
 class ExcessLaw:
     r"""A discrete distribution of :math:`X = a - e^\varepsilon b`, the privacy-amplification random variable, for every eps.
 
+    :math:`R_0` and :math:`R_1` are the output distributions of the target user's two inputs. m is a measure on outputs that stands
+    for the other users: for a lower bound the output distribution of one input, for an upper bound a measure that is at most the
+    output distribution of every input. An atom is a set of outputs with equal a and b:
+
     .. math:: a = R_0/m, \qquad b = R_1/m, \qquad X = b\,e^{\varepsilon}\,(e^{\ln a - \ln b - \varepsilon} - 1)
 
     Parameters
@@ -53,16 +57,16 @@ class ExcessLaw:
         budget, log_a - log_b must be exactly this double: X is computed from the difference, which avoids cancellation for eps
         close to the budget.
     log_cut, log_cut_b : float or array_like
-        Logarithms of :math:`\int R_0` and :math:`\int R_1` over one or several sets of outputs that are not among the atoms,
-        because m = 0 there or because a tail is truncated. :math:`\int (R_0 - e^\varepsilon R_1)_+` over each set is added to the
-        bound. For a lower bound pass only outputs that no other user can send (m = 0), which identify the target's message, and
-        drop a truncated tail. Without `log_cut_b` the mass under :math:`R_1` is taken as 0.
+        Logarithms of the masses of one or several sets of outputs that are not among the atoms, under :math:`R_0` and under
+        :math:`R_1`: because m = 0 there, or because a tail is truncated. For masses A and B of a set,
+        :math:`(A - e^\varepsilon B)_+` is added to the bound. For a lower bound pass only outputs that no other user can send
+        (m = 0), which identify the target's message, and drop a truncated tail. Without `log_cut_b`, B = 0.
 
     Notes
     -----
-    A density is discretized into cells. For a lower bound each cell becomes an atom with the means of a and b; a cell may be
-    dropped only if X can be positive in it. For an upper bound the mass of each cell is spread to its two ends, with the same mean:
-    :meth:`cells`.
+    A density is discretized: its outputs are divided into intervals (cells). For a lower bound each cell becomes an atom with the
+    means of a and b in the cell; a cell may be dropped only if X can be positive in it. For an upper bound the mass of each cell is
+    spread to the two ends of the cell, so that the mean stays the same (:meth:`cells`).
     """
 
     log_mass: FloatArray = field(repr=False)
@@ -130,7 +134,7 @@ class ExcessLaw:
             Two atoms for each cell; X is larger in the convex order than for the density, at every eps.
         """
         m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
-        # the share of the coordinate that changes most in the cell
+        # The share of the mass for each end is computed from a or from b, whichever changes most in the cell.
         coordinate = np.argmax(np.abs(end - start), axis=0)[None, :]
         share = shares(*(np.take_along_axis(x, coordinate, 0)[0] for x in (middle, start, end)))
         with np.errstate(divide="ignore"):
@@ -168,7 +172,7 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            Valid if the errors of log a and log b are at most 2 ulp of 1, of themselves and of the log mass, added.
+            Valid if the errors of log a and log b are at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log mass)).
         """
         sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
         sign = 1 if upper else -1
@@ -301,23 +305,24 @@ class ExcessLaw:
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds where Phi of the atoms is below e^-40 of the contribution of the cut sets, and None elsewhere.
 
-        Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)` shows that. The kernel would take up to a second at such an eps.
+        Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. It saves the kernel,
+        which would take up to a second at such an eps.
         """
         gain = float(np.maximum(excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), eps), 0.0).sum())
         log_mass, log_a, log_b = self._distinct
         if not gain > 0 or not log_mass.size:
             return None
         values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
-        # values near the largest double say nothing of a normal sum
+        # squares of values near the largest double would overflow
         if not float(np.abs(values).max()) < 1e100:
             return None
         mean, square = float(mass @ values), float(mass @ values**2)
         if not mean < 0:
             return None
-        # the best exponent of a normal sum, and smaller ones, which large gains of few outcomes need
+        # multiples of the best exponent t for a normal sum; smaller t are better if few outcomes have large values of X
         exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
-        # the first term charges the rounding of the masses and values, the last the outcomes with X = 0
+        # the first term is for the rounding of masses and values, the last one for the outcomes with X = 0
         rest = np.log1p(-min(float(mass.sum()), 1.0)) if mass.sum() < 1 else -np.inf
         total = np.logaddexp(moments, rest) + self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
         log_phi = float((users * total - np.log(exponents)).min())

@@ -37,12 +37,12 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # the sum of B and the target's bit, which is never flipped: it adds 0 under P and 1 under Q
+        # This is the sum of B and a target's bit that is never flipped: 0 under P and 1 under Q.
         return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
 
     @property
     def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The probabilities of 1 and 0 and the number of the bits of B; exchanged if `shifted_first`.
+        """The probability of 1, the probability of 0 and the number of the bits of B; the first two exchanged if `shifted_first`.
 
         The pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
         """
@@ -91,7 +91,7 @@ class BinomialNoise(ShuffleProtocol):
 
     Notes
     -----
-    Neighbours: the count differs by one. Exact for the protocol: the bounds contain its delta. The likelihood ratio is
+    Neighbours: the count differs by one. The formula is exact for the protocol. The likelihood ratio is
     monotone, so the best test is a threshold, which has a closed form:
     :math:`H(B\|B+1) = F(k) - e^\varepsilon F(k-1)` with :math:`k = \lceil (N+1)g/(g + e^\varepsilon(1-g)) \rceil - 1` and the cdf F
     of B. It is computed as the pmf times 1 minus a tail ratio, without cancellation. There is no pure differential privacy, since

@@ -156,17 +156,18 @@ class PersonalizedClones(PrivacyProfile):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and
-            :meth:`gaussian`: with the target's values 0 and 1, see there). The lower bound is one of the smallest of these upper
-            bounds, not of the exact privacy loss. For every user the gap is up to a relative 1e-3 in delta (below 1e-20, 5e-5 of
-            log delta), the tolerance of the search over users.
+            :meth:`gaussian`: with the target's values 0 and 1, see there). The lower bound is a lower bound of the value of the
+            formula, the smallest of these decompositions, not of the exact privacy loss. If the guarantee is for every user, the
+            gap is up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta), the tolerance of the search over
+            users.
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
         Notes
         -----
         With more than eight distinct budgets the blanket is used only if its table has at most 2**19 cells, about ten thousand
-        users; otherwise the bound is the smaller one of S1 and S2. Above 1024 distinct budgets, a decomposition is evaluated with
-        all of them only where a coarser valid bound does not exclude that it is the smallest.
+        users; otherwise the bound is the smaller one of S1 and S2. With more than 1024 distinct budgets, a decomposition is first
+        bounded with budgets in bins; it is evaluated with all budgets only if it may be the smallest.
 
         Examples
         --------

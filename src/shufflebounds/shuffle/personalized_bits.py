@@ -26,9 +26,9 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["PersonalizedBits"]
 
 MANY = 1024
-"""For more users than this and no given dataset, each bound of epsilon is found by the search of its own profile.
+"""Number of users above which, if no dataset is given, the lower and the upper bound of epsilon are searched for separately.
 
-Both profiles have a gap of up to 1e-3 in log delta then, so a common search gains nothing.
+The profiles of both bounds have a gap of up to 1e-3 in log delta then, so a common search would save no time.
 """
 
 
@@ -54,7 +54,7 @@ class _PersonalPair(DominatingPair):
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # the reversed pair has 0 and 1 exchanged in all bits, so the same formula applies to it
+        # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
         curve = curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
         return curve or super()._tradeoff(upper)
 
@@ -217,7 +217,7 @@ class PersonalizedBits(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
-            # each bound separately, by the search of its own profile
+            # the upper bound by the search of the clone bound's profile, the lower bound by that of the dataset with equal bits
             return self._side(upper)._epsilon(delta, upper)
         if self.bits is None or self.target is not None or delta in (0, 1) or self._all_users.exact is self._all_users.coarse:
             return super()._epsilon(delta, upper)
@@ -229,7 +229,7 @@ class PersonalizedBits(PrivacyProfile):
         return above if upper else below
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        # a larger privacy loss is a lower trade-off curve
+        # A profile that bounds delta from above bounds the trade-off curve from below.
         return super()._tradeoff(upper) if self.bits is not None else self._side(not upper)._tradeoff(upper)
 
     def _gdp_mu(self, upper: bool) -> float:

@@ -32,7 +32,8 @@ class SampleSize:
     gamma : float
         Calibrated probability of a zero noise bit.
     failure : float
-        Upper bound of the probability that some bin of the support is estimated as 0. Bins outside the support always are.
+        Upper bound of the probability that some bin of the support is estimated as 0. Bins outside the support are always
+        estimated as 0.
     """
 
     users: int
@@ -118,7 +119,7 @@ def support_identification(
     failure = _validate.real("failure", failure, 0, 1, open_low=True, open_high=True)
     bins = max(support, 2) if bins is None else bins
     if isinstance(bins, bool) or not isinstance(bins, int):
-        # only an int can be larger than 2**53
+        # A domain of more than 2**53 values must be given as an int; other types are checked as usual.
         bins = _validate.integer("bins", bins, max(support, 2))
     if bins < max(support, 2):
         raise ValueError(f"bins={bins} must be an integer of at least {max(support, 2)}")
@@ -190,7 +191,8 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 
 @with_passages
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that suffices for pointer chasing: each has one of two permutations of `length` integers.
+    r"""Return a number of users that suffices for pointer chasing, where each user has one of two permutations of `length`
+    integers.
 
     Parameters
     ----------
@@ -224,7 +226,7 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
 
 @with_passages
 def pointer_jumping(branching: int, height: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that suffices for multi-party pointer jumping: each has the labels of one level of a complete tree.
+    r"""Return a number of users that suffices for pointer jumping, where each user has the labels of one level of a complete tree.
 
     Parameters
     ----------

@@ -36,16 +36,19 @@ _NO_BETTER = 1e-9
 
 
 _MOST_PAIRS = 32
-"""Largest number of pairs of inputs, those with the largest blankets, whose bound over all datasets is evaluated at each eps."""
+"""Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
+
+The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
+"""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
 
 _NEAR = 1.5
-"""The enumeration for the largest possible number of users is also an upper bound for more users, up to this multiple of it.
+"""If all datasets can be enumerated for up to N users, the result for N users is used as an upper bound for up to _NEAR * N users.
 
-Its table takes about 0.1 s. Raised: longer run time, and a gain at most in extreme tails: of 3 random matrices of two outputs and
-3 eps each it was the smallest bound in one case at 1.08 times the enumerated users (log delta -244), and in none at 1.47 times.
+The enumeration takes about 0.1 s. Raised: longer run time, and a gain at most in extreme tails: of 3 random matrices of two outputs
+and 3 eps each it was the smallest bound in one case at 1.08 times the enumerated users (log delta -244), and in none at 1.47 times.
 """
 
 
@@ -55,10 +58,11 @@ class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
-        X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest}
+        X = \frac{R_0 - e^\varepsilon R_1}{m} \text{ with mass } m, \quad 0 \text{ with the rest of the probability,}
 
-    is the exact value with :math:`m = R_{x^*}` if all other users have the input x*, and an upper bound for every dataset with
-    :math:`m = \inf_x R_x`, the privacy blanket. A second upper bound for every dataset is this sum for n - 2s users whose inputs
+    where :math:`R_x` is the output distribution of input x and 0, 1 are the target's two inputs. With :math:`m = R_{x^*}` the
+    formula is the exact value if all other users have the input x*. With :math:`m = \inf_x R_x`, the privacy blanket, it is an
+    upper bound for every dataset. A second upper bound for every dataset is this sum for n - 2s users (s is chosen) whose inputs
     are the worst possible ones, plus an error term of order :math:`n^{-5/2}`.
 
     Parameters
@@ -83,9 +87,9 @@ class Shuffled(PrivacyProfile):
     Gaussian noise with a list of `inputs`.
     :meth:`argument` returns which one is used. The lower bound is attained by the dataset that :meth:`data` returns: all
     other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
-    two outputs; with two inputs, 100 of three and 40 of four outputs) the distributions of every dataset are enumerated, and both
-    bounds are their maximum, up to rounding; it is also an upper bound for more users. For up to 2047 users of two outputs the
-    lower bound searches datasets with several inputs.
+    two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
+    largest delta, up to rounding. This delta is also an upper bound for more users. For up to 2047 users of two outputs the lower
+    bound searches datasets with several inputs.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
@@ -97,11 +101,11 @@ class Shuffled(PrivacyProfile):
     (docs/theorems/interval-inputs). For discrete Gaussian noise of sensitivity 2 or more, all pairs are compared with the ends
     numerically for the given parameters, which is not a proof; the comparison is omitted if inputs times outputs exceed 2**20, and
     the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
-    users; densities are cut into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
+    users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
     millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
     all datasets takes 20 to 60 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 1 s for fewer
-    users; a matrix of many inputs takes seconds. Its search ends .003 above the largest delta found, in log delta, or where the
-    work for one search is spent; what it returns is an upper bound in either case.
+    users; a matrix of many inputs takes seconds. The search over datasets ends when its upper bound is .003 above the largest log
+    delta found, or after a limited number of evaluations; the result is an upper bound in either case.
 
     {balle2019}
 
@@ -202,9 +206,9 @@ class Shuffled(PrivacyProfile):
     def _stronger(self) -> tuple[MixedData, ...]:
         """Protocols of which this one is a post-processing, whose datasets are all enumerated.
 
-        The messages of one user more, of any input x, are those of the other users and a draw from R_x, which anyone can add.
-        Messages that are sent with probability s only are the messages of all users after each was removed with probability
-        1 - s. So delta is at most that of fewer users, and at most that of full participation, for every dataset.
+        One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is
+        post-processing of full participation: each message is removed with probability 1 - s. So for every dataset delta is at most
+        the delta for fewer users, and at most the delta for full participation.
         """
         if self._matrix is None or self._thinned_matrix is None or self._every:
             return ()
@@ -218,7 +222,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _bounds_datasets(self) -> bool:
-        """Whether the bound of the worst dataset is available for some pair."""
+        """Whether the bound of docs/theorems/worst-dataset is available for some pair of the target's inputs."""
         return any(bound is not None for bound in self._over_datasets)
 
     @property
@@ -248,7 +252,7 @@ class Shuffled(PrivacyProfile):
         return min(0.0, *(value for _, value in self._upper_bounds(eps)))
 
     def _upper_bounds(self, eps: float, *, search: bool = True) -> list[tuple[str, float]]:
-        """Return the upper bounds of log delta at one eps as (argument, bound), that over all datasets first."""
+        """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         laws = [pair.upper for pair in self._pairs]
         blankets = [law.log_phi_side(eps, self.users, upper=True) if search else law.rough_log_phi(eps, self.users).upper
                     for law in laws]
@@ -257,11 +261,11 @@ class Shuffled(PrivacyProfile):
             found.append((_BITS, float(self._bits._rough_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, datasets.upper(eps)) for datasets in self._stronger]
         if self._mixed is not None and self._mixed.every:
-            # the exact maximum; another bound can be smaller only by rounding where tails underflow
+            # This is the exact maximum: another bound can be smaller only by rounding, where tails underflow.
             found.insert(0, (_EVERY, self._mixed.upper(eps)))
         elif self._bounds_datasets:
             largest = -math.inf
-            # a pair whose blanket is at most the bound of another pair does not change the maximum
+            # A pair whose blanket bound is at most the bound found for another pair cannot increase the maximum.
             for number, place in enumerate(np.argsort(np.negative(blankets), kind="stable").tolist()):
                 if blankets[place] <= largest:
                     break
@@ -289,7 +293,10 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _bits(self) -> ShuffledBits | None:
-        """For two inputs: shuffled randomized response of the same budget, of which every message is a post-processing."""
+        """Shuffled randomized response of the same budget, for a randomizer with two inputs; otherwise None.
+
+        Every message of the randomizer is a post-processing of one bit of it.
+        """
         budget = self._pure_epsilon()
         if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < LARGEST_EXPONENT:
             return None
@@ -309,7 +316,7 @@ class Shuffled(PrivacyProfile):
     def _unshuffled(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta if the analyst knows the target's message: participation times the local delta.
 
-        For few users the blanket of a density may be larger, because it is discretized.
+        For few users the blanket bound of a density may exceed this bound, because the density is discretized.
         """
         if not isinstance(self.randomizer, PrivacyProfile):
             return np.zeros_like(eps)
@@ -321,7 +328,8 @@ class Shuffled(PrivacyProfile):
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
-        # the shuffled messages are a post-processing of the target's message; without participation both inputs send none
+        # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
+        # sent for either input.
         if not isinstance(self.randomizer, PrivacyProfile):
             return None
         sides = self.randomizer, self.randomizer._opposite()
@@ -383,7 +391,7 @@ class Shuffled(PrivacyProfile):
         return [name for name, value in bounds if value <= least][-1]
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return distributions of X whose largest Phi is the upper or lower bound; None if the bound is not just that."""
+        """Return distributions of X such that the upper or lower bound is the largest of their Phi; None if there are none."""
         if upper:
             if self._bits is not None or self._every:
                 return None
@@ -397,7 +405,7 @@ class Shuffled(PrivacyProfile):
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
         if not upper or not self._has_search:
             return None
-        # without the search over datasets with different inputs, which only the last steps of a root search need
+        # The search over datasets with different inputs is omitted: only the last steps of a root search need it.
         return lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False)))
 
     def _near(self, log_delta: float) -> float | None:
@@ -432,11 +440,11 @@ class Shuffled(PrivacyProfile):
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
     def _seconds(self) -> float:
-        # includes the distributions of X, which are computed first
+        # the run time includes the computation of the distributions of X
         return 2e-3
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a value takes milliseconds, and the upper and lower bound have a gap
+        # One value takes milliseconds, and the bounds have a gap, so a coarse grid suffices.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         # an output that only the target can send, and under one input only
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
@@ -537,8 +545,8 @@ class _OneData(PrivacyProfile):
 def _swapped(law: ExcessLaw) -> ExcessLaw:
     """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
 
-    Lower bounds have log a decreased and log b increased by BLUR. After the exchange this is reversed twice, once to undo it and
-    once to apply it to the exchanged values.
+    In distributions for lower bounds log a was decreased and log b increased by BLUR. So 2 BLUR is subtracted from the new log a
+    and added to the new log b: once to undo the shift, and once to apply it after the exchange.
     """
     back = ExcessLaw(law.log_mass, law.log_b - 2 * BLUR, law.log_a + 2 * BLUR, law.log_cut_b, law.log_cut)
     return back.widened(upper=False).widened(upper=False)

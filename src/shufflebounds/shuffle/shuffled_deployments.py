@@ -37,11 +37,13 @@ class _DeploymentArray:
         return Shuffled(self.kinds[self.places[place]], int(self.users[place]), self.share)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return the distributions of X of each randomizer; none if its bound is more than the largest Phi of these."""
+        """Return the distributions of X of each randomizer whose largest Phi is the bound; an empty list if there are none."""
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return for which deployments `Shuffled` is evaluated one by one, because the compiled code does not have its bound."""
+        """Return a mask of the deployments that need `Shuffled`, one by one, because the compiled code cannot compute their
+        bound.
+        """
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         # for few users `Shuffled` may enumerate every dataset
         for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():

@@ -69,9 +69,10 @@ class RealSum(ShuffleProtocol):
     every M; random encodings are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
     a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
-    **Columns**: x = 0 against x = 1 differs in all r columns, other pairs in fewer. The upper bound composes r columns, each with
-    the dataset that is the worst at every loss (linear interpolation above delta on a grid of losses). The lower bound is that of
-    the total, which is a function of the columns. The gap grows with eps: docs/protocols/real-sum.md computes it.
+    **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound composes r columns; for
+    each column it uses the largest delta over all datasets at every eps, interpolated linearly from above on a grid of losses. The
+    lower bound is that of the total, which is a function of the columns. The gap grows with eps: docs/protocols/real-sum.md
+    computes it.
 
     The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit it is :class:`ShuffledBits`.
 
@@ -130,7 +131,8 @@ class RealSum(ShuffleProtocol):
             return self.column._log_delta(eps)
         low, high = self._total(eps)
         if self.view == "columns":
-            # the lower bound for the total is one for the columns; if rounding puts it above the upper bound, that is raised to it
+            # The lower bound for the total is valid for the columns, too. If it exceeds the upper bound by rounding, the upper
+            # bound is raised to it.
             high = np.array([self._columns(float(e), side) for e, side in zip(eps, high)])
         return IntervalArray(low, np.maximum(low, high))
 
@@ -178,7 +180,7 @@ class RealSum(ShuffleProtocol):
         return 2e-2
 
     def _pair_info(self) -> DominatingPairInfo:
-        # every eps takes a search over the datasets and, if the analyst sees the columns, a composition
+        # Every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
         if self.bits == 1:
             return self.column._pair_info()
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
@@ -188,7 +190,7 @@ class RealSum(ShuffleProtocol):
             return known
         if self.view == "columns":
             return replace(known, parts=((self.column._pair_info(), self.bits),), attained=repeated(self.column.pair(0), self.bits))
-        # all other bits 0, or all 1: close to the worst dataset
+        # attained pairs for lower bounds: all other bits are 0, or all are 1, which is close to the worst dataset
         others = (self.users - 1) * self.bits
         hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
         pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
@@ -208,7 +210,7 @@ class RealSum(ShuffleProtocol):
         low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
-            # the kernel's lower bound is valid here, too: the difference of two tails at any threshold, in logarithms
+            # The kernel's lower bound is valid here, too, because any threshold is a test: it is a difference of two tails.
             low[far] = np.minimum(sides(eps[far]).lower, high[far])
         return IntervalArray(low, high)
 
@@ -359,12 +361,15 @@ class RealSum(ShuffleProtocol):
             return self._known(numbers, users.astype(np.float64), width)
         all_users = np.array([float(self.users)])
         lower = max(self._known(np.array([x]), all_users, width).lower for x in (0.0, 0.5 / self.bits))
-        # one encoded bit of each user is 1 with a probability between flip and 1 - flip; the others have one of these two
+        # For each user, one encoded bit is 1 with a probability between flip and 1 - flip; for the other bits it is flip or 1 -
+        # flip.
         fixed = self.users * (self.bits - 1)
         return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 
     def _known(self, numbers: FloatArray, users: FloatArray, width: Fraction) -> Interval:
-        """Return bounds of log Pr[|y - E y| > width], if `users` of the users have each of `numbers`; y is the number of ones."""
+        """Return bounds of log Pr[|y - E y| > width], where y is the number of ones; `users[i]` users have the number
+        `numbers[i]`.
+        """
         q = self.flip
         scaled = numbers * self.bits
         whole = np.minimum(np.floor(scaled), self.bits - 1)

@@ -36,7 +36,7 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
         Three atoms and the mass at X = 0, moved by more than their rounding errors.
     """
     share = beta / (p - 1)
-    # the common part of both distributions lowers Phi: it is rounded down for an upper bound
+    # Phi decreases as the common part of both distributions increases, so this part is rounded down for an upper bound.
     rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * ULP))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):
@@ -53,9 +53,10 @@ class VariationRatio(PrivacyProfile):
 
     .. math:: p = \sup \frac{R_0}{R_1}, \qquad \beta = \mathrm{TV}(R_0, R_1), \qquad q = \sup_x \frac{\max(R_0, R_1)}{R_x}
 
-    The bound is :math:`\Phi_n(X)` as in :class:`Shuffled`, where X has the values :math:`q(p - e^\varepsilon)/p` and
-    :math:`q(1 - p e^\varepsilon)/p` of mass :math:`p\alpha/q` each, :math:`\alpha = \beta/(p-1)`,
-    :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0.
+    :math:`R_0, R_1` are the output distributions of the target's two inputs, and :math:`R_x` that of input x of another user. The
+    bound is :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X, as in :class:`Shuffled`. X
+    has the values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` of mass :math:`p\alpha/q` each, :math:`\alpha
+    = \beta/(p-1)`, :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of the mass.
 
     Parameters
     ----------
@@ -71,13 +72,13 @@ class VariationRatio(PrivacyProfile):
 
     Notes
     -----
-    Where :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`, :math:`\mu =
-    (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear there. So X above is a mean-preserving spread of that of the privacy blanket
-    with equal mass, and a larger beta spreads it further. This corrects the published bound, which is too small for some
-    randomizers with a third kind of outputs. The lower and upper bound contain the value of the formula. It is attained by a
-    randomizer with four outputs, of the probabilities :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the value 0, the first two
-    exchanged for the value 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the value of all other users. So
-    compositions are those of this pair, for both bounds.
+    Proof: at outputs with :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`,
+    :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X above is a
+    mean-preserving spread of the X of the privacy blanket, and a larger beta spreads it further. This corrects the published bound,
+    which is too small for some randomizers with three kinds of outputs. The lower and the upper bound contain the value of the
+    formula. The value is attained by a randomizer with four outputs, of the probabilities :math:`(p\alpha, \alpha, 1-(p+1)\alpha,
+    0)` for the value 0, the first two exchanged for the value 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the
+    value of all other users. So compositions are those of this pair, for both bounds.
 
     References
     ----------

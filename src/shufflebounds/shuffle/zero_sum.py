@@ -189,7 +189,7 @@ def smallest_gamma(
     low: float | None = None,
     high: float = 0.5,
 ) -> float:
-    """Return about the smallest gamma for which build(users, gamma) meets the target; this is evaluated at the returned gamma.
+    """Return the smallest gamma that is found for which build(users, gamma) meets the target, evaluated at this gamma.
 
     The search starts in low..high.
     """
@@ -207,8 +207,8 @@ def smallest_gamma(
     def at(gamma: float) -> PrivacyProfile:
         return build(users, gamma)
 
-    # with probability (1 - gamma)^n no noise bit is 0, which bounds delta from below: smaller gammas miss the target
+    # With probability (1 - gamma)^n no noise bit is 0. This bounds delta from below, so that gammas below `low` miss the target.
     low = min(-math.expm1(math.log(delta) / users), 0.25) / 2 if low is None else low
     gamma = least_parameter(at, low, high, eps, delta)
-    # delta oscillates in gamma, so `high`, which would suffice if delta were monotone, may miss the target slightly
+    # Delta oscillates in gamma, so `high` may miss the target slightly; it would suffice if delta were monotone.
     return gamma if gamma < high or meets(at(high), eps, delta) else least_parameter(at, high, 0.5, eps, delta)
