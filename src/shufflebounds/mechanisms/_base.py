@@ -58,7 +58,7 @@ def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
 
 
 def next_float(value: float, upper: bool) -> float:
-    """Return the next double below (upper) or above the parameter of a trade-off curve; a larger parameter gives a lower curve."""
+    """Return the next double below (upper) or above a parameter, for an upper or a lower trade-off curve that decreases in it."""
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 
@@ -104,14 +104,14 @@ class LocalRandomizer(PrivacyProfile):
         Raises
         ------
         TypeError
-            If they are not known.
+            If the distributions are not known for this mechanism.
         ValueError
             If an argument lies outside its range, or the distribution overflows or has too many outcomes.
         """
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return the data of one ordered pair of inputs for the upper bound over all datasets; None if not known.
+        """Return the data for the upper bound over all datasets (docs/theorems/worst-dataset), for one pair; None if not known.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class AdditiveNoise(LocalRandomizer):
         Returns
         -------
         float
-            The probability; if it is above 1e-300 its relative error is below 1e-14 (1 - log of it).
+            The probability p; if p is above 1e-300 its relative error is below 1e-14 (1 - log p).
 
         {raises}
         """

@@ -23,7 +23,7 @@ __all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
 def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
     """Return independent events of the given probability, which is met to 2**-61.
 
-    One random byte decides each event with probability 255/256; the others take a random double.
+    One random byte decides an event with probability 255/256; the remaining events take a random double.
     """
     scaled = 256 * probability
     first = math.floor(scaled)

@@ -1,6 +1,7 @@
 r"""Matrices that bound Gaussian noise on finitely many inputs, which lie on a grid of equal steps.
 
-With outputs in units of sigma and g the step of the grid, the likelihood of the input at :math:`s_x = s_0 + n_x g` is
+A finite randomizer is a matrix R (inputs, outputs). One matrix bounds the noise from above: the noise is a post-processing of it.
+With outputs z in units of sigma and g the step of the grid, the likelihood of the input at :math:`s_x = s_0 + n_x g` is
 
 .. math:: R_x(z) = \varphi(z)\, e^{s_0 z - s_x^2/2}\, r^{n_x}, \qquad r = e^{g z},
 
@@ -44,7 +45,7 @@ _NODES = 16
 """Number of nodes in a cell, besides N. The integrals are exact to rounding for cells of less than two standard deviations."""
 
 _ABOVE = 1 + 1e-9
-"""Factor that covers the rounding of the tails."""
+"""Factor by which the tail masses of the blanket are increased, to cover their rounding."""
 
 _FINE = 4
 """Number of cells of the lower bound for each output of the upper bound. More cells: a larger lower bound, and more run time."""
@@ -90,7 +91,8 @@ def gaussian_rows(
     cut = math.exp(log_cut) * _ABOVE
     above = inner.copy()
     for nearest, column in ((0, 0), (-1, -1)):
-        # the likelihood ratios in the tail are more extreme than in this output, so no input loses mass
+        # The tail is added to the outermost output. Likelihood ratios are more extreme in the tail, so that every input's added
+        # mass is at least its tail.
         above[:, column] *= 1 + cut / inner[nearest, column]
     tails = np.exp(log_ndtr(np.array([-end - place, place - end])))
     blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * _ABOVE)], axis=1)

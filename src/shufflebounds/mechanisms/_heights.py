@@ -1,7 +1,9 @@
 r"""Upper bounds for X = a - e^eps b if a = R_0/m and b = R_1/m are independent, given one of a few cases.
 
-Values e^l of a and of b are called heights, and l the level. The mass at a level between two nodes is split to both nodes, with the
-same mean height. X is linear in a and in b, so this can only increase X in the convex order.
+X is the privacy-amplification random variable (`ExcessLaw`) of a randomizer with many outputs. To limit the number of values of X,
+the values of a and of b are reduced to a few nodes. A value e^l of a or b is called a height, and its logarithm l a level. The mass
+at a level between two neighbouring nodes is divided between the two nodes, so that the mean height stays the same. X is linear in a
+and in b, so this can only increase X in the convex order.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def chosen(levels: FloatArray, log_mass: FloatArray, count: int = NODES) -> Floa
     """Return at most `count` of the increasing levels, including both ends, dense where mass times squared height is large."""
     if levels.size <= count:
         return levels
-    # 80 % of the nodes have a density proportional to the cube root of mass times squared height, the others are even in the level
+    # 80 % of the nodes are placed with a density proportional to the cube root of mass * height^2 (height = e^level), and 20 % at
+    # equal distances of the level.
     log_weight = (log_mass + 2 * levels) / 3
     weight = np.exp(log_weight - log_weight.max())
     climb, even = np.cumsum(weight), levels - levels[0]

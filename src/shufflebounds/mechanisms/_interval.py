@@ -1,8 +1,8 @@
 r"""Distributions of X for symmetric noise and inputs in an interval; the target's inputs are its two ends.
 
-The density (or the masses) of the noise decreases with the distance. So its minimum over all inputs is that of the farther end, and
-the log likelihood ratio of the two ends is monotone. Only the outputs for which the first end is more likely are enumerated; the
-others are their mirror images.
+The density (or the masses) of the noise decreases with the distance from the input. So at each output the minimum over all inputs
+is attained by the farther end, and the log likelihood ratio of the two ends is monotone in the output. Only the outputs for which
+the first end is more likely are enumerated; the others are their mirror images.
 
 The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For the
 discrete Gaussian this is checked numerically for the given parameters.
@@ -47,7 +47,7 @@ def ends_are_worst(logs: FloatArray) -> bool:
     # the inputs in the upper half are mirror images of these
     for row in logs[1 : (len(logs) + 1) // 2]:
         up, left, gain, rest = _corners(row, base)
-        # compare at the mass c or at its complement, whichever is smaller and thus more accurate
+        # Interpolate at the mass c = m(S) or at the mass of the complement, whichever is smaller and thus more accurate.
         few = up < left
         most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
         if (gain > most * (1 + _TIE)).any() or (rest < least * (1 - _TIE)).any():
@@ -64,7 +64,11 @@ def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
 
 
 def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
-    """Return at most `cells` runs of outcomes: log masses under the farther and nearer input, and the two ends of the loss."""
+    """Return at most `cells` runs of neighbouring outcomes, as arrays.
+
+    These are the log masses of each run under the farther and under the nearer input, and the largest and smallest privacy loss in
+    it.
+    """
     size = -(-loss.size // cells)
     starts = np.arange(0, loss.size, size)
     last = np.minimum(starts + size, loss.size) - 1
@@ -105,7 +109,7 @@ def interval_laws(
     # recompute the masses under the first end from those under the second and the mean ratio, so that they are consistent
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
-    # the mass of every cell is spread to its two ends, with the same mean of a
+    # the mass of every cell is spread to its two ends, so that the mean of a stays the same
     below, above = log_parts(log_far[kept], log_shares(mean[kept], low[kept], high[kept]))
     log_mass, log_a = np.concatenate([above, below]), np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:

@@ -89,7 +89,7 @@ class ListedInputs:
 
 
 def _shifted(law: ExcessLaw, move: float) -> ExcessLaw:
-    """Return the distribution with the privacy losses moved by 2 * move, and the cuts scaled accordingly."""
+    """Return the distribution with log a moved by `move` and log b by -`move`, and the masses of the cut sets scaled likewise."""
     return ExcessLaw(law.log_mass, law.log_a + move, law.log_b - move, law.log_cut + move, law.log_cut_b - move)
 
 

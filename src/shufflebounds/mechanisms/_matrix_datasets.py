@@ -1,4 +1,7 @@
-"""Data of a randomizer, given by its matrix, for the upper bound over all datasets."""
+"""Data of a randomizer, given by its matrix, for the upper bound over all datasets (docs/theorems/worst-dataset).
+
+R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ class MatrixDatasets:
         return found
 
     def _tail(self, t: FloatArray) -> FloatArray:
-        # a ratio is rounded once
+        # t is decreased by the rounding error of a ratio, so that no ratio above t is missed
         least = t * (1 - 4 * ULP)
         largest = np.max([above[np.searchsorted(ratios, least, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
@@ -87,7 +90,7 @@ class MatrixDatasets:
 
     @cached_property
     def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
-        """The arguments of DatasetLaws that do not depend on the pair: heights, log of the mass of m, distance, local budget."""
+        """The arguments `heights`, `log_minorant`, `distance` and `local_eps` of DatasetLaws, which do not depend on the pair."""
         heights = tuple(self._law(self._base, self._rows[x], self._base) for x in self._kinds)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP
         return heights, math.log(math.fsum(self._base)), self._distance(), local_eps

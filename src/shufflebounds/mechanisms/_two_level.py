@@ -40,8 +40,8 @@ class Shares(NamedTuple):
 class Others(NamedTuple):
     """A dataset in which all other users have the same value.
 
-    `text` describes it. `inside` and `outside` are the masses under B inside and outside of the others' lifted set, of four classes
-    of outputs: in A_0 only, in A_1 only, in both, in neither.
+    `text` describes this dataset. There are four classes of outputs: in A_0 only, in A_1 only, in both, in neither. `inside` has
+    the masses under B of the part of each class inside of the other users' set A_x, and `outside` those of the rest.
     """
 
     text: str
@@ -56,7 +56,7 @@ class TwoLevel(LocalRandomizer):
 
     @abstractmethod
     def _shares(self) -> Shares:
-        """Return the shares for two values whose lifted sets overlap the least."""
+        """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
     def _others(self) -> tuple[Others, ...]:
         """Return datasets for lower bounds, in addition to those with all others at one of the target's two values."""
@@ -137,7 +137,10 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        """Return inputs of another user such that X for every other input is a mixture of theirs; None if this is not known."""
+        """Return inputs of another user that suffice for the bound over all datasets; None if they are not known.
+
+        The distribution of X for any input of another user is a mixture of those for the returned inputs.
+        """
         return None
 
     def _targets(self) -> tuple[Others, Others]:
@@ -151,7 +154,7 @@ class TwoLevel(LocalRandomizer):
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:
         """Return the distribution of X, where m is gamma times B, multiplied by e^eps0 on the masses `inside`.
 
-        `loss_error` is added to the privacy loss where R_0 or R_1 alone is lifted, which rounds X up (or down, if negative).
+        `loss_error` is added to the privacy loss at outputs in one of A_0 and A_1 only, which rounds X up (or down, if negative).
         """
         eps0 = self.local_eps
         # logs of R_0 and R_1 relative to gamma B

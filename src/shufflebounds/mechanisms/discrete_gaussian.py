@@ -95,7 +95,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
         """
         s, d = self.sigma, float(self.sensitivity)
-        # the range of the largest terms; if the threshold is far below 0, g_j increases over part of it
+        # The range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the threshold is far
+        # below 0.
         reach = s * math.sqrt(2 * NEGLIGIBLE)
         first = max(start, -math.ceil(1.5 * reach))
         step = first / (s * s)
@@ -115,7 +116,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         weight = np.exp(exponent - top)
         noise = ULP * (6 * np.abs(exponent) + 6)
         size = ULP * (j.size + 8)
-        # in the extreme tail the relative errors of the weights exceed 1: the lower bound is then the largest term alone
+        # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
         below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
         above = float(weight @ (high * (1 + noise))) * (1 + size)
         # beyond the last term the masses decrease at least geometrically, and before the first they do so by symmetry

@@ -151,7 +151,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             at = np.flatnonzero(chosen == x)
             law = np.cumsum(self._rows[x])
             possible = np.flatnonzero(self._rows[x])
-            # a draw that rounding puts beyond the sum becomes the last possible output
+            # If rounding places a draw beyond the sum of the row, the last possible output is returned.
             drawn = np.searchsorted(law, source.random(at.size) * law[-1], side="right")
             out[at] = np.minimum(drawn, possible[-1])
         return out
@@ -176,7 +176,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     @cached_property
     def _weights(self) -> FloatArray:
-        """What each output adds to the estimate of each input, shape (outputs, inputs)."""
+        """The contribution of one message to the estimates, for each output and each input, shape (outputs, inputs)."""
         rows = self._rows
         mean = rows.mean(axis=0)
         seen = mean > 0
@@ -259,7 +259,10 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
                    for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9)
 
     def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
-        """Return the smallest (n K(theta) + depth)/theta over a list of theta; each theta gives a valid bound."""
+        """Return Chernoff's bound of the error in one direction: the smallest (n K(theta) + depth)/theta over a list of theta.
+
+        K is the largest log moment generating function of one user's error; every theta gives a valid bound.
+        """
         rows = self._rows
         gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
         possible = rows > 0

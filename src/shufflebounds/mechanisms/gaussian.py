@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["GaussianMechanism"]
 
 _LISTED_CELLS, _LISTED_CUT = 300, -50.0
-"""For given inputs: number of cells, and the log of the mass of a tail that is moved. n times this mass is added to delta."""
+"""For given `inputs`: number of cells of the output, and the log of the mass of a tail, which is moved to the outermost cell.
+
+n times this mass is added to delta for n users.
+"""
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
@@ -40,16 +43,16 @@ _SERIES_FROM = 1.5
 """Smallest c = eps/mu for the continued fraction, which converges in 140 steps there."""
 
 _NEAR = 0.1
-"""Relative distance from its start in which the calibration of a training searches first.
+"""Relative distance from the starting value within which `from_training` searches first.
 
-The start is by the central limit theorem, whose error is 2 to 8 %.
+The starting value comes from the central limit theorem and has an error of 2 to 8 %.
 """
 
 _TRAINING_RTOL = 1e-4
-"""Relative tolerance of sigma in this calibration. A smaller one takes two more compositions, 0.1 to 0.4 s each."""
+"""Relative tolerance of sigma in `from_training`. A smaller one takes two more compositions, 0.1 to 0.4 s each."""
 
 _MOST_NOISE = 1e9
-"""Largest sigma of this search: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
+"""Largest sigma that `from_training` tries: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
 
 
 @with_passages
@@ -73,8 +76,8 @@ class GaussianMechanism(AdditiveNoise):
     Notes
     -----
     Neighbours: the value differs by at most `sensitivity`. Exact: the bounds contain the mechanism's delta, however small. x is
-    computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is computed
-    by the series of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
+    computed in double-double arithmetic. If M(x) and M(y) are close (mu below 2, or below 2 eps/mu), their difference is the series
+    of positive terms :math:`2 \sum_j h^{2j+1} I_{2j+1}(c)/(2j+1)!`, where h = mu/2, c = eps/mu,
     :math:`I_n(c) = \int_0^\infty s^n e^{-s^2/2-cs} ds`, and the ratios of the I_n are from their continued fraction. The gap is
     about a relative 1e-13, or a few ulp of the logarithm if that is larger.
 
@@ -289,7 +292,7 @@ class GaussianMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         with np.errstate(over="ignore"):
             value = shift_by_error(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
-        # an overflowing value is infinite above; for finite orders the lower bound is the largest double
+        # Where the value overflows, the upper bound is infinite, and for finite orders the lower bound is the largest double.
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
@@ -305,7 +308,8 @@ class GaussianMechanism(AdditiveNoise):
         # t is the distance of the output from the middle of the interval, in units of its length
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0)))
         fine = np.linspace(0.0, end, 4097)
-        # 80 % of the cells have a density proportional to the cube root of mass times squared slope, the others equal widths
+        # 80 % of the cells are placed with a density proportional to the cube root of mass times squared slope of the likelihood
+        # ratio; 20 % have equal widths
         weight = np.exp(-((fine - 1.5) ** 2) / (6 * s * s))
         climb = np.concatenate([[0.0], np.cumsum(weight[1:] + weight[:-1])])
         share = 0.8 * climb / climb[-1] + 0.2 * fine / end if climb[-1] > 0 else fine / end
@@ -391,7 +395,7 @@ def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Float
     x = top / g
     t, t_low = product(x, g)
     x_low = ((top - t) - t_low + top_low - x * g_low) / g
-    # Mills' ratio takes the head alone, so it must be the nearest double
+    # The caller passes only the head to Mills' ratio, so the head must be the double nearest to x.
     head = x + x_low
     return head, x_low - (head - x), s, d
 
@@ -431,7 +435,10 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
 
 
 def _log_difference(c: FloatArray, h: float) -> FloatArray:
-    """log(M(c - h) - M(c + h)) for c >= 1.5 and h <= max(1, c/2), from r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1))."""
+    """Return log(M(c - h) - M(c + h)) for c >= 1.5 and h <= max(1, c/2); M is Mills' ratio.
+
+    The series in the notes of GaussianMechanism is summed with the ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)).
+    """
     depth = 140 if c.min() < 8 else 72
     r = 0.5 * (np.sqrt(c * c + 4.0 * (depth + 2)) - c)
     total = np.ones_like(c)
@@ -445,7 +452,7 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
 
 
 def _small_difference(c: FloatArray, h: float) -> FloatArray:
-    """(M(c - h) - M(c + h))/(2 h) for 0 <= c < 1.5 and h < 0.1, from I_(n+1) = n I_(n-1) - c I_n."""
+    """Return (M(c - h) - M(c + h))/(2 h) for 0 <= c < 1.5 and h < 0.1, by the same series with I_(n+1) = n I_(n-1) - c I_n."""
     before = math.sqrt(math.pi / 2) * np.asarray(erfcx(c / math.sqrt(2)))
     here = 1 - c * before
     total, factor = here.copy(), 1.0

@@ -90,7 +90,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _line(self) -> GaussianMechanism:
-        """The noise along the line through two opposite vectors; their distance is rounded."""
+        """The noise along the line through two opposite vectors, as noise on a number; the vectors' distance is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -136,8 +136,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all others have vectors of the line through
-        # them. The truncated mass is divided among the coordinates, so a large one would truncate a coordinate entirely.
+        # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have vectors on the line
+        # through them. The truncated mass is at most e^-60: it is divided among the coordinates, and a larger one could truncate
+        # the whole distribution of a coordinate.
         cells, log_cut = checked(cells, min(log_cut, -60.0))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
@@ -167,7 +168,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         edges = np.linspace(0.0, end, _FINE + 1)
         near, far = (_cell_masses(edges, center, s) for center in (0.5, -0.5))
         fine = log_to_nodes(far, log_shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s)))
-        # masses under the geometric mean of m and R_0, where neither underflows
+        # Masses under m are multiplied by the square root of R_0/m: then neither those under m nor those under R_0 underflow.
         one = np.exp(fine + 0.5 * step * np.arange(_FINE + 1))
         sums, lost = [np.ones(1)], [0.0]
         beyond = math.exp(float(log_ndtr((0.5 - end) / s)))
@@ -175,7 +176,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # Many coordinates are all below 1/2 with a small probability only. At least a part of 1e-3 of the tail is truncated, so
+            # The probability that many coordinates are all below 1/2 is small. At most the fraction 1e-3 of it is truncated, so
             # that masses remain for the following convolutions.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))

@@ -170,7 +170,9 @@ class GeometricMechanism(AdditiveNoise):
         return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
 
     def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return the largest k >= 0 whose loss (s - 2k) * rate is above e, or 0 if there is none."""
+        """Return the largest outcome k >= 0 whose privacy loss (s - 2k) * rate for the shift s is above e, or 0 if there is
+        none.
+        """
         k = np.ceil((s - e / self._rate) / 2) - 1
         k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
         k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
@@ -275,7 +277,8 @@ class GeometricMechanism(AdditiveNoise):
         order = order[log_p[order] > -np.inf]
         lost = -math.inf
         if end + rate < DEEPEST:
-            # the rounding error of such a logarithm would dominate the error bound of all atoms
+            # Atoms with a log mass below DEEPEST count as truncated: the rounding error of their log mass, a few ulp of it, would
+            # dominate `slack`, the error bound that all atoms share.
             order, lost = order[log_p[order] > DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
@@ -305,8 +308,8 @@ class GeometricMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # without a bound the two ends are proven to be the worst pair; with a bound, other pairs may be worse, because an output
-        # may be possible for an inner input only, so all pairs are enumerated
+        # Without a bound the two ends are proven to be the worst pair. With a bound all pairs are enumerated, because an output may
+        # be possible for an inner input only, so that other pairs may be worse.
         s = self.sensitivity
         if self.bound is not None:
             return self._truncated_laws(self.bound)

@@ -25,10 +25,10 @@ from shufflebounds.tradeoff.closed import MU_ERROR, Laplace
 __all__ = ["LaplaceMechanism"]
 
 _LISTED_CELLS = 300
-"""Number of cells between given inputs. Twice as many change log delta by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4."""
+"""Number of cells between given `inputs`. With twice as many, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4."""
 
 _DEEPEST = 300.0
-"""Losses that are lower than the budget by more than this are omitted; their mass is below e^-150."""
+"""Privacy losses below the budget minus this number (in nats) are omitted; their total mass is below e^-150."""
 
 
 @with_passages
@@ -129,7 +129,7 @@ class LaplaceMechanism(AdditiveNoise):
         meets = lambda scale: cls(scale, sensitivity)._meets(eps, delta)  # noqa: E731
         high = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
         if high > scale:
-            # the steps grow, so that the first scale visited that meets the target may be far from the least
+            # The steps of the search grow, so the first scale that meets the target may be far above the smallest one.
             high = _search.bracket(meets, scale, high, rtol=0.0)[1]
         return cls(high, sensitivity)
 
@@ -143,7 +143,7 @@ class LaplaceMechanism(AdditiveNoise):
         gap = (eps - head) - rest
         below = gap < 0
         half = np.where(below, gap, -1.0) / 2
-        # the form of log(1 - e^half) without cancellation; next to delta = 1 the error is relative to log delta as well
+        # log(1 - e^half) is computed without cancellation. For delta close to 1 the error is also a few ulp of log delta itself.
         far = half < -math.log(2)
         value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
         error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
@@ -154,7 +154,7 @@ class LaplaceMechanism(AdditiveNoise):
         return math.nextafter(head, math.inf) if rest > 0 else head
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the lattice has the two atoms of the loss; the losses between them have a density
+        # The loss has two atoms, which are on the lattice, and a density between them.
         budget = self._budget()[0]
         return replace(super()._pair_info(), lattice=(budget, 2 * budget), density=self._around)
 
@@ -220,8 +220,8 @@ class LaplaceMechanism(AdditiveNoise):
         # the two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant, which gives
         # atoms
         eps0 = self._local_budget()
-        # half of the cells have a density proportional to exp(-eps0 u), the cube root of mass times squared slope; the others have
-        # equal widths
+        # Half of the cells are placed with a density proportional to exp(-eps0 u), the cube root of mass times squared slope of the
+        # likelihood ratio; the other half have equal widths.
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
         u = 0.25 * v
         u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0

@@ -20,7 +20,8 @@ from shufflebounds.mechanisms._vectors import VectorRandomizer
 __all__ = ["PrivUnit"]
 
 _WIDE = 0.1
-"""For caps of at least this measure, uniform vectors are drawn until they hit the cap; for smaller ones heights are drawn in it."""
+"""Measure of the cap from which on uniform vectors are drawn until one lies in the cap; for smaller caps, heights in it are
+drawn."""
 
 
 @with_passages
@@ -164,7 +165,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """Largest variance of one user's estimate along any direction."""
         d, tau = self.dimension, self.height
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # mean square of the height: 1/d for a uniform vector, plus the contribution of the cap
+        # mean square of the height <x, y> of a message y: 1/d for a uniform vector, plus the contribution of the cap
         square = math.exp(self._log_base()) / d + lifted * 0.5 * float(betaincc(1.5, (d - 1) / 2, tau * tau)) / d
         return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 

@@ -38,8 +38,8 @@ class RandomizedResponse(TwoLevel):
 
     Notes
     -----
-    Neighbours: the value is replaced by any other in [0, upper]. For values 0 and 1 this is randomized response, with eps = ln 3
-    Warner's survey question; with values in between it is the one-bit mean of Ding et al.
+    Neighbours: the value is replaced by any other in [0, upper]. For values 0 and 1 this is Warner's randomized response (eps = ln
+    3 is a true answer with probability 3/4); with values in between it is the one-bit mean of Ding et al.
 
     The pair of output distributions at 0 and `upper` dominates every pair of neighbouring output distributions of **any** eps-DP
     mechanism (Kairouz, Oh and Viswanath 2015). Its delta, Renyi divergence, trade-off function and composition are therefore the

@@ -32,13 +32,13 @@ _UNIT_ERROR = 16 * ULP
 """Bound of the relative error of the privacy loss of one bit: four sums of products, two quotients, two logarithms."""
 
 _MOST_SHARED = 4
-"""Largest number of hashes for which the bound over all datasets is formed: the search has (h + 1)(h + 2)/2 kinds of users."""
+"""Largest number h of hashes for which the bound over all datasets is offered: its search has (h + 1)(h + 2)/2 kinds of users."""
 
 _LEAST_LOG_MASS = -27.0
-"""Logarithm of the smallest mass of the blanket for which that bound is formed: its error term grows with the inverse."""
+"""Log of the smallest mass of the blanket for which the bound over all datasets is offered: its error term grows with 1/mass."""
 
 _NODES = 72
-"""Number of nodes to which the values of R_0/m, and of R_1/m, are reduced if there are more; X then has its square as atoms."""
+"""Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                                     q * kept + p * half, (1 - q) * kept + (1 - p) * half, (1 - f) * (p - q))
 
     def _unit(self) -> float:
-        """Return the loss of two differing bits that both support the value, ln(p* (1 - q*)/(q* (1 - p*)))."""
+        """Return ln(p* (1 - q*)/(q* (1 - p*))), the privacy loss of two bits if both agree with the value and not its neighbour."""
         _, lost, other, _, gap = self._support_probabilities()
         # a difference of logarithms for large quotients, which may overflow
         return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))

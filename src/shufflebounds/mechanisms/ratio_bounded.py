@@ -82,8 +82,8 @@ class VariationRatio(TwoLevel):
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
-        # beta/(p-1), the rest, and beta p/(p-1); computed from the shares, which may be as small as 1/p, the last would be
-        # inaccurate
+        # The masses are beta/(p-1), the rest, and beta p/(p-1). The last one would be inaccurate if it were computed from the
+        # shares, which may be as small as 1/p.
         p, beta = self.p, self.beta
         rest = 1 - beta * ((p + 1) / (p - 1))
         top = math.log(beta * (p / (p - 1)))

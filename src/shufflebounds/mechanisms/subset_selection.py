@@ -20,7 +20,7 @@ _BLOCK = 2**21
 """Number of cells of the table in which subsets are drawn, chosen such that it fits into the processor's cache."""
 
 _MANY = 64
-"""From this number of bins on, subsets of size below the square root of it are drawn without a table."""
+"""Number of bins k from which on subsets of size below sqrt(k) are drawn without a table."""
 
 
 @with_passages
@@ -42,8 +42,8 @@ class SubsetSelection(FrequencyOracle):
     -----
     A message is a row of `size` bins in increasing order, int32, and supports them.
 
-    Neighbours: the bin is replaced. It has the smallest variance of all local randomizers for a bin with few users. With size 1 it
-    is :class:`KaryResponse`.
+    Neighbours: the bin is replaced. Of all local randomizers of this budget, subset selection has the smallest variance for a bin
+    with few users. With size 1 it is :class:`KaryResponse`.
 
     References
     ----------
@@ -123,7 +123,7 @@ class SubsetSelection(FrequencyOracle):
         if self.bins >= _MANY and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)
-        # the sets are drawn from 0..k - 2, where the number of the user's bin stands for bin k - 1; below, it is moved there
+        # The other bins are drawn from 0..k - 2, where the number of the user's own bin stands for bin k - 1; this is undone below.
         table = np.zeros((chosen.size, k), dtype=bool)
         flat, row = table.reshape(-1), users * k
         word = np.uint16 if k < 2**16 else np.uint32

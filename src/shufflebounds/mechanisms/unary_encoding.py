@@ -41,8 +41,8 @@ class UnaryEncoding(FrequencyOracle):
     Neighbours: the bin is replaced, which changes the probabilities of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR).
     :meth:`optimized` has p = 1/2, which gives the smallest variance at its budget for a bin with few users.
 
-    The blanket of :meth:`shuffled` is a multiple of the distribution of independent bits that are 1 with probability q. It is the
-    smallest probability of every word over all inputs, except for the word of all ones, where it is below it.
+    The blanket of :meth:`shuffled` is a multiple of the distribution of independent bits that are 1 with probability q. For every
+    word of bits it equals the smallest probability over all inputs, except for the word of all ones, where it is smaller.
 
     References
     ----------
