@@ -20,18 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _jumps
+from shufflebounds._limits import LOG_TINY
 from shufflebounds._types import EXP_SLACK, ULP, FloatArray
 
 __all__ = [
-    "RAREST", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
+    "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
     "merged_sum", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
 ]
 
-RAREST = -690.0
-"""Log masses below this, near the smallest normal double (e^-708.4), are added as logarithms."""
-
 _COARSE = 0.25
-"""Grid step in log |x| for values with masses below e^RAREST. Raised: fewer values and a larger gap."""
+"""Grid step in log |x| for values with masses below e^LOG_TINY. Raised: fewer values and a larger gap."""
 
 _CLOSE = 0.03
 """Grid step of the nodes, in asinh(x/unit). Raised: fewer values and a larger gap."""
@@ -166,7 +164,7 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a distribution with fewer values, larger (upper) or smaller in the convex order: about 0.03 apart in log |x|."""
     # tiny masses are added as logarithms, at values that are rounded up or down
-    rare = log_mass < RAREST
+    rare = log_mass < LOG_TINY
     moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
     if rare.all():
         return moved, log_moved

@@ -5,10 +5,12 @@ Each stands here once, with its unit and with what becomes worse when it is rais
 
 from __future__ import annotations
 
+import math
+
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
-    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "MOST_ENUMERATED", "MOST_ROUNDS", "NEGLIGIBLE",
-    "NEGLIGIBLE_ROUGHLY", "SQUARABLE", "TABLE_SIZE", "TINY", "UPDATE_SECONDS",
+    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ROUNDS", "NEGLIGIBLE",
+    "NEGLIGIBLE_ROUGHLY", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
 ]
 
 LARGEST_EXPONENT = 700.0
@@ -26,6 +28,12 @@ TINY = 1e-290
 """Smallest number that is computed with full relative accuracy. Products of such a number with one of at least 1e-18 are normal
 doubles (2.2e-308), and a sum of 2**20 products that underflow has an error far below it. Raised: weaker bounds for smaller numbers.
 Lowered: products lose digits by underflow."""
+
+LOG_TINY = math.log(TINY)
+"""Masses with smaller logarithms, about -668, are added as logarithms, and are not merged with others."""
+
+UNDERFLOW_EXPONENT = 746.0
+"""e^-746 is 0 in doubles. Raised: terms are computed that are 0. Lowered below 745.2: terms that are not 0 are left out."""
 
 NEGLIGIBLE = 45.0
 """A part of a sum below e^-45 = 3e-20 of it is bounded instead of computed: it is far below the rounding of the sum, 1e-16.

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._search import expand_bracket, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._counts import FrequencyOracle
@@ -26,10 +27,8 @@ DUMMIES = "shuffler and whoever adds the dummy reports"
 
 _BETA = 0.05
 _PLATEAU = 5e-4      # a relative gain in error below this does not count
-_MOST_BUDGET = 690.0
 _BUDGET_RTOL = 1e-7
 """Relative error of the local budgets. The upper bound jumps by up to 3e-3 in log delta where its search ends elsewhere."""
-_PURE_MARGIN = 1e-12      # more than the rounding of the budget of any oracle
 _SYMMETRIC_MOST = 72.0
 """Largest budget of symmetric unary encoding in doubles."""
 
@@ -152,7 +151,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     >>> table.rows[0].name  # doctest: +SKIP
     'clear reports'
     """
-    _validate.real("eps", eps, 1e-12, _MOST_BUDGET)
+    _validate.real("eps", eps, 1e-12, LARGEST_EXPONENT)
     eps, delta = _validate.target(eps, delta)
     users = _validate.integer("users", users, 1)
     bins = _validate.integer("bins", bins, 2, 2**16)
@@ -231,21 +230,21 @@ class _Target:
                 tried[budget] = measure(build(budget)) if budget > self.eps else -math.inf
             return tried[budget]
 
-        least = min(self.eps * (1 + rtol), _MOST_BUDGET)
-        at = min(max(near or 1.0, min(1.5 * least, least + 1)), _MOST_BUDGET)
+        least = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
+        at = min(max(near or 1.0, min(1.5 * least, least + 1)), LARGEST_EXPONENT)
         # near a known budget only the gain over eps differs: the steps are shares of it
         step = max(0.02 * (at - least), rtol * at) if near else 1.0
         if excess(at) <= 0:
-            end = expand_bracket(at, lambda budget: excess(budget) > 0, step, _MOST_BUDGET, 3.0)
+            end = expand_bracket(at, lambda budget: excess(budget) > 0, step, LARGEST_EXPONENT, 3.0)
             if excess(end) <= 0:
                 return end
         elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
             # a budget below eps is private without any shuffle, its rounding included
-            return self.eps * (1 - _PURE_MARGIN)
+            return self.eps * (1 - COMPUTED_ERROR)
         # the last step crossed the target
         low, high = sorted([*tried][-2:])
         found = root(excess, low, high, tried[low], tried[high], rtol=rtol)
-        return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - _PURE_MARGIN))
+        return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - COMPUTED_ERROR))
 
     def _blanket_excess(self, oracle: FrequencyOracle) -> float:
         """Return log delta of the privacy blanket minus the target's."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
 from shufflebounds.certify.balls import (
+    MOST_OPERATIONS,
     Answer,
     Ball,
     blanket,
@@ -28,9 +29,6 @@ from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.shuffle.variation_ratio import VariationRatio
-
-_MOST_EVERY = 1e7
-"""Ball operations up to which every dataset is enumerated; beyond, the privacy blanket alone is certified."""
 
 
 @hockey_stick_of.register
@@ -130,7 +128,7 @@ def _every_dataset(protocol: Shuffled) -> Answer | None:
     # Kronecker's substitution: the numbers of messages are the digits of the power of a single variable
     shifts = [0, *((protocol.users + 1) ** y for y in range(kinds - 1))]
     operations = 8.0 * (shifts[-1] * protocol.users + 1) * math.comb(others + inputs - 1, inputs - 1) * inputs**2
-    if operations > _MOST_EVERY:
+    if operations > MOST_OPERATIONS:
         return None
 
     def value(factor: Ball) -> Ball:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE
+from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE, TINY
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
@@ -39,9 +39,6 @@ SLOW = 1.5
 
 AHEAD = np.geomspace(1.0, 16.0, 9)
 """The grid ends where the Chernoff bound of f, at the best of the tilts AHEAD (units of 1/spread), is e^-NEGLIGIBLE of f."""
-
-LEAST = 1e-300
-"""Bound of the error of a value that underflows."""
 
 
 class _Block(NamedTuple):
@@ -271,7 +268,7 @@ class _Run:
         f = share[0] * states[0].f
         for part, one in zip(share[1:], states[1:]):
             np.maximum(f, part * one.f, out=f)
-        error = max(part * (one.error + ULP) for part, one in zip(share, states)) + LEAST
+        error = max(part * (one.error + ULP) for part, one in zip(share, states)) + TINY
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
@@ -286,7 +283,7 @@ class _Run:
         # Truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
-        error += LEAST
+        error += TINY
         highest, scale = float(out.max()), state.scale + law.scale
         if highest > 0:
             scale += math.log(highest)

@@ -20,7 +20,7 @@ from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
+__all__ = ["ENOUGH_VALUES", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
 
 MOST_KNOTS = 2**18
 """Largest number of breakpoints of a grid, about. On longer grids the breakpoints in the tails are further apart."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds._limits import LARGE_TABLE_SIZE, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._limits import LARGE_TABLE_SIZE, NEGLIGIBLE, TABLE_SIZE, UNDERFLOW_EXPONENT
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
@@ -21,9 +21,6 @@ from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
-
-_LISTED_DEPTH = 760.0
-"""For compositions, outcomes are enumerated down to e^-760 of the largest mass."""
 
 _LARGEST = 2.0**31
 """Largest threshold m that is evaluated: times twice the sensitivity it is still an exact double."""
@@ -150,7 +147,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         s, d = self.sigma, float(self.sensitivity)
-        last = min(math.floor(s * math.sqrt(2 * _LISTED_DEPTH)), LARGE_TABLE_SIZE)
+        last = min(math.floor(s * math.sqrt(2 * UNDERFLOW_EXPONENT)), LARGE_TABLE_SIZE)
         total = self._log_total()
         k = np.arange(-last, last + 1.0)
         log_p = -0.5 * (k / s) ** 2 - total

@@ -13,6 +13,7 @@ import numpy as np
 
 from shufflebounds import __version__, _validate, plotting
 from shufflebounds._types import FloatArray
+from shufflebounds.composing.pair_info import ENOUGH_VALUES
 from shufflebounds.profile._pictures import name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -45,9 +46,6 @@ _ACTING = {
     "sampling": "The party that draws the records and adds the noise does so as specified",
 }
 _ANYBODY_ACTING = "Everyone who takes part acts as specified"
-_CURVE_VALUES = 400
-"""Values of delta that a trade-off function takes, about. Where they would take longer than _CURVE_SECONDS, the sentence about
-tests uses the one point (epsilon, delta), which says less."""
 _ANY_INSIDER = "anyone who sees the data before the randomness is added"
 
 
@@ -174,7 +172,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
             "a factor of 1 would be perfect protection. "
         )
     miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
-    if _CURVE_VALUES * profile._seconds() < _CURVE_SECONDS:
+    if ENOUGH_VALUES * profile._seconds() < _CURVE_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
     miss -= 1e-12
     if miss >= 1e-4:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._limits import NEGLIGIBLE
+from shufflebounds._limits import NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
@@ -14,7 +14,6 @@ __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 NODES = 20              # Gauss-Legendre nodes of a panel
 STEP = 8.0              # the product changes by a factor of about e^STEP over a panel; a larger step is less accurate
-BLOCK = 2**21           # numbers in memory at once
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)
@@ -138,5 +137,5 @@ def _log_sum_exp(table: FloatArray) -> FloatArray:
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:
-    step = max(1, BLOCK // columns)
+    step = max(1, TABLE_SIZE // columns)
     return [slice(i, min(i + step, rows)) for i in range(0, rows, step)]

@@ -12,13 +12,12 @@ import numpy as np
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._limits import LARGEST_EXPONENT, UNDERFLOW_EXPONENT
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
-REACH = 800.0           # number of scales after which an exponential tail is below the smallest double
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
 
@@ -228,10 +227,9 @@ def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
     def beyond(x: float, scale: float, count: int) -> float:
         return -math.expm1(count * float(log1mexp(-x / scale)))
 
-    edges = np.concatenate([
-        np.arange(0.0, min(alpha, REACH * wide), wide), alpha - np.arange(0.0, min(alpha, REACH * narrow), narrow), [0.0, alpha]
-    ])
-    edges = np.unique(np.clip(edges, 0.0, alpha))
+    # beyond, the exponential tail of either scale underflows
+    first, last = (np.arange(0.0, min(alpha, UNDERFLOW_EXPONENT * scale), scale) for scale in (wide, narrow))
+    edges = np.unique(np.clip(np.concatenate([first, alpha - last, [0.0, alpha]]), 0.0, alpha))
     u = (edges[:-1, None] + np.diff(edges)[:, None] * (_X + 1) / 2).ravel()
     weights = (np.diff(edges)[:, None] * _W / 2).ravel()
     with np.errstate(divide="ignore", under="ignore"):

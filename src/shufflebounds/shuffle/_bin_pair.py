@@ -21,9 +21,6 @@ from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
 
-MOST_CELLS = 2**21
-"""Resource limit: approximate largest number of cells of a table of two sums."""
-
 MOST_CALLS = 2**15
 """Resource limit: largest number of sums of one bin in `log_delta`, each of which takes one kernel call."""
 
@@ -141,7 +138,7 @@ class FakeTable:
         rows = binomial_range(fakes, one, log_tail)
         cells = (rows[1] - rows[0] + 1) ** 2
         self.cells, self.start, self.table, self.lost = cells, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
-        if cells > MOST_CELLS:
+        if cells > LARGE_TABLE_SIZE:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
         weight = np.exp(binom_logpmf(f, fakes, one))
@@ -165,14 +162,14 @@ class FakeTable:
 
         Under P the target is in the first bin. Return None if a table would be too large.
         """
-        if self.cells > MOST_CELLS:
+        if self.cells > LARGE_TABLE_SIZE:
             return None
         sides = []
         for ones, zeros in (first, second):
             probs, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
             used = counts > 0
             width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
-            if min(width, ones + zeros) * self.table.shape[0] > MOST_CELLS:
+            if min(width, ones + zeros) * self.table.shape[0] > LARGE_TABLE_SIZE:
                 return None
             window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=TABLE_SIZE)[1]
             law = np.exp(window)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import NEGLIGIBLE
+from shufflebounds._limits import LOG_TINY, NEGLIGIBLE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
 
-__all__ = ["CLOSE", "HEAVY", "MANY", "NORMAL", "excesses", "rounding", "sums", "without_negligible"]
+__all__ = ["CLOSE", "HEAVY", "MANY", "excesses", "rounding", "sums", "without_negligible"]
 
 MANY = 1024
 """Distributions with more atoms than this are merged at each eps, to at most this number of nodes.
@@ -39,12 +39,6 @@ _ROUGH = 1e7
 
 CLOSE = 2e-3
 """If the gap of `sum_with_jumps` or of the kernel is below this, in log E S_+, no other method is evaluated in addition."""
-
-_LIGHT = -600.0
-"""Atoms with log masses below this are not merged, because sums of their masses could underflow."""
-
-NORMAL = -708.0
-"""Log of about the smallest normal double: smaller masses have fewer significant digits."""
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
@@ -121,7 +115,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     density of nodes is proportional to the cube root of that of the masses, which changes the variance the least; 30 % of the nodes
     are spread evenly in asinh(x / standard deviation).
     """
-    light = log_mass < _LIGHT
+    light = log_mass < LOG_TINY
     order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]
     x, mass = values[order], np.exp(log_mass[order])
     gap = np.diff(x, append=x[-1])

@@ -22,8 +22,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._convex_order import RAREST, merged_sum, rising, spread_sum
-from shufflebounds._limits import SQUARABLE
+from shufflebounds._convex_order import merged_sum, rising, spread_sum
+from shufflebounds._limits import LOG_TINY, SQUARABLE
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
@@ -121,7 +121,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if not -600 < scale < 600:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - LEFT)
-    if not kept.any() or log_w[:heavy][kept].min() < RAREST:
+    if not kept.any() or log_w[:heavy][kept].min() < LOG_TINY:
         return _NOTHING
     kept = np.append(kept, np.ones(x.size - heavy, dtype=bool))
     x, log_w = x[kept], log_w[kept]
@@ -188,7 +188,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
         return _NOTHING
     kept, moved = _large(x, log_w, users, least - LEFT)
     x, log_w = x[kept], log_w[kept]
-    if log_w.min() < RAREST:
+    if log_w.min() < LOG_TINY:
         return _NOTHING
     # the median of |X|, given that it is not 0
     unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))

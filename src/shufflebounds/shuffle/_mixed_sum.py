@@ -8,13 +8,11 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
+from shufflebounds._limits import FIRST_TAIL
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
 """Truncation ranges with more terms are summed by blocks; the terms of a block are bounded by those at its ends."""
-
-DEPTH = 60.0
-"""Initial truncation level in nats below the largest term. Lowered: fewer terms and a larger gap."""
 
 GRID = 64
 """Number of points per step of the searches for the largest term and for the ends of the truncation range."""
@@ -45,7 +43,7 @@ def enclose_sum(
     top = float(upper_terms(np.array([peak]))[0])
     if top == -math.inf:
         return Interval(-math.inf, -math.inf)
-    depth = DEPTH
+    depth = -FIRST_TAIL
     while True:
         low = _edge(upper_terms, peak, first, top - depth)
         high = _edge(upper_terms, peak, last, top - depth)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._limits import UNDERFLOW_EXPONENT
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import Interval
 from shufflebounds.tails.closed import bernstein
@@ -26,10 +27,6 @@ them.
 Their error exceeds a with a probability of about e^-DEEPER times the answer. If DEEPER is raised, a is larger; if it is lowered,
 this probability, which is added to the answer, is larger.
 """
-
-DEEPEST = -math.log(math.ulp(0.0))
-"""Negative log of the smallest positive double, which bounds the probability above if the lower bound of the answer is 0."""
-
 
 Known = Callable[[int, int, Fraction], Interval]
 """``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` users without it."""
@@ -56,7 +53,7 @@ class _Blocks:
     def __init__(self, users: int, known: Known, variance: float, reach: Fraction) -> None:
         self._users, self._known, self._variance, self._reach = users, known, variance, reach
         self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
-        self._depth = max(1.0, DEEPER - self.lower) if self.lower > -math.inf else DEEPEST
+        self._depth = max(1.0, DEEPER - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
 
     def upper(self, first: int, end: int) -> float:
         """Return an upper bound of the log tail of every count from first to end."""

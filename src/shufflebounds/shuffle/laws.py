@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
-from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, NORMAL, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, excesses, rounding, sums, without_negligible
 from shufflebounds.shuffle._heavy_tails import one_large_value
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
@@ -424,7 +424,7 @@ class ExcessLaw:
     @cached_property
     def _has_light(self) -> bool:
         """Whether some masses are below the smallest normal double."""
-        return bool(self._distinct[0].min(initial=0.0) < NORMAL)
+        return bool(self._distinct[0].min(initial=0.0) < LOG_TINY)
 
     @cached_property
     def _has_cut(self) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
 from shufflebounds._core._special import log1mexp
+from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._scipy import fft
 from shufflebounds._types import FloatArray
 
@@ -16,7 +17,6 @@ __all__ = ["LOWER", "PMF", "UPPER", "WideWindowError", "bits_window", "served", 
 PMF, UPPER, LOWER = 0, 1, -1
 SERVED = 1.5e-3         # a block serves the values above this part of its largest
 DIRECT_TRIALS = 1000    # up to here direct convolution is as fast, and never loses a digit
-DIRECT_DEPTH = 600.0    # -log of the smallest product that may appear in it: no underflow
 MANY_GROUPS = 20000     # from here on one pass of series costs less than the deviances of one point
 SERIES_DEPTH = 10.0     # standard deviations that it is taken for
 
@@ -45,9 +45,9 @@ def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.i
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
         return None
-    if log_least < -DIRECT_DEPTH:
+    if log_least < -LARGEST_EXPONENT:
         depth = -np.log(np.minimum(p, 1 - p))
-        if (depth.sum() if counts is None else depth @ counts) > DIRECT_DEPTH:
+        if (depth.sum() if counts is None else depth @ counts) > LARGEST_EXPONENT:
             return None
     return convolve(p if counts is None else np.repeat(p, counts.astype(np.int64)))
 
@@ -287,7 +287,7 @@ def bits_window(
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
     if width <= most:
         small = one <= zero
-        if trials <= DIRECT_TRIALS and log_tail - 20 >= -DIRECT_DEPTH:
+        if trials <= DIRECT_TRIALS and log_tail - 20 >= -LARGEST_EXPONENT:
             multiplicities = counts.astype(np.int64)
             up, down = np.repeat(one[small], multiplicities[small]), np.repeat(zero[~small], multiplicities[~small])
             pmf = np.convolve(convolve(up), convolve(down)[::-1])

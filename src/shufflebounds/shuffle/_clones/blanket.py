@@ -20,9 +20,9 @@ import math
 import numpy as np
 
 from shufflebounds._core import _excess
-from shufflebounds._limits import NEGLIGIBLE_ROUGHLY
+from shufflebounds._limits import NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.shuffle._clones.blanket_table import MAX_CELLS, SHALLOWEST, log_blanket_table, table_too_large
+from shufflebounds.shuffle._clones.blanket_table import SHALLOWEST, log_blanket_table, table_too_large
 
 __all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
 
@@ -84,7 +84,7 @@ def log_blanket_delta(
     present = counts > 0
     number = counts[present]
     few = number.size <= MOST_GROUPS
-    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, FASTER_CELLS if few else MAX_CELLS)
+    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, FASTER_CELLS if few else TABLE_SIZE)
     if table is not None or not few:
         return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))

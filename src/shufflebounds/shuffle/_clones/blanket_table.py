@@ -21,6 +21,7 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.closed import binomial_range
@@ -28,22 +29,18 @@ from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
 
-MAX_CELLS = 2**19
-"""Resource limit: largest number of cells (m, s) of a table, reached at about ten thousand users of budget 1 (0.1 s)."""
-
-
 SHALLOWEST = -40.0
 """Largest log of the truncated mass. Lowered: larger tables and a smaller gap."""
 
 
-def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = MAX_CELLS) -> bool:
+def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
     """Return whether the table with truncated mass e^log_tail has more than `most` cells, by an estimate of its size."""
     mean = float(shares @ counts)
     return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > most
 
 
 def log_blanket_table(
-    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = MAX_CELLS
+    budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float, most: int = TABLE_SIZE
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
