@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds.composing.inversion import LossTransform
+from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
@@ -63,6 +65,9 @@ is used.
 
 MOST_CHOICES = 8
 """Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
+
+MOST_TAILS = 64
+"""Largest number of truncated masses for which the range and the samples are cached. A composition tries fewer than 20 of them."""
 
 HEAVY, HEAVY_STEPS = 0.9, 4.0
 """A distribution of which this mass lies within this number of grid steps of its median has its grid start at that mass. With more
@@ -292,18 +297,16 @@ class DominatingPairInfo:
         return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
     @cached_property
-    def _scales(self) -> dict[float, Scale]:
-        return {}
+    def _scales(self) -> Kept[float, Scale]:
+        return Kept(MOST_TAILS)
 
     @cached_property
-    def _started(self) -> dict[float, tuple[SampledProfile, SampledProfile]]:
-        return {}
+    def _started(self) -> Kept[float, tuple[SampledProfile, SampledProfile]]:
+        return Kept(MOST_TAILS)
 
     def scale(self, log_tail: float) -> Scale:
         """Return range and moments of the losses, with a truncated mass of e^log_tail."""
-        if log_tail not in self._scales:
-            self._scales[log_tail] = self._scale(log_tail)
-        return self._scales[log_tail]
+        return self._scales.of(log_tail, partial(self._scale, log_tail))
 
     def _scale(self, log_tail: float) -> Scale:
         if self.atoms is not None:
@@ -329,13 +332,13 @@ class DominatingPairInfo:
 
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return a few values of the divergence of (P, Q) and of (Q, P), down to e^log_tail."""
-        if log_tail not in self._started:
-            own, back = self._hockey_sticks
-            depth = math.sqrt(-2 * log_tail)
-            first = SampledProfile(own, self.pure, 0.6, depth=depth)
-            second = first if self.reverse is None else SampledProfile(back, self.reverse_pure, 0.6, depth=depth)
-            self._started[log_tail] = first, second
-        return self._started[log_tail]
+        return self._started.of(log_tail, partial(self._sampled, log_tail))
+
+    def _sampled(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
+        own, back = self._hockey_sticks
+        depth = math.sqrt(-2 * log_tail)
+        first = SampledProfile(own, self.pure, 0.6, depth=depth)
+        return first, first if self.reverse is None else SampledProfile(back, self.reverse_pure, 0.6, depth=depth)
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return sampled values of the divergence, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.

@@ -38,8 +38,9 @@ OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
 MARGIN = 32
 """Number of extra points on both sides of a window."""
 
-KEPT = 2**21
-"""Total number of points of the cached transforms: enough for all short transforms of a curve, or for one long transform."""
+KEPT, KEPT_TILTS = 2**21, 1024
+"""Total number of points of the cached transforms: enough for all short transforms of a curve, or for one long transform; and
+number of cached tilts. With fewer of either, a curve computes the same transform or tilt several times."""
 
 BLURRED, SHORT = 1e-6, 2.0**-6
 """If rounding exceeds the share BLURRED of a value, the intervals of eps are shortened by the factor SHORT."""
@@ -99,7 +100,7 @@ class Product:
             rests.append((law.log_rest, r))
         self.log_rest = union_probability(rests)
         self._blocks: Kept[float, _Block] = Kept(KEPT, _points)
-        self._tilts: dict[float, tuple[float, float]] = {}
+        self._tilts: Kept[float, tuple[float, float]] = Kept(KEPT_TILTS)
 
     def moments(self, theta: float) -> tuple[float, float, float]:
         """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
@@ -181,11 +182,13 @@ class Product:
 
     def _reaches(self, center: float, eps: float) -> bool:
         """Whether the transform tilted to the center serves eps."""
-        if center not in self._tilts:
-            theta = self.tilt(center)
-            self._tilts[center] = theta, NEAR * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
-        theta, far = self._tilts[center]
+        theta, far = self._tilts.of(center, partial(self._range, center))
         return eps <= center + far and (theta == 0 or eps >= center - far)
+
+    def _range(self, center: float) -> tuple[float, float]:
+        """Return the tilt for this center, and the distance from it at which the transform is accurate."""
+        theta = self.tilt(center)
+        return theta, NEAR * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step)
 
     def _transformed(self, center: float) -> _Block:
         return self._blocks.of(center, partial(self._transform, center))
@@ -228,7 +231,7 @@ class Product:
         return value, max(0.0, fade * (1 - part) * tail / total), blurred
 
     def _transform(self, eps: float) -> _Block:
-        theta = self._tilts[eps][0] if eps in self._tilts else self.tilt(eps)
+        theta = known[0] if (known := self._tilts.get(eps)) else self.tilt(eps)
         step = self.step
         cumulant = mean = var = rough = lost = 0.0
         tilted = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import largest_charge, merged, shares, to_nodes
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing.kept import Kept
 from shufflebounds.sampling._ratios import Ratios
 from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
 
@@ -83,8 +85,8 @@ class Allocation:
 
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
-        self._sums: dict[tuple[str, int], SumLaw] = {}
-        self._lows: dict[int, tuple[SumLaw, SumLaw]] = {}
+        self._sums: Kept[tuple[str, int], SumLaw] = Kept(2 * MOST_BIG)
+        self._lows: Kept[int, tuple[SumLaw, SumLaw]] = Kept(MOST_REGIMES + 1)
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -234,22 +236,17 @@ class Allocation:
 
     def _sum(self, name: str, times: int) -> SumLaw:
         """The sum of `times` small ratios, by the "upper" or the "lower" distribution."""
-        key = (name, times)
-        if key not in self._sums:
-            self._sums[key] = SumLaw(getattr(self, name).small, times)
-        return self._sums[key]
+        return self._sums.of((name, times), lambda: SumLaw(getattr(self, name).small, times))
 
     def _low_sums(self, regime: int) -> tuple[SumLaw, SumLaw]:
         """The sum over all steps of minus the ratio, for the lower and the upper bound, on the grid of the given regime."""
-        if regime not in self._lows:
-            grid = self._regimes[regime][1]
-            side = self.upper if regime == 0 else self._upper(grid)
-            above = side.small.reversed()
-            # the upper bound counts a large ratio as the last grid point; the lower bound omits it
-            above.mass[0] += float(side.big[1].sum())
-            below = self._lower(grid, mirrored=True).small
-            self._lows[regime] = SumLaw(below, self.steps), SumLaw(above, self.steps)
-        return self._lows[regime]
+        grid = self._regimes[regime][1]
+        side = self.upper if regime == 0 else self._upper(grid)
+        above = side.small.reversed()
+        # the upper bound counts a large ratio as the last grid point; the lower bound omits it
+        above.mass[0] += float(side.big[1].sum())
+        below = self._lower(grid, mirrored=True).small
+        return SumLaw(below, self.steps), SumLaw(above, self.steps)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
@@ -316,7 +313,7 @@ class Allocation:
         weight = eps - math.log(t)
         shift = t * SNAP * self._regimes[regime][1].step
         levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t)
-        below, above = self._low_sums(regime)
+        below, above = self._lows.of(regime, partial(self._low_sums, regime))
         upper = above.stop_loss(levels * (1 + 8 * ULP), upper=True, floor=floor)
         lower = below.stop_loss(levels * (1 - 8 * ULP) + shift, upper=False, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
