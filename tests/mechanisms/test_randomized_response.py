@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from itertools import combinations_with_replacement, permutations
 
 import mpmath as mp
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import RandomizedResponse
-from shufflebounds.shuffle import PersonalizedClones, ShuffledBits, StrongerClones
+from shufflebounds.shuffle import ShuffledBits, StrongerClones
 from tests.errors import reference, relative
 from tests.mechanisms import exact
 from tests.oracles import assert_sides_and_monotone
@@ -127,14 +128,52 @@ def test_curve():
 
 
 def test_shuffled():
-    clones = StrongerClones(10**6, 4.0).epsilon(1e-8)
-    assert RandomizedResponse(4.0).shuffled(10**6).epsilon(1e-8) == pytest.approx(clones, rel=1e-6)
-    shuffled = RandomizedResponse(2.0).shuffled(500)
-    everyone = PersonalizedClones.randomized_response(np.full(500, 2.0), 2, target=0)
-    assert shuffled.log_delta(0.4) == pytest.approx(everyone.log_delta(0.4), rel=1e-6)
-    # the exact value of the protocol lies between the bounds
-    bits = ShuffledBits(500, 1 / (math.exp(2.0) + 1))
-    assert shuffled.log_delta(0.4, bound="lower") <= bits.log_delta(0.4) <= shuffled.log_delta(0.4)
+    # every dataset of 4 users with values 0, 1/2 and 1, and a budget of ln 3: a bit is 1 with probability 1/4, 1/2 or 3/4
+    quarter = Fraction(1, 4)
+    factor = Fraction(3, 2)
+    largest = Fraction(0)
+    for others in combinations_with_replacement((quarter, 2 * quarter, 3 * quarter), 3):
+        law = [Fraction(1)]
+        for one in others:
+            law = [(1 - one) * a + one * b for a, b in zip([*law, 0], [0, *law])]
+        for p, q in permutations((quarter, 2 * quarter, 3 * quarter), 2):
+            first, second = ([(1 - one) * a + one * b for a, b in zip([*law, 0], [0, *law])] for one in (p, q))
+            largest = max(largest, sum(max(a - factor * b, 0) for a, b in zip(first, second)))
+    shuffled = RandomizedResponse(math.log(3)).shuffled(4)
+    assert shuffled.delta(math.log(1.5), bound="lower") == pytest.approx(float(largest), rel=1e-13)
+    assert shuffled.delta(math.log(1.5)) == pytest.approx(float(largest), rel=1e-13)
+
+
+def test_shuffled_bits_are_closer_than_the_clones():
+    for users in (5000, 10**6):
+        low, high = (RandomizedResponse(4.0).shuffled(users).epsilon(1e-8, bound=bound) for bound in ("lower", "upper"))
+        bits = ShuffledBits(users, 1 / (math.exp(4.0) + 1))
+        # bounds of the same quantity: the flip probability is rounded in either direction
+        assert low <= bits.epsilon(1e-8)
+        assert bits.epsilon(1e-8, bound="lower") <= high
+        assert high - low <= 1.2e-3 * high
+        assert high < 0.95 * StrongerClones(users, 4.0).epsilon(1e-8)
+
+
+@pytest.mark.slow
+def test_shuffled_curves_and_compositions():
+    shuffled, bits = RandomizedResponse(2.0).shuffled(12), ShuffledBits(12, 1 / (math.exp(2.0) + 1))
+    for ask in (
+        lambda one, bound: one.rdp(2.0, bound=bound), lambda one, bound: one.gdp_mu(bound=bound),
+        lambda one, bound: one.self_compose(3).epsilon(1e-6, bound=bound),
+    ):
+        assert ask(shuffled, "lower") <= ask(bits, "upper") * (1 + 1e-12)
+        assert ask(bits, "lower") <= ask(shuffled, "upper") * (1 + 1e-12)
+        assert ask(shuffled, "upper") <= ask(bits, "upper") * (1 + 1e-5)
+    low, high = (shuffled.tradeoff(bound=bound).beta(0.05) for bound in ("lower", "upper"))
+    assert bits.tradeoff().beta(0.05) == pytest.approx(low, rel=1e-9)
+    assert low <= high
+
+
+@pytest.mark.parametrize("budget", [1e-14, 1e-7, 40.0, 699.0])
+def test_shuffled_at_extreme_budgets(budget):
+    low, high = (RandomizedResponse(budget).shuffled(50).delta(budget / 2, bound=bound) for bound in ("lower", "upper"))
+    assert 0 < low <= high <= min(1.0, RandomizedResponse(budget).delta(budget / 2) * (1 + 1e-12))
 
 
 @given(eps=st.floats(1e-6, 700), asked=st.floats(0, 800), more=st.floats(0, 5))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
@@ -117,6 +117,14 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     @property
     def _inputs(self) -> int:
         return len(self.matrix)
+
+    @property
+    def _flip(self) -> Interval | None:
+        """Bounds of the flip probability, if the matrix is that of randomized response of one bit."""
+        if self._rows.shape != (2, 2) or self.matrix[0] != self.matrix[1][::-1]:
+            return None
+        flip, missing = min(self.matrix[0]), abs(math.fsum([*self.matrix[0], -1.0]))
+        return Interval(max(0.0, flip - missing), min(0.5, flip + missing))
 
     def _matrix(self) -> FloatArray:
         """Return the matrix of probabilities, for the search for datasets with several inputs."""

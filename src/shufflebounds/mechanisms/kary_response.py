@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Interval
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MOST_INPUTS
 
 __all__ = ["KaryResponse"]
@@ -73,6 +74,11 @@ class KaryResponse(FrequencyOracle):
     @property
     def _inputs(self) -> int:
         return self.bins
+
+    @property
+    def _flip(self) -> Interval | None:
+        """Bounds of the flip probability of two bins; None for more."""
+        return flip_probability(self.local_eps) if self.bins == 2 else None
 
     def _matrix(self) -> FloatArray | None:
         """Return the probabilities of the outputs, for the search for datasets with several inputs; None for more than 8 bins."""

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import ULP, FloatArray, IntervalArray, plain
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
+from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
@@ -47,8 +48,8 @@ class RandomizedResponse(TwoLevel):
 
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
-    The upper bound of :meth:`shuffled` is that of :class:`~shufflebounds.shuffle.StrongerClones`.
-    For bits, :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1) is exact.
+    :meth:`shuffled` has the bounds of :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1), which are those of
+    the worst dataset: the bit of a value in between is a mixture of the bits of 0 and of `upper`.
 
     References
     ----------
@@ -90,6 +91,11 @@ class RandomizedResponse(TwoLevel):
     def local_eps(self) -> float:  # type: ignore[override]
         """Budget in nats, `eps`."""
         return self.eps
+
+    @property
+    def _flip(self) -> Interval:
+        """Bounds of the flip probability. The bit of a value in [0, upper] is that of 0 or of `upper`, chosen at random."""
+        return flip_probability(self.eps)
 
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)

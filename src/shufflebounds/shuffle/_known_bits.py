@@ -12,13 +12,20 @@ import numpy as np
 
 from shufflebounds._core import _bits
 from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
+
+
+def flip_probability(budget: float) -> Interval:
+    """Return bounds of 1/(e^budget + 1), the probability of a flip in randomized response of this budget in nats."""
+    less = math.exp(-budget)
+    error = 8 * ULP * (1 + budget)
+    return Interval(less / (1 + less) * (1 - error), min(0.5, less / (1 + less) * (1 + error)))
 
 
 def bit_sides(

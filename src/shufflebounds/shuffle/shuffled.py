@@ -20,11 +20,13 @@ from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._every_dataset import most_enumerated
+from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MOST_DATASETS, MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Shuffled"]
 
@@ -39,6 +41,12 @@ _MOST_PAIRS = 32
 """Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
 
 The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
+"""
+
+_FLIP_RTOL = 1e-10
+"""Largest rounding error of a flip probability, relative to its distance from 1/2, at which the bounds are those of shuffled bits.
+
+Raised: wider bounds for budgets below 1e-4. Lowered: the bounds of the privacy blanket, which are wider, for more small budgets.
 """
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
@@ -253,6 +261,8 @@ class Shuffled(PrivacyProfile):
 
     def _upper_bounds(self, eps: float, *, search: bool = True) -> list[tuple[str, float]]:
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
+        if self._exact is not None:
+            return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
         laws = [pair.upper for pair in self._pairs]
         blankets = [law.log_phi_side(eps, self.users, upper=True) if search else law.rough_log_phi(eps, self.users).upper
                     for law in laws]
@@ -292,19 +302,35 @@ class Shuffled(PrivacyProfile):
         return tuple(partial(bound, place) for place in range(len(self._pairs)))
 
     @cached_property
+    def _exact(self) -> tuple[ShuffledBits, ShuffledBits] | None:
+        """For randomized response of one bit: shuffled bits whose delta is at most, and at least, that of this protocol."""
+        flip = getattr(self._source, "_flip", None)
+        if flip is None or self.participation < 1 or not 0 < self._pure_epsilon() < LARGEST_EXPONENT:
+            return None
+        low, high = flip
+        if not high - low <= _FLIP_RTOL * (0.5 - high):
+            return None
+        # more flipping is post-processing
+        above = ShuffledBits(self.users, low)
+        return above if high == low else ShuffledBits(self.users, high), above
+
+    @cached_property
     def _bits(self) -> ShuffledBits | None:
         """Shuffled randomized response of the same budget, for a randomizer with two inputs; otherwise None.
 
         Every message of the randomizer is a post-processing of one bit of it.
         """
+        if self._exact is not None:
+            return self._exact[1]
         budget = self._pure_epsilon()
         if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < LARGEST_EXPONENT:
             return None
         # the flip probability is rounded down, which gives an upper bound
-        less = math.exp(-budget)
-        return ShuffledBits(self.users, less / (1 + less) * (1 - 8 * ULP * (1 + budget)))
+        return ShuffledBits(self.users, flip_probability(budget).lower)
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        if self._exact is not None:
+            return self._exact[upper]._log_delta(eps)[upper]
         value = self._upper if upper else self._lower
         values = []
         for e in eps.tolist():
@@ -326,6 +352,18 @@ class Shuffled(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        return super()._tradeoff(upper) if self._exact is None else self._exact[not upper]._tradeoff(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return super()._gdp_mu(upper) if self._exact is None else self._exact[upper]._gdp_mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._exact is None:
+            return super()._rdp(orders, upper)
+        found = self._exact[upper]._rdp(orders, upper)
+        return np.minimum(found, self._pure_epsilon()) if upper else found
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
@@ -392,6 +430,8 @@ class Shuffled(PrivacyProfile):
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
         """Return distributions of X such that the upper or lower bound is the largest of their Phi; None if there are none."""
+        if self._exact is not None:
+            return None
         if upper:
             if self._bits is not None or self._every:
                 return None
@@ -418,6 +458,8 @@ class Shuffled(PrivacyProfile):
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:
             return self._pure_epsilon()
+        if self._exact is not None:
+            return min(self._exact[upper]._epsilon(delta, upper), self._pure_epsilon())
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
         laws = self._searched(upper)
         if any(law.lost > delta for law in known):
@@ -445,6 +487,14 @@ class Shuffled(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # One value takes milliseconds, and the bounds have a gap, so a coarse grid suffices.
+        if self._exact is not None:
+            below, above = self._exact
+            known = above._pair_info()
+            return replace(
+                known, hockey_stick=self._log_delta, curve_hockey_stick=None, effort=2 * known.effort,
+                attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
+            )
+        # a value takes milliseconds, and the upper and lower bound have a gap
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
         # an output that only the target can send, and under one input only
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
