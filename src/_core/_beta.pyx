@@ -51,9 +51,9 @@ cdef extern from *:
 
 
 cdef double c_lgamma_step(double e, double z) noexcept nogil:
-    """log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
+    """Returns log Gamma(z + e) - log Gamma(z), relatively accurate in e; 0 <= e <= 1, z > 0.
 
-    Stirling's series from z = 16 on, its differences factored; below, down by log1p(e/(z + i)).
+    For z >= 16 Stirling's series is used, with the differences factored out; smaller z are raised to it by terms log1p(e/(z + i)).
     """
     cdef double total = 0, r, r1, first, second, power, step
     while z < 16:
@@ -78,7 +78,7 @@ cdef double c_lgamma_step(double e, double z) noexcept nogil:
 
 
 cdef inline double deviances(double a, double b, dd x, dd y, dd d, double *lo) noexcept nogil:
-    """dev(a, N x) + dev(b, N y) as hi + lo, N = a + b, d = a - N x; a, b > 0."""
+    """Returns the deviances dev(a, N x) + dev(b, N y), N = a + b, and writes the low part to lo; d = a - N x; a, b > 0."""
     cdef dd n = dd_sum(a, b), first, second, m = dd_mul(n, x), w = dd_mul(n, y)
     cdef double total = c_deviance(a, m.hi, d.hi) + c_deviance(b, w.hi, -d.hi)
     lo[0] = 0
@@ -92,7 +92,10 @@ cdef inline double deviances(double a, double b, dd x, dd y, dd d, double *lo) n
 
 
 cdef inline double fraction(double a, double b, double x, double d) noexcept nogil:
-    """x^a y^b/B(a, b)/I_x(a, b); a + 1 > 0, x < (a + 1)/(a + b + 2). DLMF 8.17.22, contracted two steps to one."""
+    """Returns x^a y^b/(B(a, b) I_x(a, b)) by the continued fraction DLMF 8.17.22, two steps of it at a time.
+
+    Valid for a + 1 > 0 and x < (a + 1)/(a + b + 2).
+    """
     cdef double f = a * (d + 1) / (a + 1), c, e = 0, n = 0, w = a, up, down
     c = f
     while True:
@@ -108,7 +111,7 @@ cdef inline double fraction(double a, double b, double x, double d) noexcept nog
 
 
 cdef double log_lower(double a, double b, dd x, dd y, dd d) noexcept nogil:
-    """log I_x(a, b), a, b >= 1, d = a y - b x; meant for d >= 0, where it is the smaller of the two functions or near it."""
+    """Returns log I_x(a, b) for a, b >= 1 and d = a y - b x >= 0, where I_x is about the smaller one of I_x and 1 - I_x."""
     cdef double lo, dev = deviances(a, b, x, y, d, &lo), size = a + b, variance = a * (b / size), s, leading, rest
     if variance > SERIES_VARIANCE and (2 * dev if dev > 3.125 else 6.25) < NEAR_SLOPE * variance:
         s = sqrt(2 * dev)
@@ -120,7 +123,7 @@ cdef double log_lower(double a, double b, dd x, dd y, dd d) noexcept nogil:
 
 
 cdef inline dd balance(double a, double b, dd x, dd y) noexcept nogil:
-    """a y - b x."""
+    """Returns a y - b x."""
     return dd_add(dd_mul_d(y, a), dd_neg(dd_mul_d(x, b)))
 
 
@@ -141,14 +144,14 @@ cdef void both_large(double a, double b, dd x, dd y, double *lower, double *uppe
 
 
 cdef double log_scale(double a, double b) noexcept nogil:
-    """log(1/(a B(a, b))); a < 1 or b < 1, relatively accurate in a where a < 1."""
+    """Returns log(1/(a B(a, b))) for a < 1 or b < 1, relatively accurate in a where a < 1."""
     if a < 1:
         return c_lgamma_step(a, b) - c_lgamma1p(a)
     return c_lgamma_step(b, a) - log(a) - c_lgamma1p(b) + log(b)
 
 
 cdef void one_small(double a, double b, dd x, dd y, double *lower, double *upper) noexcept nogil:
-    """a < 1 or b < 1; x <= 1/2."""
+    """Writes log I_x(a, b) and log(1 - I_x(a, b)) for a < 1 or b < 1, and x <= 1/2; formulas in the header."""
     cdef double log_x = log(x.hi), scale = log_scale(a, b), u = a * log_x + scale, term = 1, rest = 0, n = 0, part, t, above, q
     cdef bint terms = b < 1 or b * x.hi < 1.5
     if terms:
@@ -259,7 +262,7 @@ cdef double checked_log_betaincc(double a, double b, double x) noexcept nogil:
 
 
 cdef inline bint nbinom_domain(double k, double r, double p) noexcept nogil:
-    # all k above TWO_53 are refused but infinity, at which the functions have their limits
+    # k above TWO_53 is refused, except infinity, where the functions return their limits
     return (k <= TWO_53 or k == INFINITY) and 0 < r <= MOST and 0 <= p <= 1
 
 

@@ -55,12 +55,12 @@ cdef extern from "tails.h" nogil:
 
 
 cdef inline dd complement(double p) noexcept nogil:
-    """1 - p to double-double, exact for p in [0, 1]."""
+    """Returns 1 - p as a double-double, which is exact for p in [0, 1]."""
     return dd_sum(1, -p)
 
 
 cdef inline dd times(double n, double extra, double p, double p_lo) noexcept nogil:
-    """(n + extra)(p + p_lo), extra 0 or 1."""
+    """Returns (n + extra)(p + p_lo), where extra is 0 or 1."""
     cdef dd m = dd_prod(n, p)
     m.lo += n * p_lo
     return dd_add(m, dd_make(extra * p, extra * p_lo)) if extra else m
@@ -68,7 +68,7 @@ cdef inline dd times(double n, double extra, double p, double p_lo) noexcept nog
 
 cdef inline dd distance_dd(double a, double b, double n, double extra,
                            double p, double p_lo, double q, double q_lo) noexcept nogil:
-    """a - N p = N q - b, formed from the smaller of p and q; N = n + extra = a + b.
+    """Returns a - N p = N q - b, formed from the smaller of p and q; N = n + extra = a + b.
 
     The smaller one is found by an index, because the processor could not predict a branch.
     """
@@ -87,7 +87,8 @@ cdef inline dd distance_dd(double a, double b, double n, double extra,
 
 cdef inline double total_deviance(double a, double b, double n, double extra,
                                   double p, double p_lo, double q, double q_lo, dd d, double *lo) noexcept nogil:
-    """dev(a, N p) + dev(b, N q) as hi + lo, given d = a - N p; N = n + extra = a + b, a, b > 0."""
+    """Returns the deviances dev(a, N p) + dev(b, N q), and writes their low part to lo; d = a - N p, N = n + extra = a + b, a, b >
+    0."""
     cdef dd m, first, second
     cdef double total = c_deviance(a, (n + extra) * p, d.hi) + c_deviance(b, (n + extra) * q, -d.hi)
     lo[0] = 0
@@ -103,12 +104,13 @@ cdef inline double total_deviance(double a, double b, double n, double extra,
 
 
 cdef inline double uniform_series(double s, double sigma, double gamma, bint low_order, double *leading) noexcept nogil:
-    """B(s) and the coefficient of M(s): int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma.
+    """Returns B(s), and writes the coefficient of M(s), of the uniform expansion in the header:
+    int_s^inf e^(-(t^2-s^2)/2) (dy/dt)(t) dt = (leading M(s) + B(s))/sigma.
 
-    dy/dt = sum_m e_m(gamma) (t/sigma)^m/sigma; Pr[X >= j] lies on the side t < 0, hence gamma = 2 j/N - 1. Integration
-    by parts moves each coefficient two places down. The nearest singularity lies at 2 sqrt(pi) sigma, so the term of
-    order m is about r^m, r = max(s, 2.5)/(2 sqrt(pi) sigma), where 2.5 stands for the moments (m/e)^(1/2) that take the
-    place of s near the mode. Order 9 serves r < 0.0138, order 15 r < 0.077: r^(order + 1) < 2e-17 relative to M ~ 1/s.
+    dy/dt = sum_m e_m(gamma) (t/sigma)^m/sigma. Pr[X >= j] is the integral over t < 0, hence gamma = 2 j/N - 1. Integration by parts
+    expresses the coefficient of order m by that of order m - 2. The nearest singularity is at 2 sqrt(pi) sigma, so the term of
+    order m is about r^m, r = max(s, 2.5)/(2 sqrt(pi) sigma), where 2.5 replaces s near the mode, because the moments (m/e)^(1/2)
+    dominate there. Order 9 is used for r < 0.0138, order 15 for r < 0.077: then r^(order + 1) < 2e-17 relative to M ~ 1/s.
     """
     if low_order:
         return uniform_9(gamma, 1 / sigma, s, leading)
@@ -116,12 +118,12 @@ cdef inline double uniform_series(double s, double sigma, double gamma, bint low
 
 
 cdef inline double even_fraction(double a, double b, double x, double y, double d) noexcept nogil:
-    """c with Pr[X >= a] = Pr[X = a] (1-x) c, X ~ Bin(a + b - 1, x): DLMF 8.17.22, contracted two steps to one.
+    """Returns c with Pr[X >= a] = Pr[X = a] (1-x) c, X ~ Bin(a + b - 1, x), by DLMF 8.17.22, two steps of it at a time.
 
     y = 1 - x and d = a - (a + b) x >= 0. c = 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) with, for m = 0, 1, ...,
     even_m = m (b-m) x/((a+2m-1)(a+2m)), odd_m = (a+m)(a+b+m) x/((a+2m)(a+2m+1)), u_m = odd_(m-1) even_m and
-    t_m = 1 + even_m - odd_m = even_m + ((a+m)(1 + d + (2+y) m) + m (m+1))/((a+2m)(a+2m+1)), the form that cannot cancel.
-    Convergents p/q rise and fall around 1/c.
+    t_m = 1 + even_m - odd_m = even_m + ((a+m)(1 + d + (2+y) m) + m (m+1))/((a+2m)(a+2m+1)), where the last form has positive terms
+    only. The convergents p/q are alternately above and below 1/c.
     """
     cdef double odd = (a + b) * x / (a + 1), even, t, u, m = 0, r, w = a, slope = 2 + y
     cdef double p0 = 1, q0 = 0, p1 = (1 + d) / (a + 1), q1 = 1, p2, q2
@@ -137,7 +139,7 @@ cdef inline double even_fraction(double a, double b, double x, double y, double 
         t = even + ((a + m) * (d + slope * m) + m * (m + 1)) * r
         p2 = t * p1 + u * p0
         q2 = t * q1 + u * q0
-        # the true value lies between consecutive convergents
+        # the exact value is between two consecutive convergents
         if fabs(p2 * q1 - p1 * q2) <= 1e-16 * p2 * q1:
             return q2 / p2
         p0, q0, p1, q1 = p1, q1, p2, q2
@@ -149,7 +151,7 @@ cdef inline double even_fraction(double a, double b, double x, double y, double 
 
 
 cdef inline double tail_series(double j, double n, double odds) noexcept nogil:
-    """Pr[X >= j]/Pr[X = j] as its series of positive terms, four to a division; odds = p/q."""
+    """Returns Pr[X >= j]/Pr[X = j] by its series of positive terms, with one division for four terms; odds = p/q."""
     cdef double total = 1, term = 1, top = n - j, bottom = j + 1, inverse
     cdef double a12, a3, a34, b34, c4
     while True:
@@ -168,20 +170,20 @@ cdef inline double tail_series(double j, double n, double odds) noexcept nogil:
 
 
 cdef inline double ratio(double j, double b, double n, double p, double q, double variance, double d) noexcept nogil:
-    """Pr[X >= j]/Pr[X = j] away from the mode or for a small sigma: at most ~85 terms, or a dozen steps."""
+    """Returns Pr[X >= j]/Pr[X = j] for j far from the mode or a small sigma, by at most about 85 terms or a dozen steps."""
     if variance < SERIES_VARIANCE:
         return tail_series(j, n, p / q)
     return q * even_fraction(j, b, p, q, d)
 
 
 cdef inline double spread(double deviance) noexcept nogil:
-    """max(s, 2.5)^2, to be compared with a multiple of sigma^2."""
+    """Returns max(s, 2.5)^2 with s^2 = 2 deviance, which the callers compare with a multiple of sigma^2 to choose a method."""
     return 2 * deviance if deviance > 3.125 else 6.25
 
 
 cdef double upper_tail(double j, double n, double p, double p_lo, double q, double q_lo, dd d,
                        bint other) noexcept nogil:
-    """log Pr[X >= j], or log Pr[X < j] where other is set; 1 <= j <= n, 0 < p < 1, d = j - (n + 1) p >= 0."""
+    """Returns log Pr[X >= j], or log Pr[X < j] if `other`; 1 <= j <= n, 0 < p < 1, d = j - (n + 1) p >= 0."""
     cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, square
     cdef double dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
     cdef double variance = j * (b / size)
@@ -200,11 +202,11 @@ cdef double upper_tail(double j, double n, double p, double p_lo, double q, doub
 
 
 cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double q, double q_lo) noexcept nogil:
-    """Pr[X >= j]/Pr[X = j]; the sum of positive terms behind it has relative error below 1e-14 (measured 9.4e-16, 7e3 trials)."""
+    """Returns Pr[X >= j]/Pr[X = j], a sum of positive terms, with a relative error below 1e-14 (measured 9.4e-16, 7e3 trials)."""
     cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, dev, square
     cdef double variance = j * (b / size)
     cdef dd d = distance_dd(j, b, n, 1, p, p_lo, q, q_lo)
-    # at p < TINY_P the mode is far, and j/(n p) may leave the doubles
+    # for p < TINY_P the mode is far away, and j/(n p) may overflow
     if variance >= SERIES_VARIANCE and p >= TINY_P:
         dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
         square = spread(dev)
@@ -236,7 +238,7 @@ cdef double c_binom_logpmf(double k, double n, double p) noexcept nogil:
 
 
 cdef inline double tail(double j, double n, double p, bint upper) noexcept nogil:
-    """log Pr[X >= j] (upper) or log Pr[X < j]; 1 <= j <= n, 0 < p < 1."""
+    """Returns log Pr[X >= j] (upper) or log Pr[X < j]; 1 <= j <= n, 0 < p < 1."""
     cdef dd q = complement(p), d
     cdef double small, b = n - j + 1
     if p < TINY_P:
@@ -278,10 +280,11 @@ cdef double c_binom_logsf(double k, double n, double p) noexcept nogil:
 
 
 cdef double log_shift_series(double k, double n, double p, double q, double eps, double *error) noexcept nogil:
-    """log sum_i (t_i - e^eps t_(i+1)), t_i = Pr[B = k-i]/Pr[B = k]; adds to error[0]. At most some 40/eps terms.
+    """Returns log sum_i (t_i - e^eps t_(i+1)), t_i = Pr[B = k-i]/Pr[B = k], by at most about 40/eps terms; adds its error to
+    error[0].
 
-    t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]: no difference
-    is left but phi's, whose rounding is the error.
+    t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]. The only difference
+    is the one in phi, and its rounding is the error.
     """
     cdef double scale = p * exp(-eps) + q, phi = fmin(1, fmax(0, (n + 1) * (p * exp(-eps) / scale) - k))
     cdef double total = 0, plain = 0, t = 1, i = 0, part
@@ -298,20 +301,20 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
 
 
 cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil:
-    """log H(B || B+1) at e^eps, or of H(B+1 || B) where reverse is set, which is the first with 1 - p for p.
+    """Returns log H(B || B+1) at e^eps; if `reverse`, log H(B+1 || B), which is the same with p replaced by 1 - p.
 
     With k the last count where Pr[B = k] > e^eps Pr[B = k - 1], k = ceil((n+1) p/(p + e^eps q)) - 1,
         H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,
-    r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error is
-    that of y times y/(1 - y): some hundred ulp of log H at most, as 1/(1 - y) grows like the square of the distance in
-    sigmas; from 1 - y = 1e-12 on the positive terms are summed instead.
-    A count misjudged by rounding at a tie changes H by less than that.
+    r = e^eps Pr[B = k-1]/Pr[B = k] <= 1 and R = Pr[B <= k-1]/Pr[B = k-1] from c_binom_tail_ratio. The relative error of H is that
+    of y times y/(1 - y): at most about a hundred ulp of log H, since 1/(1 - y) grows like the square of the distance from the mean
+    in standard deviations. If 1 - y is below 1e-12, the positive terms are summed instead. Where two counts are tied, rounding may
+    choose the other one, which changes H by less than this error.
     """
     cdef dd q = complement(p), swap = dd_make(p, 0)
     cdef double shrink = exp(-eps), k, r, y, value
     if reverse:
         swap, q = q, swap
-    # both p + e^eps q and its threshold, multiplied by e^-eps to stay finite
+    # numerator and denominator of the threshold are multiplied by e^-eps, so that they stay finite
     k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi))) - 1
     if k > n:
         k = n
@@ -326,7 +329,7 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
     value = c_binom_logpmf(n - k, n, p) if reverse else c_binom_logpmf(k, n, p)
     error[0] = 3e-14 + 8 * UNIT * fabs(value)
     if y >= 1 - 1e-12:
-        # 1 - y has lost all its digits: sum the positive terms instead
+        # 1 - y is dominated by rounding: sum the positive terms instead
         return value + log_shift_series(k, n, swap.hi, q.hi, eps, error)
     error[0] += (100 + eps) * UNIT / (1 - y)
     return value + log1p(-y)

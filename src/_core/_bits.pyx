@@ -190,7 +190,7 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
 
 
 cdef inline Py_ssize_t c_place(const double *order, Py_ssize_t size, double limit, Py_ssize_t start) noexcept nogil:
-    """Returns the first place with order >= limit, by steps from `start`; NaN is passed in both directions."""
+    """Returns the first place with order >= limit, by steps from `start`; elements that are NaN are skipped."""
     while start < size and not order[start] >= limit:
         start += 1
     while start > 0 and not order[start - 1] < limit:

@@ -81,7 +81,7 @@ cdef Py_ssize_t fast_length(Py_ssize_t least) noexcept nogil:
 
 
 cdef void series_at(const Series *series, double zr, double zi, double *re, double *im) noexcept nogil:
-    """The centred log moment generating function sum_j log(q_j + p_j e^z) - p_j z, by the series in the header."""
+    """Writes the centred log moment generating function sum_j log(q_j + p_j e^z) - p_j z, by the series in the header."""
     cdef double sh = sinh(0.5 * zr), ch = cosh(0.5 * zr), s = sin(0.5 * zi), c = cos(0.5 * zi)
     cdef double ar = sh * c, ai = ch * s, br = ch * c, bi = sh * s        # sinh(z/2), cosh(z/2)
     cdef double Sr = ar * ar - ai * ai, Si = 2 * ar * ai
@@ -120,7 +120,7 @@ cdef double series_moments(const Series *series, double theta, double *var) noex
 
 
 cdef int signalled() noexcept with gil:
-    """Whether to stop: an exception, for example of Ctrl-C, is set. Acquiring the lock also lets other threads run."""
+    """Returns whether to stop, because an exception is set, for example by Ctrl-C. Acquiring the lock lets other threads run."""
     return error_set() != NULL or look_for_signals() < 0
 
 
@@ -181,7 +181,7 @@ cdef class PoissonBinomialPMF:
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):
-        """log Pr[S = n] or log Pr[S = 0]."""
+        """Return log Pr[S = n] (all_ones) or log Pr[S = 0]."""
         cdef double edge
         with nogil:
             edge = c_log_edge(&self.law, all_ones)

@@ -3,7 +3,8 @@
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which says what the caller has checked),
 a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of it.
 
-Definition. M is a random number of clones, D the sum of M independent random signs. For 0 <= u < 1
+Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are
+u and v = 1 - u. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
 where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. A clone bound is
     delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w)
@@ -69,7 +70,7 @@ cdef extern from *:
     """
     #define BLOCK 512                       /* steps between two starting values: more save time and add 12 roundings each */
     #define LONGEST_RUN 340                 /* steps of a parallel run: 18 roundings each, so the error of a block of 512 */
-    #define FEW_STEPS 600                   /* below it, eight starting values take longer than the parallel steps save */
+    #define FEW_STEPS 600                   /* for fewer steps, eight starting values take longer than parallel runs save */
     #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
     #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */
     #define NEGLIGIBLE 1e-13                /* largest truncated part, relative to the sum */
@@ -301,7 +302,7 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     cdef Window w
     cdef double error, steps
     if v * n <= 2:
-        # one sign -1 makes D - u M <= 0, so only M signs +1 count: E = v E[M 2^-M]
+        # Here n v <= 2, so D - u M > 0 only if all M signs are +1. Then D - u M = v M, and E[max(0, D - u M)] = v E[M 2^-M].
         lower[0] = log(v) + log(0.5 * n * rate) + (n - 1) * log1p(-0.5 * rate)
         error = 8 * UNIT * (fabs(log(v)) + fabs(log(0.5 * n * rate)) + (1 - n) * log1p(-0.5 * rate) + 1)
         upper[0] = lower[0] + error

@@ -142,7 +142,7 @@ cdef inline double factor(double psi, double slack, double c) noexcept nogil:
 
 
 cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
-    """A bound of the secondary maxima: sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2 without j = 2, 4, .., 2 peaks.
+    """Returns a bound of the secondary maxima: sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2 without j = 2, 4, .., 2 peaks.
 
     The maximum of each term is over the t within reach of pi j.
     """

@@ -196,7 +196,7 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
     if delta >= 1:
         return 0
     target = c_level(delta, upper)
-    # the bound at eps = 0, which may be slow, is evaluated only if the approximate curve does not decide
+    # The bound at eps = 0, which may be slow, is evaluated only if the approximate curve does not decide whether eps is 0.
     if not curve.sure or curve.rough(0, curve.law) < target + 1 + 0.1 * fabs(target):
         value = curve.side(0, upper, curve.law)
         if (value <= target) if upper else (value < target):

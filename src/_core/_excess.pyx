@@ -8,8 +8,8 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a total of at most 1 to rounding, x finite.
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users)
-         heavy tails              values that decide the sign of S alone are split off: E S_+ given that no user has one, plus
-                                  E S + E S_- given that some user has one
+         heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
+                                  one, plus E S + E S_- given that some user has one
          otherwise                a contour integral with the tolerance rtol; then 1e-4 and 1e-2, where a heavy tail needs too
                                   many nodes
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
@@ -26,7 +26,7 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     the same, sigma = 1/2                         60       1.2e-5              2.6e-5
     the same, sigma = 3/10                        60       5.7e-7              18 (b)
     (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in tau.
-    (b) both tails are heavy, and no value decides the sign alone: sums of several heavy values are formed over the contour of
+    (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
 Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
@@ -179,7 +179,8 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         return -1
     c_prepare(users, number, groups, room, &power, &top)
     scale = power * 0.6931471805599453
-    # (x)_+ is subadditive, so n E X_+ is an upper bound; times Pr[no user has a negative value], it is a lower bound
+    # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
+    # bound.
     for i in range(number):
         aim = 0
         for j in range(groups[i].atoms):
@@ -213,7 +214,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
             if c_gains(groups, number):
-                # a larger tolerance means wider smoothing, which would count more of the bulk, below 0, as positive
+                # A larger tolerance means wider smoothing, which would count more of the probability just below 0 as positive.
                 kept = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), work, turns, &low, &high)
             if kept < 0:
                 break

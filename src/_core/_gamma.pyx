@@ -55,7 +55,7 @@ cdef extern from *:
 
 
 cdef double c_lgamma1p(double a) noexcept nogil:
-    """log Gamma(1 + a), relatively accurate in a on [0, 1/2], absolutely up to 1; 0 <= a <= 1."""
+    """Returns log Gamma(1 + a) for 0 <= a <= 1; the error is relative to a on [0, 1/2], and absolute above."""
     cdef double total = 0
     cdef int k
     if a > 0.5:
@@ -66,14 +66,14 @@ cdef double c_lgamma1p(double a) noexcept nogil:
 
 
 cdef double c_stirling_real(double a) noexcept nogil:
-    """log Gamma(a+1) - log(sqrt(2 pi a) (a/e)^a) for real a >= 1; absolute error 2e-14."""
+    """Returns Stirling's error log Gamma(a+1) - log(sqrt(2 pi a) (a/e)^a) for real a >= 1, with an absolute error of 2e-14."""
     if a >= 16 or a == floor(a):
         return c_stirling_error(a)
     return log_gamma(a + 1) - (a + 0.5) * log(a) + a - LOG_SQRT_2PI
 
 
 cdef inline double gamma_deviance(double a, double x, double *lo) noexcept nogil:
-    """a log(a/x) - a + x as hi + lo; a, x > 0."""
+    """Returns the deviance a log(a/x) - a + x, and writes its low part to lo; a, x > 0."""
     cdef dd d = dd_sum(a, -x)
     cdef double dev
     lo[0] = 0
@@ -84,7 +84,7 @@ cdef inline double gamma_deviance(double a, double x, double *lo) noexcept nogil
 
 
 cdef inline double log_density(double a, double x) noexcept nogil:
-    """log(x^a e^-x / Gamma(a + 1)); x > 0."""
+    """Returns log(x^a e^-x / Gamma(a + 1)) for x > 0."""
     cdef double lo, dev
     if a < 1:
         return a * log(x) - x - c_lgamma1p(a)
@@ -93,7 +93,7 @@ cdef inline double log_density(double a, double x) noexcept nogil:
 
 
 cdef inline double series(double a, double x) noexcept nogil:
-    """sum_n x^n/((a+1)...(a+n)), x <= a or x < 3/2."""
+    """Returns sum_n x^n/((a+1)...(a+n)) for x <= a or x < 3/2."""
     cdef double total = 1, term = 1, n = a
     while term > 1e-17 * total:
         n += 1
@@ -103,7 +103,7 @@ cdef inline double series(double a, double x) noexcept nogil:
 
 
 cdef inline double fraction(double a, double x) noexcept nogil:
-    """Q(a, x) Gamma(a) e^x x^-a; x > a or x >= 3/2. Modified Lentz; no partial denominator vanishes there."""
+    """Returns Q(a, x) Gamma(a) e^x x^-a for x > a or x >= 3/2, by Lentz's method; no partial denominator vanishes there."""
     cdef double b = x + 1 - a, c = 1e300, d = 1 / b, h = d, step, n = 0, an
     while True:
         n += 1
@@ -123,7 +123,7 @@ cdef inline double near_log(double dev, double lo, double a, double gamma) noexc
 
 
 cdef void c_log_gamma_tails(double a, double x, double *lower, double *upper) noexcept nogil:
-    """log P and log Q; 0 < a, x < MOST."""
+    """Writes log P(a, x) and log Q(a, x) for 0 < a, x < MOST."""
     cdef double u, value, dev, lo, term, n
     if a < 1 and x < 1.5:
         u = a * log(x) - c_lgamma1p(a)
@@ -215,7 +215,7 @@ cdef double checked_log_gammaincc(double a, double x) noexcept nogil:
 
 
 cdef inline bint poisson_domain(double k, double mu) noexcept nogil:
-    # all k above TWO_53 are refused but infinity, at which the functions have their limits
+    # k above TWO_53 is refused, except infinity, where the functions return their limits
     return (k <= TWO_53 or k == INFINITY) and 0 <= mu <= MOST
 
 

@@ -1,4 +1,4 @@
-"""Heavy tails: values so high that one of them decides the sign of a sum are split off from the distribution of the users.
+"""Heavy tails: values so large that a single one makes the sum positive are split off from the distribution of the users.
 
     E S_+ = Pr[none] E[S_+; given none] + E[S; some] + E[S_-; some]        (none, some: the numbers of users with such a value)
 
@@ -42,7 +42,7 @@ cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil
 
 
 cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns roughly how far above 0 a single value has to be to decide the sign: twice the mean loss plus 8 sigma."""
+    """Returns approximately the value above which a single value makes the sum positive: twice the mean loss plus 8 sigma."""
     cdef double mean = 0, var = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -80,9 +80,10 @@ cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcep
 
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns,
                   Jumps *out) noexcept nogil:
-    """Split off the values that decide the sign of the sum alone; the distributions become those given that no user has one.
+    """Split off the values above an edge, so large that a single one makes the sum S positive with high probability.
 
-    If some user has one, E[S_+] = E[S] + E[S_-]. The edge is the lowest for which E[S_-] is less than rtol/8 of the answer.
+    The distributions in `groups` are replaced by those given that no user has a value above the edge. If some user has one,
+    E[S_+] = E[S] + E[S_-]. The edge is the lowest one for which E[S_-] in this case is less than rtol/8 of the answer E[S_+].
     """
     cdef double edge, least, unused, sums, first, later, chance, short_of = 0
     cdef Py_ssize_t i, j
@@ -97,7 +98,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
         if c_width(groups, number) <= edge:
             break
         edge *= 2
-    # without the larger values the sum is smaller: this gives a lower bound of the answer
+    # the sum without the larger values gives a lower bound of the answer
     least = -INFINITY
     if edge < 0.125 * top:
         for i in range(4):
@@ -118,7 +119,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # a lower bound of the answer, roughly: the other users lose at most half of a value above the edge
+            # an approximate lower bound of the answer: the other users' values subtract at most half of a value above the edge
             if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951

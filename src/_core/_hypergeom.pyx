@@ -155,7 +155,7 @@ cdef double c_hypergeom_logsf(double k, double total, double marked, double draw
 
 
 cdef inline double near_one(double value, double k, double total, double marked, double draws) noexcept nogil:
-    """Returns log pmf, from the tails below and above k where the log is near 0 and its relative error matters."""
+    """Returns log Pr[X = k]; if it is near 0, where relative accuracy matters, from the tails below and above k."""
     cdef double outside
     if value < -0.2 or least(total, marked, draws) == fmin(marked, draws):
         return value

@@ -390,7 +390,10 @@ cdef double c_half_period(double var, double reach) noexcept nogil:
 
 
 cdef double c_left_out(double var, double half, double J) noexcept nogil:
-    """Bound of the omitted nodes, by |phi| <= exp(-2 sigma^2 sin^2(t/2)) split at sin^2 = 3/4, and of the mass beyond J."""
+    """Returns a bound of the omitted nodes and of the mass farther than J from k.
+
+    The nodes are bounded by |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4.
+    """
     cdef double band = 0
     if half < 1:
         band = exp(-BAND) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-BAND)

@@ -13,8 +13,9 @@ Method
                     divergence does not decrease, since the split is undone by post-processing. It adds variance (l-g)(g+h-l).
     merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
                     post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, in which each
-                    term is formed by expm1. Where the outcomes are closer than the grid, the excess above g goes to the next
-                    point; where they are farther apart, it is balanced by a share of the point below, which loses less.
+                    term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
+                    needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
+                    of the mass at a lower point, which changes the divergence less.
                     Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss just above a point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
@@ -114,7 +115,8 @@ cdef void c_merge(
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
-        # closer to the point below than to g, and g has no outcome near it: balance it there by a share of a lower point
+        # This outcome's loss is closer to the grid point g - step than to g, and the next outcome's loss is at least g. So it is
+        # merged at g - step, together with a share of the mass at a lower grid point that makes the balance at g - step zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -134,7 +136,7 @@ cdef void c_merge(
                 continue
         j = i
         balance = mass = 0
-        # masses relative to the largest of them
+        # all masses in the balance are relative to e^ref
         own = ref
         for t in range(i + 1, n):
             if not loss[t] < g + 0.5 * step:
@@ -149,7 +151,7 @@ cdef void c_merge(
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                # of an outcome heavier than the balance needs, only a share is taken
+                # only a share is taken of an outcome whose mass is larger than the balance needs
                 f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:

@@ -134,7 +134,10 @@ cdef inline double real_part(const double *series, double re, double im, double 
 
 cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step, double tau, double reach, double band,
                   double alias, double *lower, double *upper) noexcept nogil:
-    """Bounds of e^-K(theta) E S_+: E(S+U)_+ minus the largest and least effect of U. Returns the part of the gap due to errors."""
+    """Writes bounds of e^-K(theta) E S_+: E(S+U)_+ minus the largest and the smallest effect of the smoothing by U.
+
+    Returns the part of their gap that is due to errors.
+    """
     cdef double total = 0, total_error = 0, most = 0, least = 0, error = 0, end = reach / tau, square = tau * tau, peak
     cdef double t, size, turn, cosine, sine, norm, less, weight = step / 6.283185307179586, left
     # rounding error of adding the terms
@@ -196,7 +199,7 @@ cdef struct Effort:
 cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort,
                             const Cumulant *at, Node *nodes, Turn *turns, double *lower, double *upper,
                             double *errors) noexcept nogil:
-    """Bounds of e^-K(theta) E S_+; errors[0]: the part of their gap that is due to errors. Returns the number of nodes."""
+    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors. Returns the number of nodes."""
     cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
     cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
     cdef Py_ssize_t kept, _try
@@ -215,7 +218,7 @@ cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, doub
 
 cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
                           double *lower, double *upper) noexcept nogil:
-    """Bounds of log E S_+ by the trapezoidal rule. Returns the number of nodes, or -1 if memory runs out."""
+    """Writes bounds of log E S_+ by the trapezoidal rule. Returns the number of nodes, or -1 if memory runs out."""
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, errors, slack
     cdef Py_ssize_t i, kept, size = 0

@@ -44,7 +44,7 @@ cdef object ufunc_of_blocks(void *kernel, str doc):
 def on_level(function, int level, *arguments):
     """Values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it; for tests.
 
-    The arguments are as many as the ufunc's, at most 4, and arrays of one length.
+    There is one argument for each input of the ufunc, at most 4; all are arrays of one length.
     """
     cdef const double *pointers[4]
     cdef const double[::1] view

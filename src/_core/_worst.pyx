@@ -161,7 +161,8 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     ratio = exp(fmin(g_tail + eps - f, 0))
     f_error += 4 * UNIT * (fabs(f) + 4)
     g_error += 4 * UNIT * (fabs(g_tail) + eps + 4)
-    # rounding may choose a threshold next to the optimal one: this loses at most P(k) times the error of the ratio there
+    # Rounding may choose a threshold next to the optimal one. The divergence is then too small by at most P(k) times the error of
+    # the ratio there.
     tie = 8 * (at_error + 8 * UNIT * (fabs(at) + eps + 1)) * exp(fmin(at - f, 0))
     error = f_error + g_error * ratio + tie
     value = -expm1(fmin(g_tail + eps - f, 0))
@@ -170,7 +171,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
 
 
 cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double *lower, double *upper) noexcept nogil:
-    """Both bounds for width 1. Where the kernel gives no upper bound, use a smaller eps, and delta <= 1 - e^-gap."""
+    """Writes both bounds for width 1. Where the kernel overflows, the upper bound is its value at a smaller eps or 1 - e^-gap."""
     cdef double p[2]
     cdef double q[2]
     cdef double counts[2]

@@ -3,7 +3,7 @@
  * A kernel takes 1 to 4 doubles and returns one, or takes arrays (inputs, outputs) of one element, or takes a level of instruction
  * sets (vectors.h), arrays of inputs and one array of results for a block of elements. This file does the rest.
  *   Signals  NumPy does not check for signals in its loops. Every LOOPS_STRIDE elements (every element of a slow kernel) the clock
- *            is read, and if more than LOOPS_PAUSE seconds have passed, signals such as Ctrl-C are checked under the lock. An
+ *            is read, and if more than LOOPS_PAUSE seconds have passed, signals such as Ctrl-C are checked with the lock held. An
  *            exception that this raises ends the loop. NumPy may split a call into many small loops, so the count of elements and
  *            the flag of an exception are kept per thread.
  *   Lock     NumPy keeps the lock in calls of 500 elements or fewer. Kernels of a few microseconds then take at most a millisecond.

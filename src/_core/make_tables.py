@@ -49,7 +49,8 @@ def stirling_table():
 def stirling_ratio():
     """Return P, Q, low order first, with Stirling's error of n = P(n^2)/(n Q(n^2)): exact at STIRLING_NODES and infinity.
 
-    As a function of 1/n^2 it is a Stieltjes function, so every coefficient is positive and integers between the nodes are near.
+    As a function of 1/n^2, Stirling's error times n is a Stieltjes function. So every coefficient is positive, and the error at
+    integers between the nodes is small.
     """
     half = len(STIRLING_NODES) // 2
     points = [(mpmath.mpf(n) ** -2, n * stirling_error(n)) for n in STIRLING_NODES] + [(mpmath.mpf(0), mpmath.mpf(1) / 12)]
@@ -62,7 +63,7 @@ def stirling_ratio():
 def small_mills():
     """Return the coefficients, low order first, of M(x), 0 <= x <= most, in u = scale (most - x)/(most (scale + x)) in [0, 1].
 
-    Those that count are positive: no term cancels another.
+    M is Mills' ratio. All coefficients that matter in double precision are positive, so that no terms cancel.
     """
     scale, most, nodes = SMALL_MILLS_SCALE, SMALL_MILLS_MOST, SMALL_MILLS_DEGREE + 1
     points = [(1 + mpmath.cos(mpmath.pi * (2 * j + 1) / (2 * nodes))) / 2 for j in range(nodes)]
