@@ -1,10 +1,9 @@
-/* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are
-those
+/* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are those
  * of _binomial.pyx.
  *
- * Distributions. The binomial one; the negative binomial distribution and the incomplete beta function with integer parameters,
- * which are binomial tails; the Poisson distribution and the incomplete gamma functions, which are the binomial tail for TAILS_MANY
- * trials of mean mu: at n = 2**200 all that depends on n is far below the rounding of a double, so that this is the limit itself.
+ * Distributions. The binomial one; the negative binomial distribution and the incomplete beta function with integer parameters, which
+ * are binomial tails; the Poisson distribution and the incomplete gamma functions, which are the binomial tail for TAILS_MANY trials
+ * of mean mu: at n = 2**200 all that depends on n is far below the rounding of a double, so that this is the limit itself.
  *
  * Probabilities. One pass computes every element with deviances in plain double. The elements whose deviance exceeds 32, or where
  * k or n - k is more than twice or less than half of its mean, are gathered and computed again with deviances in double-double.
@@ -21,7 +20,7 @@ those
  *
  * Error    in _binomial.pyx
  * Cost     in ns an element with AVX-512: probabilities 9, and 26 in double-double; tails 17 near the mode at n = 1e6, 33 within 6
- * standard deviations for n from 10 to 1e6, 55 for any k. AVX2 with FMA takes 1.3 to 2 times as long, the baseline 4 times.
+ *          standard deviations for n from 10 to 1e6, 55 for any k. AVX2 with FMA takes 1.3 to 2 times as long, the baseline 4 times.
  */
 #ifndef SHUFFLEBOUNDS_TAILS_H
 #define SHUFFLEBOUNDS_TAILS_H
@@ -75,8 +74,7 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
     return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
 }
 
-/* The binomial question that answers an element, Pr[X = k], Pr[X <= k] or Pr[X > k] for n trials: k = r or r - 1 for the r-th
-success.
+/* The binomial question that answers an element, Pr[X = k], Pr[X <= k] or Pr[X > k] for n trials: k = r or r - 1 for the r-th success.
  * n is NaN where there is none. */
 VECTORS_INLINE void tails_binomial(int law, int tail, const double *const *in, double *k, double *n, ptrdiff_t count)
 {
@@ -101,20 +99,17 @@ VECTORS_INLINE void tails_binomial(int law, int tail, const double *const *in, d
     }
 }
 
-/* log Pr[X = x] without the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1, x/n times that: the x-th
-success
+/* log Pr[X = x] without the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1, x/n times that: the x-th success
  * comes in the last trial. */
 VECTORS_INLINE double tails_rest(double x, double y, double n, int negative)
 {
     double over = negative ? x : n, under = negative ? n : x;
-    return 0.5 * vector_log(over / (y * 6.283185307179586477 * under)) + (vector_stirling(n) - vector_stirling(x) -
-    vector_stirling(y));
+    return 0.5 * vector_log(over / (y * 6.283185307179586477 * under)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
 }
 
 /* deep[i] = 0 where out[i] is log Pr[X = k], 1 where the deviances must be formed in double-double, 2 where the scalar kernel is
  * needed. */
-VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, int negative, double *out, double *deep, ptrdiff_t
-count,
+VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, int negative, double *out, double *deep, ptrdiff_t count,
                             int fused)
 {
     ptrdiff_t i;
@@ -122,15 +117,15 @@ count,
     for (i = 0; i < count; i++) {
         double x = k[i], y = n[i] - x, v, u, dev;
         Means m = tails_means(x, y, n[i], 0, p[i], fused);
-        int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] <
-        1); dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u); out[i] = -dev +
-        tails_rest(x, y, n[i], negative); deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ?
-        0.0 : 1.0) : 2.0;
+        int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
+        dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
+        out[i] = -dev + tails_rest(x, y, n[i], negative);
+        deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
     }
 }
 
-VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, int negative, double *out, ptrdiff_t count, int
-fused) {
+VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, int negative, double *out, ptrdiff_t count, int fused)
+{
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
@@ -203,18 +198,17 @@ VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff
 
 typedef struct {
     /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p;
-     * dev + dev_lo is its deviance, steep the larger |d/(x + m)| of the two parts of dev, var = j b/size; other is 1 where the
-     * larger tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. plain is 1
-     * where the passes apply. */
+     * dev + dev_lo is its deviance, steep the larger |d/(x + m)| of the two parts of dev, var = j b/size; other is 1 where the larger
+     * tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. plain is 1 where the
+     * passes apply. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
     double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
 } Tails;
 
-/* The state of the continued fraction: p0 and p1 the denominators of the last two convergents, gap the product of all u, odd the
-part
- * of the next u that is known, t0..t3 the coefficients of t as a cubic of the step, unit2 and rate the scales of the steps; open is
- * 0 where the fraction has converged. */
+/* The state of the continued fraction: p0 and p1 the denominators of the last two convergents, gap the product of all u, odd the part
+ * of the next u that is known, t0..t3 the coefficients of t as a cubic of the step, unit2 and rate the scales of the steps; open is 0
+ * where the fraction has converged. */
 typedef struct {
     double p0[TAILS_ROOM], p1[TAILS_ROOM], gap[TAILS_ROOM], odd[TAILS_ROOM], unit2[TAILS_ROOM], rate[TAILS_ROOM], open[TAILS_ROOM];
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
@@ -245,8 +239,7 @@ VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p,
     }
 }
 
-/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or
-0.
+/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or 0.
  *
  * The passes serve real a >= 3, where vector_stirling has absolute error below 1e-15. The fraction of the lower tail, whose factors
  * b - m are cut off at 0, needs that a is an integer or above TAILS_MOST_STEPS. */
@@ -257,8 +250,7 @@ VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, do
     for (i = 0; i < count; i++) {
         double x = mu[i], j = shift ? floor(k[i]) + 1 : k[i], d = dd_sum(j, -x).hi, p = x / TAILS_MANY, v;
         int low = d < 0, whole = j == floor(j);
-        int plain = (j >= (whole ? 1 : 3)) & (j <= TWO_53) & (whole | !low | (j > TAILS_MOST_STEPS + 1)) & (x >= 1 /
-        TAILS_MOST_MEAN)
+        int plain = (j >= (whole ? 1 : 3)) & (j <= TWO_53) & (whole | !low | (j > TAILS_MOST_STEPS + 1)) & (x >= 1 / TAILS_MOST_MEAN)
             & (x <= TAILS_MOST_MEAN);
         t->j[i] = low ? TAILS_MANY : j;
         t->b[i] = low ? j : TAILS_MANY;
@@ -276,8 +268,7 @@ VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, do
     }
 }
 
-/* way[i]: the method of element i. The lists of the fraction are bounded by var/(1 + 0.4 dev), with which the number of steps
-grows. */
+/* way[i]: the method of element i. The lists of the fraction are bounded by var/(1 + 0.4 dev), with which the number of steps grows. */
 VECTORS_INLINE void tails_sort(const Tails *t, ptrdiff_t count, double *way)
 {
     ptrdiff_t i;
@@ -321,13 +312,14 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
 
 /* Computes steps 0 and 1 of a continued fraction for Pr[X >= a]/Pr[X = a], X ~ Bin(a + b - 1, x), and prepares the next steps in f.
  *
- * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; even_fraction in _binomial.pyx states
- * t_m and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m, c_(m+1) =
- * c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)), so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding
- * errors, but later terms are small. No step needs a division, because it is multiplied by its denominators: with w = a + 2 m, q =
- * 1 - x and d = a - (a + b) x, t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1), a cubic polynomial of m
- * with positive coefficients. a and w are divided by a + TAILS_LENGTH, and each step is multiplied by a power of two, so that p_m
- * stays between 1e-20 and 1e60: without it, t and u have the size of (d + sqrt(b x))/a. */
+ * The fraction 1/(t_0 + u_1/(t_1 + u_2/(t_2 + ...))) is the even part of Gauss's fraction; even_fraction in _binomial.pyx states t_m
+ * and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m,
+ *     c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)),
+ * so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding errors, but later terms are small.
+ * No step needs a division, because it is multiplied by its denominators: with w = a + 2 m, q = 1 - x and d = a - (a + b) x,
+ *     t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
+ * a cubic polynomial of m with positive coefficients. a and w are divided by a + TAILS_LENGTH, and each step is multiplied by a power
+ * of two, so that p_m stays between 1e-20 and 1e60: without it, t and u have the size of (d + sqrt(b x))/a. */
 VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i;
@@ -353,8 +345,7 @@ VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction
     }
 }
 
-/* TAILS_STEPS more steps after m of them, m odd. The exact value lies between the last two convergents; an element is closed when
-they
+/* TAILS_STEPS more steps after m of them, m odd. The exact value lies between the last two convergents; an element is closed when they
  * agree to 2e-16. Returns whether an element of the list is open. */
 VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
@@ -408,9 +399,12 @@ VECTORS_INLINE void tails_steep(Tails *t, ptrdiff_t from)
     VECTORS_LOOP
     for (i = from; i < from + TAILS_ABREAST; i++) {
         double x = t->j[i], m = t->size[i] * t->p[i], d = t->d[i], v, u;
-        double first = vector_deviance(x, m, d, &v), plain = x * vector_log(x / m) - d, second, y = t->b[i], l = t->size[i] *
-        t->q[i]; second = vector_deviance(y, l, -d, &u); first = fabs(v) <= 1 / 3.0 ? first : plain; plain = y * vector_log(y / l) +
-        d; second = fabs(u) <= 1 / 3.0 ? second : plain; t->dev[i] = first + second;
+        double first = vector_deviance(x, m, d, &v), plain = x * vector_log(x / m) - d, second, y = t->b[i], l = t->size[i] * t->q[i];
+        second = vector_deviance(y, l, -d, &u);
+        first = fabs(v) <= 1 / 3.0 ? first : plain;
+        plain = y * vector_log(y / l) + d;
+        second = fabs(u) <= 1 / 3.0 ? second : plain;
+        t->dev[i] = first + second;
     }
 }
 
@@ -477,8 +471,7 @@ VECTORS_INLINE void tails_far(Tails *t, int law, const ptrdiff_t *first, int fus
     tails_far_logs(t, &f, from, to);
 }
 
-/* at: the elements sorted by method, each list padded to a multiple of TAILS_ABREAST by repeating its first element; first and
-last:
+/* at: the elements sorted by method, each list padded to a multiple of TAILS_ABREAST by repeating its first element; first and last:
  * where the list begins and where its elements end. Every other element is listed from the end of its list, so that the counts of
  * two neighbours do not depend on each other. */
 VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
@@ -503,8 +496,7 @@ VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrd
 
 /* log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements; for the incomplete gamma and beta
  * functions upper = 1 stands for the lower function, log P and log I_x. */
-VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar
-scalar,
+VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar,
                                      int fused)
 {
     int gamma = law == TAILS_POISSON || law == TAILS_GAMMA;

@@ -36,8 +36,7 @@
 #define VECTORS_CLONES
 #endif
 
-/* Write VECTORS_LOOP before a loop whose elements do not depend on each other: compilers need not check that arrays are distinct.
-*/
+/* Write VECTORS_LOOP before a loop whose elements do not depend on each other: compilers need not check that arrays are distinct. */
 #if defined(__clang__)
 #define VECTORS_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -84,8 +83,7 @@ VECTORS_INLINE uint64_t vector_bits(double x) { uint64_t u; memcpy(&u, &x, sizeo
 VECTORS_INLINE double vector_double(uint64_t u) { double x; memcpy(&x, &u, sizeof x); return x; }
 
 /* One over the power of two at or below x, 2^-1022 <= x < 2^1022. */
-VECTORS_INLINE double vector_inverse(double x) { return vector_double(0x7fe0000000000000u - (vector_bits(x) & 0x7ff0000000000000u));
-}
+VECTORS_INLINE double vector_inverse(double x) { return vector_double(0x7fe0000000000000u - (vector_bits(x) & 0x7ff0000000000000u)); }
 
 /* (atanh(v)/v - 1)/v^2 at w = v^2 <= 1/9. */
 VECTORS_INLINE double vector_atanh(double w)
@@ -109,8 +107,7 @@ VECTORS_INLINE double vector_split(double x, double *e)
     return vector_double((u & 0x000fffffffffffffu) + root);
 }
 
-/* top + log x of a normal x > 0, top an integer: with x = 2^e (1 + f), log(1 + f) = 2 atanh(f/(2 + f)). The two large parts are
-added
+/* top + log x of a normal x > 0, top an integer: with x = 2^e (1 + f), log(1 + f) = 2 atanh(f/(2 + f)). The two large parts are added
  * first, so that the error is that of the result where they cancel. */
 VECTORS_INLINE double vector_log_plus(double top, double x)
 {
@@ -171,8 +168,7 @@ VECTORS_INLINE double vector_log1m(double t)
     return vector_log(rest) + ((1 - rest) - t) * (1 + t);
 }
 
-/* log(1 - e^x), x < -0.4: the rounding of e^x would count near 0. Below -690 the exponential is the square of that of x/2, which
-underflows gradually, to 0 in the end. */
+/* log(1 - e^x), x < -0.4: the rounding of e^x would count near 0. Below -690 the exponential is the square of that of x/2, which underflows gradually, to 0 in the end. */
 VECTORS_INLINE double vector_log1mexp(double x)
 {
     int tiny = x < -690;
@@ -209,8 +205,8 @@ VECTORS_INLINE double vector_deviance(double x, double m, double d, double *v)
 }
 
 /* The deviance x log(x/m) - d as a double-double, d = x - m in double-double. Its relative error is below 2^-54
- * (measured, 2e4 random arguments). For |v| <= 1/6 the leading term v d is in double-double and the rest, at most 1/18 of it, in
- * double; elsewhere the logarithm is in double-double. */
+ * (measured, 2e4 random arguments). For |v| <= 1/6 the leading term v d is in double-double and the rest, at most 1/18 of it, in double; elsewhere the
+ * logarithm is in double-double. */
 VECTORS_INLINE dd vector_deviance_dd(double x, dd m, dd d, int fused)
 {
     dd sum = dd_sum(x, m.hi), v, small, big;
