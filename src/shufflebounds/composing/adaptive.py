@@ -35,10 +35,13 @@ Laws = Sequence[tuple[GridPLD, int]]
 """A product of distributions, each with its multiplicity."""
 
 SLOW = 1.5
-"""Smallest tilt, in units of 1/spread. f must decrease to the left of the grid too, which needs a positive tilt."""
+"""Smallest tilt, in units of 1/spread. The tilt must be positive, so that f also decreases to the left of the grid."""
 
 AHEAD = np.geomspace(1.0, 16.0, 9)
-"""The grid ends where the Chernoff bound of f, at the best of the tilts AHEAD (units of 1/spread), is e^-NEGLIGIBLE of f."""
+"""Tilts, in units of 1/spread, for the Chernoff bound of f beyond the grid.
+
+The grid ends where the best of these bounds is below e^-NEGLIGIBLE times the size of f.
+"""
 
 
 class _Block(NamedTuple):
@@ -53,7 +56,7 @@ class _Block(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """An exponentially tilted distribution: grid places, masses divided by e^scale, and their sum `total`.
+    """An exponentially tilted distribution of losses: grid indices, masses divided by e^scale, and their sum `total`.
 
     `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` holds the
     log moments
@@ -146,8 +149,8 @@ class Adaptive:
     def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)
         loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
-        # Rare losses far above `enough` would dominate the tilted distribution. The upper bound counts them as infinite losses, the
-        # lower bound as smaller losses.
+        # Rare losses far above `enough` would dominate the tilted distribution. For the upper bound they are replaced by infinite
+        # losses, for the lower bound by smaller losses.
         tails = np.logaddexp.accumulate(logs[::-1])[::-1]
         far = int(np.searchsorted(loss, enough, side="right"))
         if far < loss.size:

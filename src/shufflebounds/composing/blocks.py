@@ -42,7 +42,10 @@ class Blocks:
     seconds: float
 
     def laws(self, samples: SampledProfile) -> list[LossAtoms]:
-        """Return a distribution that dominates each block, by linear interpolation at about MOST eps spaced like the samples."""
+        """Return for each block a distribution that dominates it, by linear interpolation between about MOST values of eps.
+
+        The values of eps are spaced like those of `samples`.
+        """
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
         places = np.linspace(0.0, seen.size - 1.0, MOST)

@@ -30,7 +30,7 @@ __all__ = ["Account", "Composer", "AdaptiveChoice"]
 LEAST_GOAL = 1e-10
 """Smallest gap of the log moments that the sampling of a distribution aims at, also if the spread of its losses is unknown.
 
-A smaller value would ask for more values than double precision can use.
+With a smaller goal the number of values would exceed what double precision can distinguish.
 """
 
 LOOSE = 1e-3
@@ -80,7 +80,7 @@ There rare outcomes decide delta, and the strategy would need a long grid for a 
 
 FARTHEST = 1e6
 """Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
-this multiple, at most SQUARABLE: a grid loses its digits there, and the square of eps overflows."""
+this multiple, at most SQUARABLE: for larger eps the grid points have large rounding errors, and the square of eps overflows."""
 
 Releases = Sequence[tuple[DominatingPairInfo, int]]
 
@@ -159,7 +159,7 @@ class Composer:
 
     @cached_property
     def inversion(self) -> Inversion | None:
-        """What inverts the moment generating function of all releases together, where each of them has a known one."""
+        """The inversion of the moment generating function of all losses together; None if it is not known for every release."""
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
@@ -234,8 +234,8 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # Each bound adds about step^2/6 to the variance of one release, which changes eps by half of the relative change of the
-        # total variance. This step makes that a third of rtol.
+        # Each bound adds about step^2/6 to the variance of one release, which changes eps, relatively, by half of the relative
+        # change of the total variance. With this step the change of eps is a third of rtol.
         step = math.sqrt(0.6 * self._rtol * variance / smooth)
         if not self.tight:
             # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
@@ -255,7 +255,8 @@ class Composer:
         return self._fitted(step)
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
-        """Return the offset of the release's grid: its heaviest losses, or one spacing below them.
+        """Return the offset of the release's grid, so that the losses with the largest masses are grid points or one step above
+        one.
 
         The lower bound merges the mass between two grid points with larger losses until their mean is a grid point. A loss just
         above a grid point needs little mass for that; a loss just below it needs much. If nearly all mass lies within a few steps,
@@ -282,7 +283,7 @@ class Composer:
         return hint
 
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
-        """Return the composed distribution of the upper bound (side -1) or of a lower bound (its index).
+        """Return the composed distribution of the upper bound (`side` = -1) or of the lower bound with index `side`.
 
         Distributions with expensive values are sampled for the eps `middle`.
         """
@@ -377,7 +378,7 @@ class Composer:
         return account if self._agree(found, account, eps) else None
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
-        """Return whether bounds by inversion are close enough; log delta falls about as fast as the tilt says."""
+        """Return whether bounds by inversion meet rtol; the slope of log delta is about minus the tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:
@@ -386,7 +387,7 @@ class Composer:
         roughly = self.inversion.chernoff(eps)
         if roughly < self._deepest:
             return Interval(-math.inf, roughly)
-        # both bounds hold, so an answer of the grid can only be better
+        # The bounds by inversion and those of a grid are both valid: the tighter ones are returned.
         found, account = self.inversion.log_delta(eps)
         if self._agree(found, account, eps) or found.upper < self._deepest:
             return found

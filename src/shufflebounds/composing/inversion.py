@@ -39,23 +39,24 @@ from shufflebounds.composing.kept import Kept
 __all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
 
 RATIO = 1.06
-"""Ratio of neighbouring tilts. All tilts are powers of it, so that several eps share transforms. A larger ratio leaves the tilt
-further from the saddle point; a smaller one computes more transforms for a curve."""
+"""Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that several eps share transforms. With a larger ratio the
+tilt is farther from the saddle point; with a smaller one a curve needs more transforms."""
 
 LEAST_TILT, FIRST_TILT, LARGEST_TILT = -480, 58, 196
 """Exponents of the smallest tilt (5e-13), the largest one at which a search starts (30), and the largest one (9e4). The number of
 quadrature points grows with the tilt."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
-"""Places, relative to the saddle point, of the tilts that are compared: up to 0 as contours, all as rates of the Chernoff bound. A
-smaller tilt needs a longer period on the left, a larger one a longer period on the right. More of them take longer to compare."""
+"""Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point. Those up to 0 are tried as contours, all
+of them as rates of the Chernoff bound. A smaller tilt needs a longer period on the left, a larger one a longer period on the right.
+More tilts take longer to compare."""
 
 CANCELLATION, ROUNDED = 16.0, 1e-14
-"""Largest log ratio of the integrand's size to the integral, and the relative rounding that is expected of the integrand: together
-they may leave as large an error as the integral may have. A larger ratio loses digits, a smaller one excludes short periods."""
+"""Largest log ratio of the integrand's size to the integral, and expected relative rounding error of the integrand. Their product
+must be at most the tolerance of the integral. With a larger ratio cancellation is larger; a smaller one excludes short periods."""
 
 LEAST_ESTIMATE = -5000.0
-"""Smaller estimates of log delta are left to the grid: the saddle point lies too far from the nearest tilt."""
+"""If log delta is estimated to be below this value, the grid is used, because the saddle point is too far from the nearest tilt."""
 
 FREQUENCY_RATIO = 1.25
 """Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary."""
@@ -67,20 +68,21 @@ MOST_WORK = 4 * 10**8
 """Largest number of products of nodes and quadrature points of a release: about 1 s."""
 
 FAR = 0.02
-"""Relative error of the root of -log delta at an eps where a search starts. A smaller one takes evaluations that the search itself
-would take as well."""
+"""Largest relative error of sqrt(-log delta) at the eps from which a search for epsilon(delta) starts. With a smaller one,
+evaluations move from this search to the search for the start."""
 
 FURTHER, LEAST_NEAR = 8.0, 1e-9
-"""Ratio of the steps of that search, and the ratio at which it ends. A ratio nearer to 1 takes more steps."""
+"""Ratio of the steps by which `near` decreases eps, and the ratio to the estimate at which it stops. A ratio closer to 1 takes more
+steps."""
 
 RTOL, LEAST_RTOL = 0.01, 1e-9
-"""Goal for the gap of log delta, relative to that of eps which the composition asks for; and the smallest goal."""
+"""Goal for the gap of log delta, as a multiple of the relative gap of eps that the composition requires; and the smallest goal."""
 
 
 class Spectrum(NamedTuple):
     """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
 
-    The difference from 1 keeps the digits of a release that reveals little and is repeated often.
+    The difference from 1 is stored, because it is accurate for a release with small losses that is repeated often.
     """
 
     differences: NDArray[np.complex128]
@@ -120,9 +122,9 @@ class LossTransform(Protocol):
     """The moment generating function of the loss of one release."""
 
     def tilted(self, theta: float) -> TiltedTransform | None:
-        """Return the function on the line Re z = theta > 0, or None where that takes too many points.
+        """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
 
-        Where it is None, it is None for all larger theta too.
+        If it is None for one theta, it is None for all larger theta.
         """
 
 
@@ -136,7 +138,7 @@ class InversionAccount(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The integrand without e^(-z eps), the error of all nodes together, and the rounding of it that grows with eps."""
+    """The integrand at the nodes without e^(-z eps), its total error, and the part of its rounding error that grows with eps."""
 
     integrand: NDArray[np.complex128]
     error: float
@@ -146,7 +148,7 @@ class _Nodes:
 
 @dataclass(frozen=True, eq=False)
 class _Tilt:
-    """All releases on one line: theta, the cumulant and its error, its first two derivatives, log theta (theta + 1)."""
+    """The sum L of all losses on the line Re z = theta: the cumulant K(theta) and its error, K' and K'', log(theta (theta + 1))."""
 
     theta: float
     parts: tuple[tuple[TiltedTransform, int], ...]
@@ -180,16 +182,16 @@ class _Tilt:
         )
 
     def height(self, eps: float) -> float:
-        """Return the logarithm of the integrand at t = 0."""
+        """Return the height: the logarithm of the integrand at t = 0, K(theta) - theta eps - log(theta (theta + 1))."""
         return self.cumulant - self.theta * eps - self.log_weight
 
     def slope(self, eps: float) -> float:
-        """Return the derivative of the height in theta."""
+        """Return the derivative in theta of the height, the logarithm of the integrand at t = 0."""
         return self.mean - eps - 1 / self.theta - 1 / (self.theta + 1)
 
     @property
     def curvature(self) -> float:
-        """The second derivative of the height in theta."""
+        """The second derivative in theta of the height, the logarithm of the integrand at t = 0."""
         return self.var + self.theta**-2 + (self.theta + 1) ** -2
 
     def chernoff(self, eps: float) -> float:
@@ -200,7 +202,7 @@ class _Tilt:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Tilts about a saddle point as arrays, by rising place. The cumulants are upper bounds."""
+    """The tilts around a saddle point, as arrays in increasing order. The cumulants are upper bounds."""
 
     places: tuple[int, ...]
     theta: FloatArray
@@ -221,7 +223,7 @@ class _Window:
         return self.cumulant - self.theta * eps - self.log_weight
 
     def chernoff(self, eps: float) -> FloatArray:
-        """Return the upper bound of the log hockey stick at any eps that every tilt gives."""
+        """Return for every tilt its Chernoff bound of the log hockey-stick divergence at any eps."""
         exponent = self.theta * eps
         return self.log_largest + self.cumulant - exponent + 4 * ULP * (np.abs(self.cumulant) + np.abs(exponent))
 
@@ -229,7 +231,7 @@ class _Window:
 class Inversion:
     """The hockey-stick divergence of a product of pairs whose losses have a known moment generating function.
 
-    An answer depends on eps alone; transforms are kept for the next eps.
+    The bounds depend on eps alone, not on earlier calls; transforms are cached.
 
     Parameters
     ----------
@@ -249,7 +251,9 @@ class Inversion:
 
     @property
     def possible(self) -> bool:
-        """Whether the smallest tilt is within reach: if not, the quadrature takes too many points throughout."""
+        """Whether the transforms are known at the smallest tilt; if not, no tilt is possible: all need too many quadrature
+        points.
+        """
         return self._known(LEAST_TILT) is not None
 
     def _known(self, place: int) -> _Tilt | None:
@@ -262,7 +266,7 @@ class Inversion:
         return tilt
 
     def _saddle(self, eps: float) -> int:
-        """Return the place of the tilt with about the lowest integrand at t = 0."""
+        """Return the exponent of the tilt at which the integrand at t = 0 is about the smallest."""
         one = self._tilt(LEAST_TILT)
         # the saddle point of a Gaussian with these moments
         deviation = math.sqrt(max(one.var, 1e-300))
@@ -291,7 +295,7 @@ class Inversion:
         return min(self._tilt(self._saddle(eps)).chernoff(eps), 0.0)
 
     def estimate(self, log_delta: float) -> float:
-        """Return an eps at which the log hockey stick may have that value, by saddle points; it may be many times too large."""
+        """Return an estimate, by saddle points, of the eps with this log divergence; it may be many times too large."""
         low, high = LEAST_TILT, LARGEST_TILT
         while high - low > 1:
             middle = (low + high) // 2
@@ -305,7 +309,7 @@ class Inversion:
         return max(first + min(max(share, 0.0), 1.0) * (second - first), 0.0)
 
     def near(self, log_delta: float) -> float:
-        """Return an eps near which the log hockey stick has that value: the estimate, or a better one where that is far off."""
+        """Return an eps near which the log divergence has this value: the estimate, or a better one if the estimate is poor."""
 
         def excess(eps: float) -> float:
             return math.sqrt(-min(self.log_delta(eps)[0].upper, 0.0)) - math.sqrt(-log_delta)
@@ -319,7 +323,7 @@ class Inversion:
             low, high, at_low = high, 2 * high, at_high
             at_high = excess(high)
         while at_low < 0 and low == 0:
-            # the estimate is too large by orders of magnitude where single releases decide
+            # The estimate is too large by orders of magnitude if large losses of single releases determine delta.
             low = high / FURTHER
             at_low = excess(low) if low > LEAST_NEAR * eps else 0.0
             if at_low > 0:
@@ -330,19 +334,22 @@ class Inversion:
         return math.exp(root(lambda u: excess(math.exp(u)), math.log(low), math.log(high), at_low, at_high, rtol=0.0, xtol=FAR))
 
     def _at_saddle(self, place: int) -> tuple[float, float]:
-        """Return the eps whose saddle point is at that tilt, and the estimate of log delta there."""
+        """Return the eps whose saddle point is at the tilt with this exponent, and the estimate of log delta there."""
         tilt = self._tilt(place)
         eps = tilt.mean - 1 / tilt.theta - 1 / (tilt.theta + 1)
         return eps, tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
-        """Return both bounds of the log hockey stick at eps, and how the integral was computed; (-inf, bound) where it was not."""
+        """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
+
+        If it was not computed, the lower bound is -inf, the upper bound is a Chernoff bound, and the second result is None.
+        """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
         low, high = -math.inf, min(tilt.chernoff(eps), 0.0)
         estimate = tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
         account, gap = None, math.inf
-        # that of eps times the slope of log delta, which is about the tilt
+        # The tolerance of log delta is that of eps times the slope of log delta, which is about the tilt.
         tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
         if not estimate > LEAST_ESTIMATE:
             return Interval(low, high), account
@@ -360,18 +367,18 @@ class Inversion:
             if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
-            # far below the estimate the same error is a larger part of the value
+            # The integral is far below its estimate, so its error is relatively larger: repeat with a smaller estimate.
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
-        """Return the place of a tilt, the spacing and the number of nodes that leave errors of about tolerance e^estimate each."""
+        """Return the exponent of a tilt, and the spacing and number of nodes, for errors of about tolerance * e^estimate each."""
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
-        # with a Chernoff bound at a larger tilt; the last term makes up for the sum over all periods
+        # The error on the right is bounded by a Chernoff bound at a larger tilt; 0.7 > log 2 accounts for the sum over all periods.
         apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
@@ -419,7 +426,7 @@ class Inversion:
         return FREQUENCY_RATIO**high
 
     def _decay(self, place: int, step: int) -> float:
-        """Return a bound of the log ratio of the moments at all frequencies from FREQUENCY_RATIO**step on to that at 0."""
+        """Return a bound of log |E e^(z L)| relative to its value at t = 0, for all frequencies t >= FREQUENCY_RATIO**step."""
         parts = self._tilt(place).parts
 
         def made() -> float:
@@ -428,7 +435,9 @@ class Inversion:
         return self._decays.of((place, step), made)
 
     def _read(self, nodes: _Nodes, window: _Window, place: int, spacing: float, eps: float) -> tuple[Interval, float]:
-        """Return both bounds at eps, and the logarithm of the rule's value, -inf where rounding hides it."""
+        """Return both bounds at eps, and the log of the value of the trapezoidal rule, or -inf if it is below its rounding
+        error.
+        """
         tilt, size = self._tilt(place), nodes.integrand.size
         period = 2 * math.pi / spacing
         turned = nodes.integrand[1:] * np.exp((-1j * spacing * eps) * np.arange(1, size))
@@ -436,9 +445,9 @@ class Inversion:
         error = nodes.error + nodes.rounding + ULP * eps * nodes.turning
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
         base = tilt.cumulant - tilt.theta * eps
-        # theta + 1, the order of the moments, is rounded as well, which moves the cumulant by its derivative
+        # The order theta + 1 of the moments is rounded, too, which changes the cumulant by its derivative times the rounding.
         slack = 8 * ULP * (1 + abs(tilt.cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # nodes beyond the last: the bound at the largest frequency of the list that is not beyond it
+        # The nodes beyond the last one are bounded by the bound at the largest listed frequency that is at most the last node.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
@@ -487,7 +496,7 @@ def _nodes(tilt: _Tilt, spacing: float, count: int) -> _Nodes:
     both[0] = 1.0
     sizes *= both
     with np.errstate(over="ignore", invalid="ignore"):
-        # (r + error)^n may be far larger than r^n where r^n is nothing
+        # Where r^n is close to 0, (r + error)^n may be far larger, so the error is not relative to r^n.
         wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
     integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
     return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

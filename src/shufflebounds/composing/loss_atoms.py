@@ -162,7 +162,7 @@ class LossAtoms:
 
     @property
     def most_blur(self) -> float:
-        """Bound of the errors of all losses."""
+        """The largest error bound of a loss."""
         return float(np.max(self.loss_error, initial=0.0))
 
     def log_lost_other(self, reverse: LossAtoms, *, symmetric: bool) -> float | None:

@@ -55,13 +55,13 @@ PIECE, LEAST_PIECE = 0.2, 32
 """Effort of the values that are evaluated in one call, and their least number: more of them share work, but delay Ctrl-C."""
 
 BESIDE, BESIDE_DEAR, DEAR = 1.1, 1.5, 0.01
-"""Values are placed until the interpolation error is at most BESIDE times the gap of the values themselves, or BESIDE_DEAR times
-where the effort of one is above DEAR. Larger factors widen the gap of a composition; smaller ones evaluate more values."""
+"""Values of the divergence are added until the interpolation error is at most BESIDE times the gap of the values themselves, or
+BESIDE_DEAR times if the effort of one value is above DEAR. Larger factors widen the gap of a composition; smaller ones need more
+values."""
 
 LITTLE = 0.01
-"""If the gap of the values is more than this share of the integral, it does not limit the refinement: only the upper bound
-is used.
-"""
+"""If the gap of the values exceeds this share of the integral, no lower bound is expected, and the gap does not stop the
+refinement."""
 
 MOST_CHOICES = 8
 """Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
@@ -70,8 +70,11 @@ MOST_TAILS = 64
 """Largest number of truncated masses for which the range and the samples are cached. A composition tries fewer than 20 of them."""
 
 HEAVY, HEAVY_STEPS = 0.9, 4.0
-"""A distribution of which this mass lies within this number of grid steps of its median has its grid start at that mass. With more
-steps grids move that resolve the distribution anyway; with fewer, the mean misses what merging moves to the grid point."""
+"""If at least the mass HEAVY of a distribution lies within HEAVY_STEPS grid steps of its median, the grid is placed on this mass.
+
+With a larger HEAVY_STEPS, grids that resolve the distribution are moved, too. With a smaller one, the mean of this mass omits
+losses that merging moves to the grid point.
+"""
 
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
@@ -82,7 +85,9 @@ _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.ar
 
 @dataclass(frozen=True)
 class Scale:
-    """Range, mean and variance of the losses, median gap `apart` of the bounds of log delta, and the outcomes if known."""
+    """Range, mean and variance of the losses of a pair, the median gap `apart` of its bounds of log delta, and its outcomes if
+    known.
+    """
 
     low: float
     high: float
@@ -395,7 +400,7 @@ class DominatingPairInfo:
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Return the grid points at which the divergence is evaluated."""
         scale = self.scale(log_tail)
-        # Breakpoints closer than this would resolve the errors of the values.
+        # A smaller distance of breakpoints would gain nothing: differences of neighbouring values would be below their errors.
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)

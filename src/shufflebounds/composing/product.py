@@ -27,7 +27,8 @@ BYTES_A_POINT = 72
 """Memory per point of a transform: values, spectrum, its powers, and logarithms of their sizes."""
 
 ENOUGH = -20.0
-"""Log of the tilted mass outside of the window if a smaller one would need more than MOST_POINTS points."""
+"""Log of the tilted mass outside of the window (the range of losses of a transform), if less would need more than MOST_POINTS
+points."""
 
 NEAR = 1.5
 """A transform is used for eps within this number of standard deviations of the eps that it was tilted to."""
@@ -50,7 +51,7 @@ FINEST = 12
 
 
 class _Window(NamedTuple):
-    """First point and size of a window, and a bound of the tilted mass beyond each end."""
+    """First point and size of a window, the range of losses of a transform, and a bound of the tilted mass beyond each end."""
 
     lowest: int
     size: int
@@ -124,7 +125,7 @@ class Product:
 
     @property
     def _rest(self) -> float:
-        """The bound beyond all finite losses."""
+        """The bound of log delta at an eps above all finite losses: the log of the mass of infinite losses."""
         return self.log_rest + (self.slack if self.upper else -self.slack)
 
     @cached_property

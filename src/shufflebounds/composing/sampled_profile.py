@@ -23,12 +23,13 @@ DEPTH = 45.0
 """If there is no pure budget, the samples end at delta = e^(-DEPTH**2/2)."""
 
 STAGES = (5.0, 10.0, DEPTH)
-"""Values of sqrt(-2 log delta) down to which the samples of an expensive profile are placed, as questions need them. The first
-stage serves trade-off functions from alpha of about 1e-6 on, the second from about 1e-22 on. The last ends at the pure budget
-where there is one."""
+"""The samples of an expensive profile are placed in stages, each when a result needs it. An entry is the largest sqrt(-2 log delta)
+of a stage. The first stage suffices for trade-off functions at alpha above about 1e-6, the second above about 1e-22. The last one
+ends at the pure budget if there is one."""
 
 FULL_DETAIL = 10.0
-"""Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in normal quantiles; below, wider apart."""
+"""Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in sqrt(-2 log delta); for smaller delta their distance
+grows."""
 
 STEEP = 8.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -135,14 +136,14 @@ class SampledProfile:
         return scale
 
     def extended(self, step: float, stage: int) -> SampledProfile:
-        """Return these samples, which reach the stage before, and those of the given stage."""
+        """Return a copy with the samples of the given stage (see STAGES) added; the samples of the stage before must be present."""
         deeper = self.copy()
         if self.high[0] > -np.inf and self.pure > TINY:
             deeper._extend(step, stage)
         return deeper
 
     def _extend(self, step: float, stage: int) -> None:
-        """Divide the intervals down to the depth of a stage until the quantiles of delta at their ends are at most `step` apart.
+        """Divide the intervals of a stage (see STAGES) until sqrt(-2 log delta) changes by at most `step` in each.
 
         Below delta = e^(-FULL_DETAIL**2/2) the distance may grow with the square of the quantile.
         """
@@ -161,17 +162,17 @@ class SampledProfile:
             self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
 
     def _reach(self, deepest: float) -> float:
-        """Return an eps at which delta is down to e^(-deepest**2/2), or at which it no longer falls, or 600."""
+        """Return an eps at which delta is at most e^(-deepest**2/2), or from which on it no longer decreases, or 600."""
         finite = self.eps[self.high > -np.inf]
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)
         while value > -0.5 * deepest**2 and end < min(self.pure, 600.0):
-            # to where a straight line through the first and the last quantile reaches the depth, at most four times as far
+            # extrapolate sqrt(-2 log delta) linearly to `deepest`, by at most a factor of 4 in eps
             growth = (deepest - first) / max(math.sqrt(-2 * value) - first, 1e-9)
             end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, 600.0), value
             value = self._at(end)
             if value > before - 1e-3:
-                # the rest of the mass has infinite loss, or is truncated: neither bound changes further out
+                # The remaining mass has infinite loss, or is truncated: the bounds do not change at larger eps.
                 break
         return end
 

@@ -1,4 +1,4 @@
-"""Bounds of the range of a sum of independent numbers, by the Chernoff bound at its best rate."""
+"""Bounds of the range that contains almost all mass of a sum of independent variables, by Chernoff's bound at its best rate."""
 
 from __future__ import annotations
 

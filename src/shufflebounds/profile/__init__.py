@@ -1,4 +1,6 @@
-"""What every mechanism answers: delta(eps), eps(delta) and their logarithms, each with a named side of the truth."""
+"""Privacy profiles, the common interface of all mechanisms: delta(eps), epsilon(delta) and more, each as an upper or lower
+bound.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,8 +1,8 @@
 r"""The difference between a pure budget and eps, without cancellation.
 
-Next to the budget delta is about proportional to the distance, so a rounded budget, some ulp off, moves log delta without bound
-or makes it 0 where it is not. Parameters are doubles, and the budget a function of them, so it is held as an unevaluated sum of
-two doubles; the distance is then as accurate as a double can be.
+For eps just below the budget, delta is about proportional to the difference budget - eps. If the budget has an error of a few ulp,
+the error of log delta is unbounded, or delta becomes 0 where it is positive. So the budget, a function of parameters that are
+doubles, is stored as an unevaluated sum of two doubles; the difference is then accurate to an ulp.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
 
 @_validate.quiet()
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
-    """Return the eps to draw: those given, or a grid from 0 to where delta is negligible or constant."""
+    """Return the values of eps to draw: `eps` if given, otherwise a grid from 0 to where delta is negligible or constant."""
     if eps is not None:
         return np.unique(_validate.real_array("eps", eps, 0))
     ends = []
@@ -100,7 +100,8 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
         One or more.
     kind : {"tradeoff", "profile"}
         "tradeoff": the guaranteed trade-off functions (``tradeoff()``, nowhere above the exact ones) with the diagonal of
-        perfect privacy and each one's advantage. "profile": delta on a logarithmic axis, both sides, what lies between shaded.
+        perfect privacy and the advantage of each profile. "profile": delta on a logarithmic axis, with the area between the upper
+        and the lower bound shaded.
     eps : array_like, optional
         Privacy losses in nats to draw for ``kind="profile"``, finite and >= 0; by default up to where the largest delta falls
         below 1e-15.

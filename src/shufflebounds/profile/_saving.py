@@ -32,7 +32,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``{"profile": class, parameter: value, ...}``; numbers come back to the last bit. A parameter that is itself called
+        ``{"profile": class, parameter: value, ...}``; `from_dict` restores all numbers exactly. A parameter that is itself called
         ``profile``, as of :class:`~shufflebounds.sampling.ReplaceOne`, has the key ``profile_``.
 
     Raises

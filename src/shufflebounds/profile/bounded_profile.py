@@ -73,7 +73,7 @@ class BoundedProfile(ABC):
         return None
 
     def _beside(self, upper: bool) -> Callable[[float], float] | None:
-        """Return a cheap function of eps that is at most the bound of log delta and usually equal to it, or None."""
+        """Return a function of eps that is fast, at most the bound of log delta, and usually equal to it; or None."""
         pure = self._pure_epsilon()
         if self._near_worst_data(min(1.0, pure / 2)) is None:
             return None
@@ -157,15 +157,15 @@ class BoundedProfile(ABC):
         Returns
         -------
         float or ndarray
-            The chosen bound in nats, of the shape of `delta`; inf where no finite eps serves (delta = 0 without pure
+            The chosen bound in nats, of the shape of `delta`; inf if no finite eps meets `delta` (delta = 0 without pure
             differential privacy).
 
         {raises: If `delta` lies outside [0, 1] or is empty, or `bound` is neither word.}
 
         Notes
         -----
-        A bracketing root search on the square root of -log delta, which is nearly linear in eps, then steps in the safe direction
-        until the evaluated bound of delta satisfies its inequality.
+        A bracketing root search on the square root of -log delta, which is nearly linear in eps, is followed by steps in the
+        conservative direction until the evaluated bound of delta satisfies its inequality.
         """
         upper = _validate.upper_side(bound)
         try:
@@ -242,7 +242,8 @@ class BoundedProfile(ABC):
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # delta() rounds the exponential outward. The target is adjusted by that, so that delta(epsilon(d)) <= d holds exactly.
+        # delta() rounds the exponential conservatively. The target is adjusted by this rounding, so that delta(epsilon(d)) <= d
+        # holds exactly.
         outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0

@@ -15,7 +15,10 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["least_count", "least_parameter", "meets"]
 
 PARTED = 8
-"""Number of consecutive integers that are tried before a search, for epsilon(delta) <= eps to hold too."""
+"""Number of integers, from the smallest with delta(eps) <= delta on, that are tried until epsilon(delta) <= eps holds, too.
+
+If none of them meets both conditions, a search follows.
+"""
 
 
 ROUNDED = 1e-12

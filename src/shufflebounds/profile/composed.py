@@ -35,15 +35,16 @@ from shufflebounds.tradeoff.closed import Gaussian
 __all__ = ["Composition"]
 
 CURVE_DEPTH = 26.0
-"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller ones cost more grids."""
+"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller delta would need more
+grids."""
 
 _CURVE_ACCURATE = -120.0
-"""Log delta below which a curve takes an upper bound by inversion without a lower one, as the two bounds of a curve part from
-alpha = e^-50 on anyway. A smaller value sends more questions to the grid, which takes seconds for each."""
+"""Log delta below which a curve uses an upper bound by inversion alone, without a lower bound: for alpha below e^-50 the two bounds
+of a curve have a large gap in any case. With a smaller value the grid is used more often, which takes seconds for each eps."""
 
 APART_SKETCH = 0.1
-"""Distance of the first samples of a curve, in quantiles of delta, if the lower bound of delta comes from other distributions than
-the upper one. The refinement at a level cannot narrow that gap, but more samples find where the lower bound is larger."""
+"""Distance of the first samples of a curve, in sqrt(-2 log delta), if the lower bound of delta comes from other distributions than
+the upper one. Refinement cannot reduce this gap; more samples improve only the lower bound."""
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
