@@ -1,6 +1,4 @@
-"""Privacy profiles, the common interface of all mechanisms: delta(eps), epsilon(delta) and more, each as an upper or lower
-bound.
-"""
+"""Privacy profiles, the common interface of all mechanisms: delta(eps), epsilon(delta) and more, as upper or lower bounds."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
 
-# one answer of one mechanism needs none of these
+# These modules are imported on first use; a single value of a mechanism needs none of them.
 _HOMES = {
     "Composition": "shufflebounds.profile.composed",
     "Statement": "shufflebounds.profile.statement",

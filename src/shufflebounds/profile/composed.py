@@ -321,11 +321,11 @@ class Composition(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if 0 < delta < 1 and self._pure_epsilon() == math.inf:
-            # a test of one release that gains delta at a loss of 2 end has a probability below e^(-2 end) under Q: asked of every
-            # release, it shows that the composition exceeds its target at end, where the search for eps ends
+            # If one release has a positive delta at eps = 2 end, its best test has probability below e^(-2 end) under Q. Repeated
+            # in every release, this test shows that delta of the composition exceeds the target at `end`, where the search ends.
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
-            # outside of its range a profile of a user's own may answer NaN, which shows nothing
+            # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
             if any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
         with announced("composition", self.cost):
@@ -373,7 +373,7 @@ class Composition(PrivacyProfile):
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta that takes little work."""
+        """Return an upper bound of log delta that is fast to compute and less tight."""
         inversion = None if self._is_one else self._composer.inversion
         if inversion is None:
             return self._rough._log_side(eps, upper=True)
@@ -474,7 +474,7 @@ class Composition(PrivacyProfile):
             inversions = [way._composer.inversion for way in ways if not way._is_one]
             known = [inversion for inversion in inversions if inversion is not None]
             if len(known) == len(ways):
-                # the direction with the larger estimate decides
+                # the estimate for the adjacency with the larger delta
                 return max(known, key=lambda inversion: inversion.estimate(log_delta)).near(log_delta) or None
             return max((way._near(log_delta) or 0.0) for way in ways) or None
         if self._is_one:
@@ -530,7 +530,8 @@ class Composition(PrivacyProfile):
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
-        # Divergences of ordered pairs add. Of mechanisms with several pairs, only one can be sure to take its best pair every time.
+        # Divergences of ordered pairs add. For a lower bound one dataset pair is fixed: of the mechanisms with several pairs, only
+        # one is certain to attain its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             known = profile._pair_info()

@@ -1,8 +1,9 @@
-r"""Curves of profiles: enclosed by finitely many values of delta, and the convex hull of several.
+r"""Trade-off curves of profiles: bounds from finitely many values of delta, and the convex hull of several curves.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines. Lines of an upper bound
-of delta, at some E only, give a curve at or below f. A polyline in E at or below delta gives a curve at or above f, and the
-lines of its corners make it all up.
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. The line of E
+is said to decide at alpha if it attains the supremum there. The lines of an upper bound of delta, at finitely many E, give a curve
+at or below f. A piecewise linear function of E at or below delta gives a curve at or above f, which is the supremum of the lines of
+its corners alone. Samples are values of delta at some eps; their quantile is sqrt(-2 log delta).
 """
 
 from __future__ import annotations
@@ -29,48 +30,52 @@ __all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
 SKETCH = 0.5
-"""Distance of the samples, in quantiles of delta, around which single levels alpha are refined. A smaller distance evaluates more
-values, a larger one starts the refinement further from where it ends."""
+"""Distance, in quantiles of delta, of the first samples if f is computed at a few levels alpha only; each level is refined from
+there. With a smaller distance more values are computed at first; with a larger one the refinement takes more rounds."""
 
 ONE_BY_ONE = 16
-"""Number of levels alpha up to which each is refined on its own, with at most 4 (ROUNDS - 1) values of delta."""
+"""Largest number of levels alpha that are refined separately, each with at most 4 (ROUNDS - 1) values of delta."""
 
 ROUNDS, NARROW = 9, 1e-7
-"""Most rounds of the refinement at one alpha, and the gap of log beta, relative to log beta, at which it ends: for beta near 1 that
-is the relative gap of 1 - beta. It also ends when a round leaves more than
-90 % of the gap: the bounds of delta themselves are then as far apart."""
+"""Largest number of rounds of the refinement at one alpha, and the gap of log beta, relative to log beta, at which it ends.
+
+For beta near 1 this is the relative gap of 1 - beta. The refinement also ends if a round leaves more than 90 % of the gap, because
+the bounds of delta themselves then have this gap.
+"""
 
 BESIDE = 0.06
-"""Distance of the samples beside the place of a slope, as a share of the interval: the gap falls with its square in each round, but
-the errors of delta grow with its inverse."""
+"""Distance of two new samples from the estimated eps of a slope, as a fraction of the interval. The gap decreases with its square
+in each round, but errors of delta affect the slope like its inverse."""
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
-    """Return a curve above or below T(P, Q), and the eps of its pieces. Forward are samples of H(Q||P), backward of H(P||Q)."""
+    """Return an upper or lower bound of T(P, Q) and the eps of its pieces, from samples of H(Q||P) (forward) and H(P||Q)
+    (backward).
+    """
     if upper:
         return envelope(*forward.below(backward), *backward.below(forward), upper=True)
     return envelope(forward.eps, forward.high, backward.eps, backward.high)
 
 
 def curve(forward: SampledProfile, backward: SampledProfile, *, upper: bool) -> Tradeoff:
-    """Return a curve at or above T(P, Q), or at or below it, as the samples enclose it."""
+    """Return the upper or lower bound of T(P, Q) that follows from the samples."""
     return Tradeoff(_enclosing(forward, backward, upper)[0])
 
 
 def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
-    """Return the Gaussian mu of every point, from above or below."""
+    """Return for every point (alpha, beta) an upper or lower bound of the mu whose Gaussian trade-off curve contains it."""
     alpha, beta = log_quantile(*points[:2]), log_quantile(*points[2:])
     error = QUANTILE_ERROR * (1 + np.abs(alpha))
     return np.asarray(-alpha - beta + (error if upper else -error))
 
 
 class Staged(Piecewise):
-    """A curve of samples that are placed as questions need them; see :data:`STAGES`.
+    """A trade-off curve whose samples are computed in stages, when a value needs them; see :data:`STAGES`.
 
-    Few levels alpha are answered one by one, from samples SKETCH apart and some next to the eps whose line decides at alpha. Many
-    levels are answered from samples as dense as the profile asks for. In both cases the first stage decides in which the line of
-    that level is not the last, so no answer depends on earlier ones. What concerns the whole curve, such as its breakpoints, is
-    answered by the last stage.
+    For a few levels alpha, f is computed one level after the other, from samples SKETCH apart and more samples near the eps whose
+    line decides at alpha. For many levels, the samples have the distance `spacing`. In both cases the first stage is used whose
+    last line does not decide at this level, so that no value depends on earlier calls. Properties of the whole curve, such as its
+    breakpoints, use the last stage.
 
     Parameters
     ----------
@@ -79,7 +84,7 @@ class Staged(Piecewise):
     spacing, sketch : float
         The distance of the samples for many levels, and for few.
     upper : bool
-        Whether the curve lies at or above T(P, Q), rather than at or below.
+        Whether the curve is an upper bound of T(P, Q); otherwise it is a lower bound.
     """
 
     _at: Callable[[float, int], tuple[Piecewise, float, float]]
@@ -103,7 +108,7 @@ class Staged(Piecewise):
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # the samples may be of any class, and a pickle holds the breakpoints alone
+        # Only the breakpoints are pickled, because the samples may refer to any class.
         return Piecewise, (self.points, None)
 
     @cached_property
@@ -131,12 +136,12 @@ class Staged(Piecewise):
 
 
 def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, float, float]:
-    """Return the curve, and the least log alpha and log(1 - alpha) at which none of the last lines of either direction decides."""
+    """Return the curve, and the smallest log alpha and log(1 - alpha) at which the line of no last sample decides."""
     form, eps = _enclosing(forward, backward, upper)
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # the line of the last sample decides further out than it would among more lines
+        # With more samples the line of the last one would decide in a smaller range.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -158,7 +163,8 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         if gap <= NARROW * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        # where f is steeper than -1 the deciding line has slope alpha, elsewhere beta, in the profile of the reversed pair
+        # The line that decides at alpha belongs to the eps where the slope of delta, as a function of e^eps, is -alpha. Where f is
+        # flatter than -1, this eps is negative: then -eps is the point where delta of the reversed pair has the slope -beta.
         steep = place > 0 or (place == 0 and log_alpha < low)
         corner = _piece(above, corners, log_alpha) if corners.size else place
         wanted = abs(corner) if (corner > 0) == steep else None
@@ -168,15 +174,15 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
-    """Return the eps of the piece of a curve at alpha, of either sign."""
+    """Return the eps, which may be negative, of the piece of a curve at alpha."""
     return float(eps[min(int(np.searchsorted(form.points[0, 1:], log_alpha)), eps.size - 1)])
 
 
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
     """Add samples where delta has this slope in e^eps, by linear interpolation of its logarithm; return how many were evaluated.
 
-    The slopes are those between the samples next to `eps`. Two more samples beside the place show how far the exact slope differs,
-    and one at `corner`, where the lines from both sides meet, finds a kink of delta.
+    The slopes are those between the samples next to `eps`. Two more samples beside the estimated eps show the error of the slope,
+    and one at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
     place = int(np.searchsorted(x, eps))
@@ -198,7 +204,7 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 
 
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
-    """Return bounds of the Gaussian mu of the curve, refined until the two are rtol apart; the samples grow."""
+    """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol."""
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
         above, eps = _enclosing(forward, backward, False)
@@ -206,9 +212,9 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
         best = max(best, float(_corner_mu(below.points[:, 1:-1], upper=False).max(initial=0.0)))
-        # where f(0) < 1 no Gaussian curve lies below
+        # if f(0) < 1, no Gaussian curve is at or below f
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
-        # where values are few, those that lower the largest corner come first
+        # if only a few values may be computed, those that lower the largest corner are computed first
         open_ = corners > max(best * (1 + rtol), best + share * (most - best))
         if unlimited or not open_.any():
             break
@@ -221,16 +227,17 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
 
 
 def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
-    """Return the Gaussian mu of a curve of all its knots, inf where the supports of the laws differ."""
+    """Return a bound of the Gaussian mu of a curve given by all its breakpoints; inf if the supports of P and Q differ."""
     if max(points[3, 0], points[1, -1]) > -math.inf:
         return math.inf
     return float(_corner_mu(points[:, 1:-1], upper=upper).max(initial=0.0))
 
 
 def repeated_mu(above: Tradeoff, times: int) -> float:
-    """Return a mu that so many releases reach at least, whose curve lies at or below `above`: each test of one, passed by all.
+    """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
-    Where deep losses decide, this comes close to the root of `times` that bounds the growth of mu from above.
+    A test of one release that every release has to pass is a test of the composition. If rare large losses determine mu, the bound
+    is close to sqrt(times) times mu of one release, which is an upper bound.
     """
     form = above._form
     if isinstance(form, Gaussian):
@@ -238,7 +245,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]
     else:
-        # any tests give a lower bound; only for normal noise do the squares of mu add up
+        # Points of any other curve at 256 levels alpha: each is a test, and any set of tests gives a lower bound.
         log_alpha = -np.geomspace(1e-3, 700.0, 256)
         one = log_alpha, log1mexp(form.log_beta(log_alpha))
     log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))
@@ -247,7 +254,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 
 
 def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
-    """Ask for delta in the middle of these intervals, where they are wide and the samples reach; return how many were asked."""
+    """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number."""
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     before = samples.evaluations
     if before < most:
@@ -256,7 +263,7 @@ def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: i
 
 
 def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Tradeoff:
-    """Return the curve through the knots, those that rounding has put out of order moved up (or down, for a lower side)."""
+    """Return the curve through the points; points out of order by rounding are moved up (or down, for a lower bound)."""
     if upper:
         log_alpha, log_beta = np.maximum.accumulate(log_alpha), np.maximum.accumulate(log_beta[::-1])[::-1]
     else:
@@ -265,9 +272,10 @@ def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Trad
 
 
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
-    """Return the greatest convex curve at or below all of the curves, that of all their knots; they are piecewise linear.
+    """Return the greatest convex curve at or below all of the curves, which are piecewise linear: the hull of all their
+    breakpoints.
 
-    The hull of upper bounds is an upper bound of the hull, and the hull of lower bounds a lower one.
+    The hull of upper bounds is an upper bound of the hull, and the hull of lower bounds is a lower bound of it.
     """
     points = np.concatenate([_pieces(f).points for f in curves], axis=1)
     return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))]))

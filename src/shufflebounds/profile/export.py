@@ -33,7 +33,7 @@ class ExportMixin(BoundedProfile):
 
     @abstractmethod
     def _seconds(self) -> float:
-        """Return the predicted seconds of one value of delta, with a share of the preparations."""
+        """Return the predicted run time in seconds of one value of delta, including a share of the setup."""
 
     def _opposite(self) -> ExportMixin:
         """Return the guarantee with both datasets exchanged, which is the profile itself if the relation is symmetric."""
@@ -53,11 +53,11 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
-            At each multiple of `interval` its delta is :meth:`delta`, the upper bound (to about 1e-13, upwards); in between it
-            runs along a chord, above. A mechanism's distribution is symmetric: every pair of neighbours is covered in either
-            order, and so are compositions in which the order differs from release to release. A
-            :class:`~shufflebounds.DominatingPair` gives its own two directions, which composes more tightly where all
-            releases move the same way.
+            At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; in between it
+            is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers every pair of
+            neighbours in both orders, and compositions in which the order differs from release to release. For a
+            :class:`~shufflebounds.DominatingPair` it has the two orders of this pair, which is tighter if all releases have the
+            same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
         ImportError
@@ -65,9 +65,9 @@ class ExportMixin(BoundedProfile):
 
         Notes
         -----
-        Connect the Dots: the pair whose hockey stick is piecewise linear in :math:`e^\varepsilon` between the grid points, with
-        masses formed from differences of slopes rather than of delta. dp-accounting holds probabilities, not logarithms: below
-        1e-300 :meth:`log_delta` stays the only answer.
+        Method of Connect the Dots: the pair whose hockey-stick divergence is piecewise linear in :math:`e^\varepsilon` between the
+        grid points, with masses formed from differences of slopes rather than of delta. dp-accounting stores probabilities, not
+        logarithms: for delta below 1e-300 use :meth:`log_delta`.
 
         References
         ----------
@@ -90,7 +90,7 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         opendp.PrivacyProfile
-            Its ``delta(epsilon)`` is :meth:`delta`, its ``epsilon(delta)`` found by OpenDP from that.
+            Its ``delta(epsilon)`` is :meth:`delta`; OpenDP computes ``epsilon(delta)`` from it.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         dict
-            Words, numbers and lists: the class's name and its parameters.
+            The name of the class and its parameters, as strings, numbers and lists.
 
         Examples
         --------
@@ -135,12 +135,12 @@ class ExportMixin(BoundedProfile):
         Parameters
         ----------
         data : mapping
-            What :meth:`to_dict` returned, or what JSON made of it.
+            The result of :meth:`to_dict`, possibly after a conversion to JSON and back.
 
         Returns
         -------
         PrivacyProfile
-            Of the class that is asked; equal to the one that was saved.
+            A profile of this class that equals the one that was saved.
 
         {raises: Where that raises it, and if the profile is none of the class that is asked; ask ``PrivacyProfile`` for any.}
         """
@@ -159,12 +159,13 @@ class ExportMixin(BoundedProfile):
         eps : array_like, optional
             Privacy losses in nats, finite and >= 0; by default from 0 to where delta falls below 1e-15 or stays constant.
         label : str, optional
-            Words for the legend; by default the profile's `repr`.
+            Text for the legend; by default the profile's `repr`.
 
         Returns
         -------
         matplotlib.axes.Axes
-            It is drawn, not shown. Its y values are log10 of delta (the ticks read as delta), so they have no smallest one.
+            The Axes with the curve; call ``matplotlib.pyplot.show`` to display it. Its y values are log10 of delta, and the tick
+            labels are delta, so that arbitrarily small delta can be drawn.
 
         {raises: If `eps` lies outside its range.}
         ImportError
@@ -185,7 +186,7 @@ class ExportMixin(BoundedProfile):
         return late("plot_profile")(self, ax, eps, label)
 
     def statement(self, *, delta: float) -> Statement:
-        """Return the guarantee in five plain sentences, for people who must defend the number.
+        """Return the guarantee in five plain sentences, for a report or a privacy review.
 
         The sentences say what is protected, from whom, the guarantee with both bounds, the assumptions with the neighbouring
         relation, and the proof with the version of the library.
@@ -227,12 +228,12 @@ class ExportMixin(BoundedProfile):
         Returns
         -------
         flint.arb
-            Contains the exact value for the parameters as they are held, whatever was rounded on the way. It holds 0 where delta
-            is 0, and where no precision tells it from 0.
+            Contains the exact value for the stored parameters, whatever the rounding of the computation. It contains 0 where delta
+            is 0, or too small to be distinguished from 0.
 
         {raises}
         InfeasibleError
-            If it would take more than about 10 s; the message says how long (a ValueError).
+            If it would take more than about 10 s; the message states the predicted time (a ValueError).
         TypeError
             If the class has no certified digits. It has them for clones, shuffled bits, binomial noise, listed pairs,
             Gaussian, Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
@@ -242,8 +243,8 @@ class ExportMixin(BoundedProfile):
 
         Notes
         -----
-        Direct sums over all outcomes in ball arithmetic, the precision doubled until the digits are there. Nothing is shared
-        with what :meth:`delta` computes.
+        The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
+        reached. The code is independent of that of :meth:`delta`.
 
         References
         ----------

@@ -1,6 +1,6 @@
-"""What a protocol outside of this package needs: bounds, validation, calibration, base classes, and what composition reads.
+"""Names for protocols that are defined outside of this package: bounds, validation, calibration, base classes, composition.
 
-These names are stable; the modules they come from are not. docs/extending.md has a protocol in full.
+Import them from here, because the modules that define them may change. docs/extending.md has a complete example.
 """
 
 from __future__ import annotations

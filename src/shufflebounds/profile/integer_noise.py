@@ -36,12 +36,12 @@ class IntegerNoise(PrivacyProfile):
     Attributes
     ----------
     log_error : float
-        Error of the logarithm of a probability, in units of 1 plus its magnitude: 1e-12 unless the subclass knows better.
+        Bound of the error of a logarithm l of a probability, divided by 1 + abs(l): 1e-12 unless the subclass sets another value.
 
     Notes
     -----
-    Outcomes are listed down to a mass that is negligible relative to delta. What is left out is added to the upper bound and left
-    out of the lower one.
+    Outcomes are enumerated down to a mass that is negligible relative to delta. The truncated mass is added to the upper bound and
+    omitted from the lower bound.
 
     Examples
     --------

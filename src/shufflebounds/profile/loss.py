@@ -11,7 +11,7 @@ from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 __all__ = ["loss_tail"]
 
 STEPS = np.geomspace(1e-6, 1.0, 40)
-"""Lengths of the secants that are tried."""
+"""Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`."""
 
 STRIDE = 4
 """If delta is expensive, every fourth length is tried, and then the two next to the best on either side."""

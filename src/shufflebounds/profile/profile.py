@@ -1,4 +1,4 @@
-"""The profile: what every mechanism answers, each number with a named side of the truth."""
+"""The base class of privacy profiles; every number is an upper or a lower bound of the exact value."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ __all__ = ["PrivacyProfile"]
 
 @with_passages
 class PrivacyProfile(ExportMixin):
-    r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, enclosed on both sides.
+    r"""A privacy profile, the function :math:`\delta(\varepsilon)` of a mechanism, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
 
-    over the ordered pairs of output laws (P, Q) on neighbouring inputs. A subclass answers one question, ``_log_delta``;
-    everything else follows from it here.
+    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements one method, ``_log_delta``;
+    all other methods are derived from it.
 
     Attributes
     ----------
     theorem : str
         What is proven, and where; one line.
     neighbours : str
-        The neighbour relation of the guarantee; one line.
+        The neighbouring relation of the guarantee; one line.
     relation : {"replace-one", "add-remove", "either"}
-        What kind of relation that is. "either": neighbouring values, whatever makes them neighbours, as for noise on a sum.
-        Compositions refuse to mix the first two.
+        The kind of this relation. "either": the values of neighbours differ by at most the sensitivity, for any relation, as for
+        noise on a sum. A composition of "replace-one" and "add-remove" raises an error.
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -56,11 +56,11 @@ class PrivacyProfile(ExportMixin):
     relation: ClassVar[str] = "replace-one"
 
     def __getstate__(self) -> dict[str, object]:
-        # what is computed from the parameters is not pickled
+        # Cached values that are computed from the parameters are not pickled.
         return uncached(self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the ordered pairs (P, Q) whose hockey sticks have `delta` as their maximum.
+        """Return ordered pairs (P, Q) of distributions such that `delta` is the maximum of their hockey-stick divergences.
 
         Returns
         -------
@@ -75,39 +75,41 @@ class PrivacyProfile(ExportMixin):
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pairs, or none where there is no list of them."""
+        """Return the pairs, or an empty tuple if the pairs are not enumerated."""
         try:
             return self.pairs()
         except TypeError:
             return ()
 
     def _pair_info(self) -> DominatingPairInfo:
-        """Return what is known of the pair that this profile stands for; a class that knows more overrides this."""
+        """Return the known properties of the dominating pair of this profile; classes with more information override this."""
         pairs = self._listed_pairs()
         if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
-            # the one pair is all there is to know. If its other order differed, releases could go either way
+            # There is a single ordered pair. If its other order had another divergence, releases could differ in their order.
             return pairs[0]._pair_info()
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
-        # all pairs of neighbours are listed, and which of two comes first may change from release to release
+        # All pairs of neighbours are enumerated, and their order may change from release to release.
         all_attained = len(attained) == len(pairs) > 0 and not self._adjacencies()
         return DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), attained=attained, all_attained=all_attained)
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return ordered pairs that neighbours realise: what composes from below where the guarantee is no single pair."""
+        """Return ordered pairs that neighbours attain. Their compositions are lower bounds if the guarantee is not a single
+        pair.
+        """
         return self._listed_pairs()
 
     def _opposite(self) -> PrivacyProfile:
         return self
 
     def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
-        """Return the guarantee when a record is removed, and when it is added; none where one serves both.
+        """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
 
-        Which of two neighbours has the record stays the same from release to release, so a composition goes one way throughout.
+        In a composition the same one of the two neighbouring datasets has the record in every release.
         """
         return ()
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
-        """Return guarantees (the worst of which counts) and a rate q, if this mechanism is a mixture of what they cover.
+        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; None otherwise.
 
         Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
         of it, where one of the guarantees covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
@@ -116,7 +118,7 @@ class PrivacyProfile(ExportMixin):
         return None
 
     def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
-        """Return the upper bounds of Renyi divergences by joint convexity; inf where the mechanism is no mixture."""
+        """Return upper bounds of the Renyi divergences by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
         mixture = self._mixture()
         if mixture is None:
             return np.full(orders.size, np.inf)
@@ -124,7 +126,7 @@ class PrivacyProfile(ExportMixin):
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
     def _mixture_mu(self) -> float:
-        """Return the upper bound of mu by joint convexity; inf where the mechanism is no mixture."""
+        """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
         mixture = self._mixture()
         return math.inf if mixture is None else max(part._gdp_mu(True) for part in mixture[0])
 
@@ -150,7 +152,7 @@ class PrivacyProfile(ExportMixin):
 
     @cached_property
     def _tails(self) -> Kept[bytes, IntervalArray]:
-        """Both bounds of the tail of the loss at the latest arrays of eps."""
+        """Cache of both bounds of the tail of the privacy loss, for the last arrays of eps."""
         return Kept(16)
 
     @cached_property
@@ -158,7 +160,10 @@ class PrivacyProfile(ExportMixin):
         return {}
 
     def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), `step` apart down to the depth of a stage; copy them before adding some."""
+        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of a stage (see STAGES).
+
+        The samples are cached; copy them before adding more.
+        """
         if (step, stage) in self._stages:
             return self._stages[step, stage]
         if stage:
@@ -170,7 +175,7 @@ class PrivacyProfile(ExportMixin):
         return self._stages.setdefault((step, stage), pair)
 
     def _first_samples(self, step: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), `step` apart, of the first stage."""
+        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of the first stage (see STAGES)."""
         known = self._pair_info()
         sides = known.curve_hockey_stick or known.hockey_stick
         own = SampledProfile(sides, known.pure, step, convex=known.convex, first_stage=True)
@@ -180,40 +185,43 @@ class PrivacyProfile(ExportMixin):
 
     @property
     def _sketch(self) -> float:
-        """Distance of the samples, in quantiles of delta, where more are added as a question needs them."""
+        """Distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
         known = self._pair_info()
-        # a lower bound that is not convex is only monotone between samples, so its gap is proportional to their distance
+        # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their
+        # distance.
         return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
     def _growing(self) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q) to be refined until they show mu or a Renyi divergence."""
+        """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence."""
         known = self._pair_info()
         if not known.expensive:
             return self._samples(0.05)
-        # with pure privacy the refinement itself goes as deep as it has to; with few values none is spent at tiny delta in advance
+        # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
         forward, own = self._staged(max(known.spacing, 0.05), 0 if bounded and known.spacing >= 0.1 else len(STAGES) - 1)
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
     def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), for the pair (P, Q) that the guarantee stands for."""
+        """Return samples of H(Q||P) and of H(P||Q) for the dominating pair (P, Q) of this profile."""
         known = self._pair_info()
         step = max(known.spacing, least_step)
         own = SampledProfile(known.curve_hockey_stick or known.hockey_stick, known.pure, step, convex=known.convex)
         return own if known.reverse is None else SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the distance between sides of mu or of a Renyi divergence at which refinement ends, and the most evaluations."""
+        """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of
+        evaluations.
+        """
         known = self._pair_info()
         if known.spacing < 0.1:
             return rtol, most
-        # a search over datasets of a second leaves time for fewer values
+        # where one value is a search over datasets of about a second, fewer values are evaluated
         return 0.01 * known.spacing, 2**8 if known.effort < 0.1 else 2**6
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
-        r"""Return a bound of the trade-off function that belongs to delta, the same in every class.
+        r"""Return a bound of the trade-off function that is equivalent to delta(eps).
 
         .. math:: f(\alpha) = \sup_{\varepsilon \ge 0} \max\{1 - \delta(\varepsilon) - e^\varepsilon \alpha,\;
             e^{-\varepsilon}(1 - \delta(\varepsilon) - \alpha)\}
@@ -236,10 +244,10 @@ class PrivacyProfile(ExportMixin):
 
         Notes
         -----
-        Lines of the upper delta at some hundred eps enclose f from below; from above its convexity does, with the lines through
-        neighbouring values. Where no class says otherwise, the deltas of the two sides are about
-        a relative :math:`10^{-4} |\log\delta|` apart, or as far as those of :meth:`delta` itself; beyond
-        :math:`\alpha = e^{-50}` the sides part further, and f(0) is met where there is pure privacy only.
+        The lower bound is the supremum of the lines of the upper delta at some hundred eps; the upper bound uses that f is convex,
+        with the lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative
+        gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For
+        :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy only.
 
         {dong2022: section 2}
 
@@ -256,17 +264,17 @@ class PrivacyProfile(ExportMixin):
             return self._tradeoff(upper)
 
     def _outcomes(self) -> LossAtoms | None:
-        """Return the outcomes of the pair that this profile stands for, where all are listed."""
+        """Return the outcomes of the dominating pair of this profile if all are enumerated; otherwise None."""
         known = self._pair_info()
         return known.atoms if known.single and known.listed else None
 
     def _knots(self, upper: bool) -> FloatArray | None:
-        """Return the exact knots of the curve, moved to the side by what rounding did; None where outcomes are not listed."""
+        """Return the exact breakpoints of the curve, rounded conservatively; None if the outcomes are not enumerated."""
         atoms = self._outcomes()
         return atoms.knots(upper=upper) if atoms else None
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        """Return a curve nowhere below the exact one, or nowhere above it."""
+        """Return an upper or a lower bound of the exact trade-off curve."""
         knots = self._knots(upper)
         if knots is not None:
             return Tradeoff(Piecewise(knots, None))
@@ -287,20 +295,21 @@ class PrivacyProfile(ExportMixin):
         Parameters
         ----------
         bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies.
+            Whether the result is an upper or a lower bound of the exact value.
 
         Returns
         -------
         float
-            inf where the supports of a pair differ: no Gaussian curve lies below then. Without pure privacy delta proves no finite
-            upper bound: that of a sampled, allocated or shuffled mechanism is then the one of the mechanism, others are inf.
+            inf if the supports of a pair differ, because no Gaussian curve is at or below its curve. Without pure privacy, values
+            of delta prove no finite upper bound: the upper bound of a sampled, allocated or shuffled mechanism is then that of the
+            mechanism itself, and other upper bounds are inf.
 
         {raises: If `bound` is neither word.}
 
         Notes
         -----
-        A Gaussian curve is convex, so the corners of a piecewise linear curve decide. The two curves of :meth:`tradeoff` are
-        refined where they leave mu open, until the sides are a relative 1e-7 apart, where delta is that well known.
+        A Gaussian curve is convex, so mu of a piecewise linear curve is attained at one of its corners. The two curves of
+        :meth:`tradeoff` are refined where they determine mu, until the relative gap is 1e-7 or that of delta.
 
         {dong2022: section 2}
 
@@ -317,7 +326,7 @@ class PrivacyProfile(ExportMixin):
             return self._gdp_mu(upper)
 
     def _gdp_mu(self, upper: bool) -> float:
-        """Return mu, from above or below."""
+        """Return an upper or a lower bound of mu."""
         if self._pair_info().unbounded_loss:
             return math.inf
         knots = self._knots(not upper)
@@ -328,7 +337,7 @@ class PrivacyProfile(ExportMixin):
             return max(pair._gdp_mu(upper) for pair in pairs)
         cap = self._mixture_mu() if upper else math.inf
         if cap < math.inf and self._pure_epsilon() == math.inf:
-            # delta is known to a finite depth only, which shows no finite mu
+            # delta is known down to a positive value only, which proves no finite upper bound of mu
             return cap
         return min(cap, self._mu_bounds[upper])
 
@@ -339,7 +348,7 @@ class PrivacyProfile(ExportMixin):
 
     @cached_property
     def _divergences(self) -> Kept[tuple[bytes, bool], list[Interval]]:
-        """Bounds of Renyi divergences from values of delta alone, for the latest lists of orders."""
+        """Cache of bounds of Renyi divergences from values of delta alone, for the last lists of orders."""
         return Kept(16)
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
@@ -358,32 +367,34 @@ class PrivacyProfile(ExportMixin):
     def rdp(self, order: ArrayLike, *, bound: Bound = ...) -> float | FloatArray: ...
     @np.errstate(all="ignore")
     def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
-        r"""Return the Renyi divergence of the worst pair, in both orders; a :class:`DominatingPair` answers in its own.
+        r"""Return the Renyi divergence of the worst pair, the larger one of both orders (P, Q) and (Q, P).
+
+        For a :class:`DominatingPair` only its own order counts.
 
         .. math:: D_a(P \| Q) = \frac{1}{a-1} \log \sum_y P(y)^a Q(y)^{1-a}
 
         Parameters
         ----------
         order : float or array_like
-            a >= 1: 1 asks for the Kullback-Leibler divergence, inf for the maximal one (pure differential privacy).
+            Order a >= 1; 1 is the Kullback-Leibler divergence, inf the maximal divergence (pure differential privacy).
         bound : {"upper", "lower"}
-            The side of the exact value on which the answer lies. Where the pairs are not listed the value is that of one pair with
-            the whole of delta as its profile, which is at least that of any pair of the mechanism.
+            Whether the result is an upper or a lower bound. If the pairs are not enumerated, the value is that of a single pair
+            whose profile is delta, which is at least that of every pair of the mechanism.
 
         Returns
         -------
         float or ndarray
-            In nats, of the shape of `order`; inf where the supports of a pair differ, and as an upper bound where nothing finite
+            In nats, of the shape of `order`; inf if the supports of a pair differ. An upper bound is inf, too, if no finite bound
             can be proven.
 
         {raises: If `order` is below 1, NaN or empty, or `bound` is neither word.}
 
         Notes
         -----
-        :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`, with delta enclosed by straight
-        lines in :math:`e^t` between adaptively chosen t: all terms are positive. The sides are a relative 1e-6 apart, or as far
-        as those of delta. Without pure privacy delta proves nothing finite from above. The upper bound of a sampled, allocated or
-        shuffled mechanism is then that of the mechanism, by the joint convexity of the divergence.
+        The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
+        with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
+        1e-6, or that of delta. Without pure privacy, values of delta prove no finite upper bound. The upper bound of a sampled,
+        allocated or shuffled mechanism is then that of the mechanism itself, by the joint convexity of the divergence.
 
         References
         ----------
@@ -405,7 +416,7 @@ class PrivacyProfile(ExportMixin):
         return plain(value)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        """Return the largest divergences, from above or below; orders in [1, inf]."""
+        """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
         if self._pair_info().unbounded_loss:
             return np.full(orders.size, np.inf)
         atoms = self._outcomes()
@@ -421,8 +432,8 @@ class PrivacyProfile(ExportMixin):
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
         single = self._pair_info().single
-        # the divergence of the whole of delta, which is finite with pure privacy, may exceed the mixture's bound: so may the
-        # lower bound, which is then lowered to it
+        # The divergence of a single pair with profile delta, which is finite with pure privacy, may exceed the mixture's bound. Its
+        # lower bound may exceed it, too, and is then replaced by it.
         capped = upper if single else pure == math.inf
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
         if upper and pure == math.inf and np.all(cap < math.inf):
@@ -434,14 +445,14 @@ class PrivacyProfile(ExportMixin):
         return np.minimum(value, largest) if upper else value
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
-        """Return the profile of this mechanism and the others, all released.
+        """Return the profile of the composition of this mechanism with others, all released on the same data.
 
         Parameters
         ----------
         *others : PrivacyProfile
-            Mechanisms with fresh randomness of their own; each may be chosen in view of the releases before it.
+            Mechanisms with independent randomness; each may be chosen after seeing the earlier releases.
         rtol : float
-            The grid of losses is refined until the two sides of eps are so close in relative terms, or it holds some 2**20 points;
+            The grid of losses is refined until the relative gap of eps is at most rtol, or it has about 2**20 points;
             in [1e-12, 0.1].
 
         Returns
@@ -454,8 +465,8 @@ class PrivacyProfile(ExportMixin):
         TypeError
             If one of the others is not a profile.
         ValueError
-            If `rtol` lies outside its range. From the questions asked of the result: if no transform within 2**22 points would
-            do, with its size.
+            If `rtol` lies outside its range. Methods of the result raise it if a transform would need more than 2**22 points; the
+            message states its size.
 
         Examples
         --------
@@ -468,7 +479,7 @@ class PrivacyProfile(ExportMixin):
         return composed
 
     def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
-        """Return the profile of that many releases of this mechanism.
+        """Return the profile of `times` releases of this mechanism.
 
         Parameters
         ----------
@@ -496,7 +507,7 @@ class PrivacyProfile(ExportMixin):
 
 
 def checked_profile(name: str, value: object) -> PrivacyProfile:
-    """Return the argument of that name, or raise TypeError where it is no profile."""
+    """Return the argument called `name`, or raise TypeError if it is not a profile."""
     if not isinstance(value, PrivacyProfile):
         raise TypeError(f"{name}={value!r} must be a PrivacyProfile")
     return value

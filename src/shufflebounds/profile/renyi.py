@@ -1,10 +1,10 @@
-r"""Renyi divergences of a pair from its hockey sticks in both directions, enclosed.
+r"""Bounds of the Renyi divergences of a pair from its hockey-stick divergences in both orders.
 
 .. math:: \mathrm{E}_Q[(P/Q)^a] = 1 + a (a-1) \int_0^\infty e^{(a-1)t} H_{e^t}(P\|Q) + e^{-at} H_{e^t}(Q\|P)\,dt
 
-(the integral of an f-divergence over hockey sticks, I. Sason, S. Verdu, f-divergence inequalities, 2016, with f = x^a), and for
-a = 1 the divergence itself is the integral. All terms are positive: small divergences keep their relative accuracy. Between
-samples H is enclosed by straight lines in e^t.
+This is the integral of an f-divergence over hockey-stick divergences (I. Sason, S. Verdu, f-divergence inequalities, 2016) with
+f = x^a; for a = 1 the integral is the divergence itself. All terms are positive, so small divergences have a small relative error.
+Between samples H is bounded above and below by straight lines in e^t.
 """
 
 from __future__ import annotations
@@ -21,24 +21,27 @@ __all__ = ["mixture_renyi", "renyi"]
 
 
 SMALL_FALL = 0.1
-"""Fall of log delta over an interval from which on the interval is divided even if the bounds of delta are further apart: straight
-lines in e^eps then exceed delta by up to SMALL_FALL**2/8, about 0.1 %. A smaller value evaluates more values of delta."""
+"""If log delta decreases by more than this over an interval, the interval is divided, even if the gap of delta itself is larger.
+
+Straight lines in e^eps exceed delta by up to SMALL_FALL**2/8, about 0.1 %. With a smaller value more values of delta are evaluated.
+"""
 
 FEW_VALUES, LARGEST_FIRST = 256, 4.0
-"""Number of values up to which an interval is divided only if its gap is at least e^(-LARGEST_FIRST) of the largest."""
+"""If at most FEW_VALUES may be evaluated, intervals with gaps below e^(-LARGEST_FIRST) times the largest gap are not divided."""
 
 
 def _beyond(samples: SampledProfile, power: float) -> float:
-    """Return the log of the integral's part beyond the last sample, from above."""
+    """Return an upper bound of the log of the part of the integral beyond the last sample."""
     if samples.high[-1] == -math.inf:
         return -math.inf
     return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power) if power < 0 else math.inf
 
 
 def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int) -> Interval:
-    """Return bounds of D_order(P||Q); own samples H(P||Q), reverse H(Q||P). An infinite upper bound is returned at once if `upper`.
+    """Return bounds of D_order(P||Q) from samples of H(P||Q) (`own`) and of H(Q||P) (`reverse`).
 
-    The samples grow until the sides are within a relative rtol, or there are `most` of them.
+    Samples are added until the relative gap is at most rtol or `most` are evaluated. With `upper`, an infinite upper bound is
+    returned without adding samples.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -62,15 +65,15 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
-                # where values are few, the intervals that leave most are divided first
+                # if only a few values may be evaluated, the intervals with the largest gaps are divided first
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - LARGEST_FIRST)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else max(abs(power), 1.0)
-            # where the bounds of delta are as far apart as delta falls over the interval, more samples do not help
+            # If the gap of delta itself is as large as the decrease of delta over the interval, more samples do not help.
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), SMALL_FALL)
-                # the lower bound may end anywhere: the interval is divided down to a relative width of 1e-3
+                # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
                 open_ &= (steepest * width > STEEP) | ~(fall < enough) | ends
             before = samples.evaluations
@@ -84,7 +87,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 
 
 def _divergence(order: float, total: float) -> float:
-    """Return the divergence that belongs to the logarithm of the integral."""
+    """Return the divergence of this order, given the logarithm of the integral."""
     if total == -math.inf:
         return 0.0
     if order == 1:

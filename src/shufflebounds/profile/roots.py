@@ -8,7 +8,11 @@ from shufflebounds._search import expand_bracket, root
 _ROOT_RTOL = 1e-13
 
 FURTHER, INWARD = 1e-3, 0.95
-"""If log delta ends below the target by more than the relative amount FURTHER, one step goes back by the share INWARD."""
+"""If log delta at the result is below the target by more than the relative amount FURTHER, one step back towards the target is
+tried.
+
+INWARD is the length of this step, relative to linear interpolation.
+"""
 
 NEAR_RTOL = 2e-3
 """Relative width of the first bracket around a guess of eps."""
@@ -73,9 +77,8 @@ def bracket_near(one: Callable[[float], float], every: Callable[[float], float],
            cap: float = 1e6, near: float | None = None) -> float:
     """Return the result of `solve` for the expensive function `every`, with few evaluations of it.
 
-    `one` is a cheap lower bound of `every` and close to it. The root of `one` is moved in the safe direction, by the slope
-    of `one`,
-    until `every` satisfies the inequality; then a single step back is tried.
+    `one` is a lower bound of `every` that is close to it and faster. The root of `one` is moved in the conservative direction, by
+    steps from the slope of `one`, until `every` satisfies the inequality; then a single step back is tried.
     """
     eps = solve(one, target, pure, upper=upper, cap=cap, near=near)
     if eps >= min(pure, cap):

@@ -1,4 +1,4 @@
-"""A guarantee in plain sentences, as text, Markdown or a web page, for people who must defend a number."""
+"""A guarantee in plain sentences, as text, Markdown or a web page, for a report or a privacy review."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _DIGITS = 6
 _ACCUSED = 0.05
 """Rate of false accusations in the sentence about tests: the level that is customary in statistics."""
 _POINTS = (9, 49)
-"""Fewest and most values of epsilon in the curve of the web page. More than 49 cannot be told apart at 560 pixels."""
+"""Smallest and largest number of values of epsilon in the curve of the web page; with more than 49, a width of 560 pixels shows no
+difference."""
 _CURVE_SECONDS = 2.0
 """CPU seconds that the curve of the web page may take, as far as the profile knows the cost of one value."""
 _BELOW = 1e-3
@@ -83,7 +84,7 @@ class Statement:
         str
             A heading and five paragraphs.
         """
-        # a character that Markdown reads as markup stands as itself after a backslash
+        # escape the characters that Markdown reads as markup
         plain = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|"})
         parts = [f"**{head}.** {text.translate(plain)}" for head, text in zip(_HEADINGS, self.sentences)]
         return "\n\n".join([f"# Privacy statement: {self.title.translate(plain)}", *parts]) + "\n"
@@ -153,7 +154,7 @@ def _rounded(value: float, rounding: str, digits: int = _DIGITS) -> str:
 
 
 def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
-    """Return the guarantee with both bounds, what it says of probabilities, and what it says of a test."""
+    """Return the sentence on the guarantee: both bounds of epsilon, and what they mean for probabilities and for a test."""
     if upper == math.inf:
         return (
             f"For delta = {delta:g} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
