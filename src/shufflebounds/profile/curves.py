@@ -146,7 +146,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
         return form, 0.0, 0.0
-    # a piece lies between the vertices of its own number and the next
+    # piece i is between the vertices i and i + 1
     return form, float(form.points[0, inner[0]]), float(form.points[1, inner[-1] + 1])
 
 

@@ -262,7 +262,7 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 80, 620, 16, 304
 def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float, float] | None) -> str:
     """Return the curve as SVG: epsilon to the right, log10 of delta upwards."""
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
-    # the last value of a lower bound may lie far below everything else
+    # The scale follows the upper bound, because the last value of a lower bound may be far smaller.
     floor = float(high[np.isfinite(high)].min()) if np.isfinite(high).any() else -1.0
     bottom = min(math.floor(min(floor, point[1] if point else 0.0)), -1)
     top = max(0.0, float(finite.max())) if finite.size else 0.0

@@ -49,7 +49,8 @@ DROPPED = 4.0
 """Terms below e^-(accuracy + DROPPED) of the largest one are dropped; all dropped ones are counted as errors of that size."""
 
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
-"""Heights above the real line that are compared, as parts of the largest one; the first gives the longest step unless a < 0."""
+"""Heights y of the line of integration that are compared, as fractions of the largest one. The first gives the longest step unless
+a < 0."""
 
 MOST_STRIP = 4.0
 """Largest height of the strip of a rule on the real line; the normal density grows by e^(height^2/2) there."""
@@ -94,19 +95,19 @@ class SampledGaussian:
     removed: bool
 
     def renyi(self, order: float, *, upper: bool) -> float | None:
-        """Return a bound of the Renyi divergence, or None where it takes too many points; order in [1, inf)."""
+        """Return a bound of the Renyi divergence of an order in [1, inf), or None if the rule needs too many points."""
         tilted = TiltedGaussian(self, order - 1, FINE)
         return tilted.renyi(upper=upper) if tilted.error < math.inf else None
 
     def tilted(self, theta: float) -> TiltedGaussian | None:
-        """Return the moment generating function on the line Re z = theta, or None where that takes too many points."""
+        """Return the moment generating function at complex z with Re z = theta, or None if it needs too many points."""
         tilted = TiltedGaussian(self, theta)
         return tilted if tilted.error < math.inf else None
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points of the rule, the losses s = log g, g and its parts q e^l and 1 - q, and bounds of errors.
+    """Points of the trapezoidal rule, and there: the loss s = log g, g, its parts q e^l and 1 - q, and bounds of errors.
 
     log_weight is that of h phi(x) g(x)^a; `blur` bounds the error of log g at x + i y for all y.
     """
@@ -122,7 +123,9 @@ class _Points:
 
 
 class TiltedGaussian:
-    """The moment generating function of a :class:`SampledGaussian` on one line."""
+    """The moment generating function E e^(z L) of the privacy loss L of a :class:`SampledGaussian`, at complex z with Re z =
+    theta.
+    """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = ACCURACY) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
@@ -131,7 +134,7 @@ class TiltedGaussian:
         heights = min(self._most, MOST_STRIP) * LINES
         step, height = max((self._step(y, y), y) for y in heights.tolist())
         self.scale = self.mean = self.var = 0.0
-        # where the rule would take too many points
+        # if the rule would need too many points, the error stays infinite
         self.error = math.inf
         first, last = self._range
         if not (last - first) / min(step, self._line[0]) <= MOST_POINTS:
@@ -157,7 +160,7 @@ class TiltedGaussian:
     def _excess(self, points: _Points) -> tuple[float, float]:
         """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding.
 
-        The mean of g is 1. The bound is relative to a (g - 1), so it is small where a release reveals little.
+        The mean of g is 1. The bound is relative to a (g - 1), so it is small if the privacy losses are small.
         """
         a, loss = self._order, points.loss
         log_normal = points.log_weight - a * loss
@@ -185,7 +188,10 @@ class TiltedGaussian:
         return growth
 
     def _step(self, width: float, height: float) -> float:
-        """Return a step with 7 binary digits for which the rule is accurate, for a strip that ends at a distance and a height."""
+        """Return a step, with 7 binary digits, for which the rule is accurate if the integrand is analytic on a strip.
+
+        The strip has the given width above and below the line of integration, and ends at the given height.
+        """
         fraction, exponent = math.frexp(2 * math.pi * width / (self._accuracy + self._log_growth(height)))
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
@@ -201,7 +207,7 @@ class TiltedGaussian:
 
     @property
     def _range(self) -> tuple[float, float]:
-        """The ends of the rule."""
+        """The first and the last x of the rule; terms beyond them are negligible."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
         # The derivative of log(phi g^a) is a mu p - x, where p = q e^l/g is in (0, 1) and increases with x. Beyond `last` the
         # function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
@@ -267,7 +273,9 @@ class TiltedGaussian:
 
     @cached_property
     def _line(self) -> tuple[float, float]:
-        """The step of the rule above the real line, and the height of the line: half that of the strip, whose lower end is real."""
+        """The step of the rule for absolute values, and the height of its line above the real axis: half the height of the
+        strip.
+        """
         heights = min(self._most / 2, MOST_HEIGHT) * LINES
         return max((self._step(y, 2 * y), y) for y in heights.tolist())
 
@@ -317,7 +325,9 @@ class TiltedGaussian:
 
     @cached_property
     def _absolute(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Log absolute values on lines above the real one, angles there, logs of the integrals' errors, and their rounding."""
+        """Log absolute values of the integrand on lines above the real axis, its angles, the logs of the errors, and the
+        rounding.
+        """
         mu = self._kind.mu
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * SHIFTS, dtype=np.float64)
         points = self._points(self._line[0])
@@ -339,7 +349,7 @@ class TiltedGaussian:
     def decay(self, frequency: float) -> float:
         """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
         logs, angle, error, rounding = self._absolute
-        # the angles have a relative error far below 1e-9, unless they are those of losses that do not count
+        # The angles have a relative error far below 1e-9, except at losses whose terms are negligible.
         sums = np.log(np.exp(logs - (frequency * (1 - 1e-9)) * angle).sum(axis=1)) + rounding
         return float(min(np.logaddexp(sums, error).min(), self.error))
 

@@ -1,8 +1,9 @@
 """Random allocation of a mechanism with enumerated outcomes, by the functional of shuffled randomizers.
 
-With reference measure m = Q the variable X = L - E, or 1 - E L, of one step is the privacy-amplification random variable of a
-randomizer that is shuffled with users who all report from Q: H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, plus the mass of
-outcomes that are impossible under Q.
+P is the distribution of the output of a step that uses the record, Q that of the other steps; L = dP/dQ, E = e^eps, and t is the
+number of steps. X = L - E (record removed), or 1 - E L (added), under Q is the privacy-amplification random variable of a
+randomizer that is shuffled with users who all report from Q. So H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, plus the mass of
+outcomes that are impossible under Q; the average is over the step that uses the record.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ListedAllocation:
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
-        # an outcome that is impossible under Q, or not enumerated, is taken to reveal the record
+        # outcomes that are impossible under Q or not enumerated are assumed to reveal the record
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
     def add(self, eps: FloatArray) -> IntervalArray:

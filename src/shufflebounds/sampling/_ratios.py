@@ -71,7 +71,7 @@ class Ratios:
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = tail(edges)
-    # each mass is the difference of the tail that is smaller, where the cancellation is less
+    # each mass is a difference of two lower or two upper tails, whichever are smaller: this has less cancellation
     left = below[1:] < above[1:]
     low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):

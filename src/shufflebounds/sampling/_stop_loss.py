@@ -1,4 +1,6 @@
-"""Random allocation by one stop-loss transform: E max(0, S - K), S the sum of t likelihood ratios.
+"""Random allocation by the stop-loss transform E max(0, S - K), where S is the sum of t likelihood ratios and K a level.
+
+Each record enters one of t steps at random; a likelihood ratio is dP/dQ of one step, under the distribution Q without the record.
 
 Small ratios are placed on a grid, and the distribution of their sum is a convolution power by FFT. For heavy tails (sigma below 1)
 the ratios above the grid are treated by their number, 0, 1, 2, ...: the distribution of their sum is kept in cells of a logarithmic
@@ -28,24 +30,25 @@ POINTS = 2**15
 """Largest number of points of the grid of small ratios. More tighten the bounds and take longer."""
 
 FINE, COARSER_FROM = 0.02, 1000.0
-"""Step of that grid, in standard deviations of one ratio, and the sqrt(steps) above which the step grows in proportion to it. A
-smaller step tightens the bounds and takes longer."""
+"""Step of the grid of small ratios, in standard deviations of one ratio. If sqrt(number of steps) exceeds COARSER_FROM, it grows in
+proportion to sqrt(number of steps). A smaller step tightens the bounds and takes longer."""
 
 FIRST_TILT, MOST_REGIMES, UNNOTICED = 0.25, 24, 1e-16
-"""Sums far below their mean have finer grids, one per exponential tilt. FIRST_TILT: the first tilt, per standard deviation; each
-tilt is twice the one before. MOST_REGIMES: largest number of tilts. UNNOTICED: tilted probability of a ratio above the grid."""
+"""For levels K far below the mean of the sum, finer grids are used, one for each exponential tilt. FIRST_TILT is the first tilt in
+units of 1/(standard deviation), and each next tilt is twice as large. MOST_REGIMES is the largest number of tilts. UNNOTICED is the
+tilted probability of a ratio above the grid."""
 
 CUT = -75.0
-"""Log mass under P above which large ratios are not resolved but count as infinite."""
+"""Large ratios with a total mass of e^CUT under P are not resolved: for the upper bound they count as infinite."""
 
 LOWER_CUT = -300.0
-"""Log mass under Q below which small ratios are not resolved."""
+"""Small ratios with a total mass of e^LOWER_CUT under Q are not resolved."""
 
 BIG_CELLS, MOST_BIG = 300, 12
 """Cells of the logarithmic grid, and the largest number of ratios above the grid that is treated. More tighten the bounds."""
 
 NEGLIGIBLE = -70.0
-"""Log probability below which a larger number of ratios above the grid is only bounded."""
+"""If log Pr[more than k ratios are above the grid] is below this value, the contribution of this event is bounded, not computed."""
 
 CHUNK = 256
 """Number of levels evaluated at once, which limits memory."""
@@ -261,7 +264,7 @@ class Allocation:
             levels = levels + t * SNAP * self._grid.step
         side, rest = self.upper if upper else self.lower, -math.inf
         name = "upper" if upper else "lower"
-        # the delta of one large ratio alone, roughly: terms far below it need no accurate value
+        # an approximate delta from a single large ratio: smaller terms by a factor e^-SPARE need no accurate value
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - SPARE
         out = self._sum(name, t).stop_loss(levels, upper=upper, floor=floor)

@@ -1,4 +1,6 @@
-"""E max(0, S - K) of a sum of independent non-negative numbers on a grid: tilted, wrapped and raised to its power by FFT.
+"""Bounds of E max(0, S - K) for a sum S of independent non-negative variables on a grid.
+
+The distribution of one variable is exponentially tilted and its convolution power computed by FFT.
 
 The error of the grid is controlled by the caller, who passes a larger and a smaller distribution in the increasing convex order.
 All further errors are bounded here: those of the transform, of the truncation range and of the exponents.
@@ -28,12 +30,13 @@ OUTSIDE, LONG, OUTSIDE_LONG, MARGIN, ENOUGH = -40.0, 2**17, -30.0, 64, -18.0
 LONG points; ENOUGH: the same if it would then have more than MOST_POINTS. MARGIN: extra points at either end."""
 
 LOWEST = 0.25
-"""Smallest tilt, per standard deviation of the sum. Without a tilt the error of every point would count in full."""
+"""Smallest tilt, in units of 1/(standard deviation of the sum). Without a tilt, errors at all points would add up without decay."""
 
 MOST_POINTS = 2**22
 
 NEARLY = 1e-8
-"""A mean within this distance below a grid point, in steps, counts as on the point; callers move their levels to allow for it."""
+"""A mean at most this distance, in steps, below a grid point is treated as this grid point; callers move their levels by as
+much."""
 
 _NEAR_HEAVIEST = 20
 """Number of cells on either side of the heaviest one in which `_exchanged` looks for the equation to omit."""
@@ -61,7 +64,10 @@ class GridLaw:
 
 
 def spread(anchor: float, step: float, size: int, values: FloatArray, mass: FloatArray) -> GridLaw:
-    """Return the masses split between the two neighbouring grid points, with their means kept: larger in the convex order."""
+    """Return the distribution with each mass split between its two neighbouring grid points, with the same mean.
+
+    It is larger in the convex order.
+    """
     place = (values - anchor) / step
     left = np.clip(np.floor(place), 0, size - 2)
     share = np.clip(place - left, 0.0, 1.0)
@@ -80,7 +86,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-        # means so close to the next point count as on it; the caller allows for that
+        # means within NEARLY of the next grid point are treated as this point
     at_end = inside >= step * (1 - NEARLY)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
@@ -266,7 +272,7 @@ class SumLaw:
         return np.asarray((base[:, None] - np.multiply.outer(rates, gap) * (1 - np.sign(gap) * 1e-12)).min(axis=0))
 
     def stop_loss(self, levels: FloatArray, *, upper: bool, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return a bound of log E max(0, S - K) at every level K; where it is certainly below `floor`, a rough one."""
+        """Return a bound of log E max(0, S - K) at every level K; if the value is certainly below `floor`, a Chernoff bound."""
         if not self._mass.size:
             return np.full(levels.size, -np.inf)
         out = self._chernoff(levels) if upper else np.full(levels.size, -np.inf)

@@ -111,7 +111,7 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        # the average ratio lies between the smallest and the largest ratio of one step, so delta is 0 from the pure budget on
+        # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
         within = eps < self._pure_epsilon()
         if within.any():
             sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])

@@ -155,7 +155,7 @@ class SampledPair(OfMechanism, DominatingPair):
         return self._sampled(self.mechanism._attained_pairs())
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # only a mechanism with several pairs has a list, over which curves and divergences are maxima
+        # Curves and divergences are maxima over the pairs if the mechanism has several.
         return () if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs())
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
@@ -173,7 +173,7 @@ class SampledPair(OfMechanism, DominatingPair):
         if mechanism.density and self.mechanism._opposite() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # the mixture of P and Q has an atom at the smallest and at the largest loss
+            # the privacy loss of the mixture has atoms at its smallest and its largest value
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         if self._gaussian is not None:
@@ -197,7 +197,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
 
 def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
-    """Return value, which is weight plus a logarithm, moved up or down by the rounding error of both; -inf is not changed."""
+    """Return `value`, a sum of `weight` and a logarithm, moved up or down by the rounding error of both; -inf is not changed."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))

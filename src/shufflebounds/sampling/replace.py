@@ -17,7 +17,8 @@ from shufflebounds.profile.profile import checked_profile
 __all__ = ["ReplaceOne"]
 
 _SPLITS, _ROUNDS = 17, 3
-"""Grid points of t in one round, and rounds, each around the best point before. More tighten the bound and take longer."""
+"""Number of values of t that are compared in one round, and number of rounds; each round is around the best t so far. More of them
+tighten the bound and take longer."""
 
 _CONJUGATES = 1 + np.geomspace(0.02, 50.0, 49)
 """Exponents p of the triangle inequality that are tried, 17 % apart in p - 1. More of them tighten the bound."""
@@ -42,8 +43,8 @@ class ReplaceOne(PrivacyProfile):
     Notes
     -----
     Adjacency: **replace** one record. The lower bound is that of replacing a record by one that contributes nothing, such as 0
-    in a sum: the larger of removal and addition. The upper bound about doubles eps; nothing better holds in general. Where the
-    mechanism is noise on a sum, its own guarantee at twice the sensitivity is better.
+    in a sum: the larger of removal and addition. The upper bound about doubles eps; no smaller bound holds for every mechanism. For
+    noise on a sum, the guarantee of the mechanism at twice the sensitivity is better.
 
     References
     ----------
@@ -93,7 +94,7 @@ class ReplaceOne(PrivacyProfile):
                 upper[i] = min(upper[i], float(values[best]) + 8 * ULP * (1 + abs(float(values[best])) + total))
                 low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
                 tick()
-        # with a record that contributes nothing (0 in a sum), replacing by it is a removal, and replacing it is an addition
+        # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
         return IntervalArray(np.minimum(lower, upper), upper)
 

@@ -22,7 +22,8 @@ POINTS = 4000
 """Number of losses in the distribution for the lower bound of a composition. More tighten it and take longer."""
 
 MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
-"""Cuts c to try, in standard deviations of the loss: losses up to c are merged into one outcome. A smaller cut is tighter."""
+"""Cuts c that are tried, in standard deviations of the loss. For the lower bound of a composition, outcomes with losses between -c
+and c are merged into one. A smaller cut gives a tighter bound."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class WithoutReplacement(OfMechanism):
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         if not self.mechanism._pair_info().single:
             return ()
-        # the mechanism that states whether the record was drawn, in both orders; before it, one with the same divergence in both
+        # The pair with the same divergence in both orders comes first, if there is one. The other pairs are those of the mechanism
+        # that states whether the record was drawn, in both orders.
         remove = SampledPair(self.mechanism, self.rate)
         both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
         return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())

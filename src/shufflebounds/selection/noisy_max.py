@@ -13,7 +13,7 @@ __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 
 NODES = 20              # Gauss-Legendre nodes of a panel
-STEP = 8.0              # the product changes by a factor of about e^STEP over a panel; a larger step is less accurate
+STEP = 8.0              # the integrand changes by a factor of about e^STEP over a panel; a larger step is less accurate
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)

@@ -1,11 +1,10 @@
-"""Logarithms of discrete tails, relatively accurate however small the probability.
+"""Logarithms of probabilities and tails of discrete distributions, with a small relative error however small the probability is.
 
-``binom_logpmf``, ``binom_logcdf``, ``binom_logsf`` and their like of ``poisson_``, ``nbinom_`` and ``hypergeom_``, and
-``log_gammainc``, ``log_gammaincc``, ``log_betainc``, ``log_betaincc`` are NumPy ufuncs over compiled kernels: they broadcast,
-take ``out=`` and ``where=``, and follow scipy.special in that they answer NaN outside the domain. The other functions validate
-their arguments once and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are laws frozen, with the methods
-of scipy.stats. ``sf`` is Pr[X > k] in the exact laws; the two closed bounds, ``chernoff_logsf`` and
-``bounded_difference_logsf``, are of Pr[S >= k].
+``binom_logpmf``, ``binom_logcdf``, ``binom_logsf``, the same functions with the prefixes ``poisson_``, ``nbinom_`` and
+``hypergeom_``, and ``log_gammainc``, ``log_gammaincc``, ``log_betainc``, ``log_betaincc`` are compiled NumPy ufuncs: they
+broadcast, accept ``out=`` and ``where=``, and return NaN outside the domain, as scipy.special does. The other functions validate
+their arguments and raise ValueError. ``binom``, ``poisson_binom`` and ``compound_binom`` are frozen distributions with the methods
+of scipy.stats. ``sf`` is Pr[X > k]; the two closed bounds, ``chernoff_logsf`` and ``bounded_difference_logsf``, are for Pr[S >= k].
 """
 
 from shufflebounds._core._beta import log_betainc, log_betaincc, nbinom_logcdf, nbinom_logpmf, nbinom_logsf

@@ -1,4 +1,9 @@
-"""Tables of a Poisson-binomial law: by direct convolution of few trials, by blocks of tilted Fourier transforms otherwise."""
+"""Tables of a Poisson-binomial distribution, by direct convolution for few trials, otherwise by blocks of tilted Fourier
+transforms.
+
+A window is a range of consecutive values with its table of log probabilities. A block is the part of a table that one transform
+gives; see `_core/_blocks.pyx`. sigma is the standard deviation of the sum.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +20,21 @@ from shufflebounds._types import FloatArray
 __all__ = ["LOWER", "PMF", "UPPER", "WideWindowError", "bits_window", "served", "window_of"]
 
 PMF, UPPER, LOWER = 0, 1, -1
-SERVED = 1.5e-3         # a block serves the values above this part of its largest
-DIRECT_TRIALS = 1000    # up to here direct convolution is as fast, and never loses a digit
-MANY_GROUPS = 20000     # from here on one pass of series costs less than the deviances of one point
-SERIES_DEPTH = 10.0     # standard deviations that it is taken for
+SERVED = 1.5e-3         # a block is used for the values above this fraction of its largest value; smaller ones have larger errors
+DIRECT_TRIALS = 1000    # number of trials up to which direct convolution is as fast as blocks, and more accurate
+MANY_GROUPS = 20000     # number of groups from which on computing the series of blocks is faster than one single point
+SERIES_DEPTH = 10.0     # largest distance from the mean, in standard deviations, for which that series is computed
 
 
 class WideWindowError(ValueError):
-    """A window would hold more values than its caller can use."""
+    """Raised if a window would have more values than the caller accepts."""
 
 
 def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -> tuple[int, FloatArray, float]:
-    """Return the window of a checked law, and a bound on the relative error of every probability in it."""
+    """Return the first value and the log probabilities of the window, and a bound of the relative error of every probability.
+
+    The mass below and above the window is at most e^log_tail each. The arguments of the distribution have been checked.
+    """
     inner, multiplicities, shift = law
     if inner.size == 0:
         return shift, np.zeros(1), 0.0
@@ -41,7 +49,7 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
 
 
 def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.inf) -> FloatArray | None:
-    """All probabilities by convolution, or None where that is slow or one above exp(log_least) could underflow."""
+    """Return all probabilities by convolution, or None if this is slow or if one above exp(log_least) could underflow."""
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
         return None
@@ -53,7 +61,7 @@ def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.i
 
 
 def _direct_tables(pmf: FloatArray) -> dict[int, FloatArray]:
-    """Log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each right also near 0."""
+    """Return log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each with a small relative error also near 0."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
     tables = {}
@@ -66,10 +74,10 @@ def _direct_tables(pmf: FloatArray) -> dict[int, FloatArray]:
 def served(
     p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int, *, series: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and their relative errors.
+    """Return log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and bounds of their relative errors.
 
-    series: single points near the mean of many groups by the series of blocks, an eighth of the time; their errors are no
-    larger, but the bound of them is that of a whole block.
+    With `series`, single points near the mean of a distribution with many groups are computed by the series of blocks, in an eighth
+    of the time. Their errors are not larger, but the bound of the errors is that of a whole block.
     """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
@@ -116,7 +124,9 @@ def served(
 
 
 def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
-    """Expand the power sums of a law of many groups as far as the points near its mean need."""
+    """Compute the power sums (the series of blocks) of a distribution with many groups, as far as points near its mean need
+    them.
+    """
     sigma = math.sqrt(law.var)
     depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, SERIES_DEPTH)
     if law.groups >= MANY_GROUPS and np.abs(k - law.mean).min() < (SERIES_DEPTH - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
@@ -124,13 +134,15 @@ def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
 
 
 def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
-    """Return values of one kind at rising integers k in 0..n: runs of them by blocks, the others and the ends one by one."""
+    """Return values of one kind at increasing integers k in 0..n: runs of consecutive k by blocks, other k and the ends one by
+    one.
+    """
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)
     groups = law.groups
     start = 0
     while start < k.size:
-        # a block costs about 26 sigma * 20 ns, a point about 2 us + 40 ns a group
+        # a block takes about 26 sigma * 20 ns, a single point about 2 us and 40 ns for each group
         near = abs(k[start] - law.mean) < law.reach
         worth = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma
@@ -170,7 +182,7 @@ def _single(law: PoissonBinomialPMF, k: float, kind: int) -> tuple[float, float]
 
 
 def _block(law: PoissonBinomialPMF, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
-    """The values that one transform about center serves: (first, logs, relative error bound, tilted sigma)."""
+    """Return the values that one transform around `center` gives: (first, logs, bound of the relative error, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
     top = values.max()
@@ -179,7 +191,7 @@ def _block(law: PoissonBinomialPMF, center: float, kind: int) -> tuple[int, Floa
     reach = int(min(reach, period // 2 - 1))
     values = np.concatenate([values[-reach:], values[: reach + 1]])
     good = values >= SERVED * top
-    # the run about the center: a block reaches beyond the support, where only rounding is left
+    # keep the run around the center: outside of the support a block contains rounding errors only
     left = reach - int(np.argmin(good[reach::-1])) + 1 if not good[: reach + 1].all() else 0
     right = reach + int(np.argmin(good[reach:])) - 1 if not good[reach:].all() else 2 * reach
     left = max(left, reach - int(center))
@@ -192,12 +204,13 @@ def _block(law: PoissonBinomialPMF, center: float, kind: int) -> tuple[int, Floa
 
 
 def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, FloatArray, float, float, float]:
-    """Consecutive log probabilities about the mean until both tails fall below log_tail.
+    """Return consecutive log probabilities around the mean, until the log masses below and above are less than log_tail.
 
-    Returns (first, logs, relative error bound, log bound of the mass below, the same above).
+    The result is (first, logs, bound of the relative error, log bound of the mass below, log bound of the mass above).
     """
     sigma = math.sqrt(law.var)
-    # centers lie 6.9 sigma apart and serve 3.6 sigma either way; a skew law may need one more, by a pass of its own
+    # The centers of blocks are 6.9 sigma apart, and a block is used up to 3.6 sigma from its center. A skewed distribution may need
+    # one more block than estimated here, which then takes a separate pass over the data.
     far = (8.0 + 32.0 / max(sigma, 1.0)) * max(1.0, math.ceil((math.sqrt(-2 * log_tail) - 3.4) / 6.9))
     if law.groups > 24 and math.hypot(far, 9.4) < sigma:
         law.expand(far)
@@ -230,7 +243,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
 
 
 def _beyond(run: FloatArray) -> float:
-    """Bound on the log mass after a run: probabilities are log-concave, so their ratios decrease."""
+    """Return a bound of the log mass beyond the end of a run: probabilities are log-concave, so their ratios decrease."""
     if run.size < 2 or run[-1] >= run[-2]:
         return math.inf
     ratio = run[-1] - run[-2]
@@ -238,7 +251,7 @@ def _beyond(run: FloatArray) -> float:
 
 
 def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int, FloatArray, float]:
-    """The run of values after edge (in the direction step) with its center and its error."""
+    """Return the block of values beyond `edge` in the direction of `step`: its center, its values and their error."""
     start = edge + step
     if not 0 < start < law.trials:
         end = law.edge(start != 0)
@@ -255,7 +268,7 @@ def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int
 
 
 def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tuple[FloatArray, int]:
-    """The smallest part of a table that leaves at most exp(log_tail) outside on each side."""
+    """Return the smallest part of a table that leaves at most the mass exp(log_tail) outside at each end."""
 
     def cut(logs: FloatArray, outside: float) -> int:
         large = logs > log_tail
@@ -271,7 +284,9 @@ def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tup
 def bits_window(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
 ) -> tuple[int, FloatArray, float]:
-    """`window_of` for groups given by both chances, each exact where it is the smaller; at most `most` values.
+    """Return the result of `window_of` for groups given by the probabilities `one` of 1 and `zero` of 0, of at most `most` values.
+
+    The smaller one of the two probabilities of a group is exact.
 
     Checked by the caller: log_tail in [-1e6, -1].
     """
@@ -283,7 +298,7 @@ def bits_window(
     if one.size == 0:
         return shift, np.zeros(1), 0.0
     trials = counts.sum()
-    # a Gaussian window, to refuse before computing
+    # The width of the window of a normal distribution decides whether the window is too wide, before it is computed.
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
     if width <= most:
         small = one <= zero

@@ -51,8 +51,8 @@ def chernoff_logsf(
 
     Notes
     -----
-    Exact tails, where the law is known, are smaller by a factor of about :math:`\sqrt{2\pi n}` and cost little more:
-    :func:`binom_logsf`, :func:`poisson_binom_logsf`. Rounding is outward: k is taken smaller, and the exponent smaller in size.
+    If the distribution is known, its exact tail is smaller by a factor of about :math:`\sqrt{2\pi n}` and takes little more time:
+    :func:`binom_logsf`, :func:`poisson_binom_logsf`. The bound is rounded up: k and the size of the exponent are decreased.
 
     References
     ----------
@@ -163,7 +163,10 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
 
 
 def bernstein(variance: float, depth: float) -> float:
-    """Return w with Pr[S - E S >= w] <= e^-depth, and Pr[S - E S <= -w] too, for a sum S of independent bits of that variance."""
+    """Return w such that Pr[S - E S >= w] and Pr[S - E S <= -w] are at most e^-depth, for a sum S of independent bits.
+
+    `variance` is the variance of S.
+    """
     return depth / 3 + math.sqrt(depth * depth / 9 + 2 * variance * depth)
 
 

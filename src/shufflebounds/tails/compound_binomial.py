@@ -42,15 +42,15 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
 
     Notes
     -----
-    A sum of positive terms, one a size, each from the binomial kernel: the relative error of the probability is a few 1e-14
-    or ulp of its logarithm. Where S is binomial there is nothing to sum: Bin(S, p) with S ~ Bin(n, s) *is* Bin(n, s p), so
-    use :func:`binom_logpmf` with s p. For a sum of independent indicators that are all thinned with probability p, multiply each
+    The probability is a sum of positive terms, one for each value of S, from the binomial kernel. Its relative error is a few
+    1e-14, or a few ulp of its logarithm. If S ~ Bin(n, s) is binomial, no sum is needed: Bin(S, p) is Bin(n, s p), so use
+    :func:`binom_logpmf` with s p. For a sum of independent indicators that are all thinned with probability p, multiply each
     probability by p in :func:`poisson_binom_logpmf`.
 
     References
     ----------
-    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the double sum printed there
-    is a single binomial by the identity above, and is nowhere evaluated.
+    L. Chen, Y. Long. Distributed Gaussian differential privacy via shuffling, Definition 3.1: the double sum published there
+    is a single binomial probability by the identity above.
 
     Examples
     --------

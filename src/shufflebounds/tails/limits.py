@@ -43,7 +43,7 @@ def clopper_pearson(
     Returns
     -------
     low, high : float or ndarray
-        Rounded outward: no limit is inside the exact interval. low is 0 at k = 0, high is 1 at k = n.
+        Rounded conservatively: the returned interval contains the exact one. low is 0 at k = 0, high is 1 at k = n.
 
     {raises: If an argument lies outside its range, or k exceeds n.}
 
@@ -76,19 +76,19 @@ def clopper_pearson(
     if (k > n).any():
         at = np.argmax((k > n).ravel())
         raise ValueError(f"successes holds {k.flat[at]:.0f}: it must be at most trials, {n.flat[at]:.0f}")
-    # the tail of at least k successes rises with p, that of at most k falls; by symmetry the second is the first of n - k and 1 - p
+    # Pr[at least k successes] increases with p. Pr[at most k successes] is Pr[at least n - k failures], which increases with 1 - p.
     low = _limit(k, n, level, up=False)
     high = _limit(n - k, n, level, up=True)
     return plain(low), plain(high)
 
 
 def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> FloatArray:
-    """Return the p at which k successes or more have log probability `level`; with `up`, 1 minus it: rounded outward either way."""
+    """Return the p at which log Pr[at least k successes] is `level`, rounded down; with `up`, 1 minus this p, rounded up."""
     half = np.full(k.shape, 0.5)
-    # is the root below 1/2, where log p resolves it, or above, where log(1 - p) does?
+    # If the root p is below 1/2, the search is in log p, otherwise in log(1 - p).
     small = np.asarray(binom_logsf(k - 1, n, half)) >= level
     first = _halved(lambda p: np.asarray(binom_logsf(k - 1, n, p)) <= level, k.shape)
-    # Bin(n, p) >= k is Bin(n, 1 - p) <= n - k; the probability of failure falls as p rises
+    # Bin(n, p) >= k is Bin(n, 1 - p) <= n - k
     other = _halved(lambda q: np.asarray(binom_logcdf(n - k, n, q)) > level, k.shape)
     with np.errstate(under="ignore"):
         # below the least double the limit is 0
@@ -101,7 +101,7 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 
 
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """Return two numbers next to each other in (0, 1/2]: the condition holds at the first, or the first is the least double."""
+    """Return two neighbouring doubles in (0, 1/2]: the condition holds at the first, or the first is the smallest double."""
     low, high = np.full(shape, math.log(_LEAST)), np.full(shape, math.log(0.5))
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

@@ -32,9 +32,9 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     k : array_like of float, any shape
         Values of the sum. A value that is not an integer in 0..n has probability zero.
     p : array_like of float, shape (groups,) or (..., groups), or list of arrays
-        Success probabilities, each in [0, 1], in any order; none at all are those of the constant 0. With more than one
-        dimension, one distribution for each index but the last, against which k broadcasts; so is a list of arrays of different
-        lengths.
+        Success probabilities, each in [0, 1], in any order; an empty array is the constant 0. An array with more dimensions has one
+        distribution for each index but the last, and k broadcasts against these; a list of arrays of different lengths is treated
+        in the same way.
     counts : array_like of int, of the form of p, optional
         Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
 
@@ -48,11 +48,11 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
 
     Notes
     -----
-    The law is tilted to ``p e^t/(1 - p + p e^t)`` with its mean at k, and its characteristic function inverted by the
-    trapezoidal rule, so that errors are relative to the probability at any depth: at most 1.5e-13 + 1.5 ulp of the
-    logarithm for a single k, 1e-12 where many k share one transform (measured: ``_core/_lattice.pyx`` and
-    ``_core/_blocks.pyx`` have the tables). Up to 1000 trials the probabilities come from direct convolution where none
-    can underflow. Cost O(groups) a value, or O(groups + sigma log sigma) for every run of 7 sigma values.
+    The distribution is tilted to the probabilities ``p e^t/(1 - p + p e^t)``, so that its mean is k, and its characteristic
+    function is inverted by the trapezoidal rule. So errors are relative, however small the probability is: at most 1.5e-13 + 1.5
+    ulp of the logarithm for a single k, and 1e-12 if many k share one transform (measured; tables in ``_core/_lattice.pyx`` and
+    ``_core/_blocks.pyx``). Up to 1000 trials direct convolution is used if no probability can underflow. The run time is O(groups)
+    for a value, or O(groups + sigma log sigma) for a run of 7 sigma consecutive values.
 
     References
     ----------
@@ -89,8 +89,8 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
 
     Notes
     -----
-    As `poisson_binom_logpmf`, with the transform of a geometric sum in the integrand. The smaller tail is computed, and
-    the other one as the logarithm of 1 minus it.
+    The method is that of `poisson_binom_logpmf`, with the transform of a geometric sum in the integrand. The smaller tail is
+    computed, and the other one as the logarithm of 1 minus it.
 
     Examples
     --------
@@ -142,9 +142,9 @@ def poisson_binom_window(
 
     Notes
     -----
-    Blocks of about 7 standard deviations, each one inverse FFT of the tilted law: about 30 coefficients differ from
-    zero. Near the mean all blocks share one pass over p. Time O(groups + sigma log sigma), memory O(sigma) beside p.
-    Relative error of each probability at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
+    The range is computed in blocks of about 7 standard deviations, each by one inverse FFT of the tilted distribution, with about
+    30 nonzero coefficients. Near the mean all blocks share one pass over p. The run time is O(groups + sigma log sigma), the memory
+    O(sigma) besides p. The relative error of each probability is at most 1e-12 (measured: the header of ``_core/_blocks.pyx``).
 
     References
     ----------
@@ -159,7 +159,8 @@ def poisson_binom_window(
     log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
     law = _checked_law(p, counts)
     deviations = 2 * math.sqrt(-2 * log_tail)
-    # the variance is at most a quarter of the number of trials; it is only summed where that bound does not decide
+    # The variance is at most a quarter of the number of trials. It is computed only if this bound does not show that the size is
+    # allowed.
     width = deviations * math.sqrt(law[0].size if law[1] is None else float(law[1].sum())) / 2
     _validate.affordable("the window", width if width <= _validate.MOST_ENTRIES else deviations * _spread(*law[:2]))
     first, logpmf, _ = window_of(law, log_tail)

@@ -123,7 +123,7 @@ class Laplace(Representation):
         return np.asarray(_moved(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
-        # Solve delta = 1 - e^((eps - e)/2) and add the rounding errors of the logarithm and the sum.
+        # Solve delta = 1 - e^((eps - self.eps)/2) for eps, and add the rounding errors of the logarithm and of the sum.
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
         return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 

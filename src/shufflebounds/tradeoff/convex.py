@@ -1,7 +1,7 @@
 r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
 A point is (eps, log value). A chain is a pair of arrays of points with increasing eps and decreasing values. The hockey-stick
-divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a chain of its own,
+divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a separate chain,
 so that
 values stay small; both chains start at the join, near eps = 0.
 """

@@ -305,7 +305,9 @@ class Tradeoff(Function):
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
-    """Return the curve of randomized response with mass e^log_lost apart for either law."""
+    """Return the curve of randomized response with budget eps, where each distribution also has an outcome of mass e^log_lost that
+    is impossible under the other.
+    """
     if log_kept == -math.inf:
         points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))
     else:

@@ -1,4 +1,4 @@
-"""Divergences of two listed laws, in logarithms: hockey stick, maximal and Renyi."""
+"""Divergences of two distributions given as lists of log probabilities: hockey-stick, maximal and Renyi."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        Natural logarithms of the probabilities, -inf for an impossible atom, in any order. Each law sums to 1 within 1e-9; what
-        P lacks counts in full.
+        Natural logarithms of the probabilities, -inf for an impossible outcome, in any order. The probabilities of each list sum to
+        1 within 1e-9; missing mass of P is counted as an outcome that is impossible under Q.
     eps : float or array_like
         Privacy loss in nats, finite, of either sign.
 
@@ -43,8 +43,8 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
 
     Notes
     -----
-    A sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, l the privacy loss. One sort, then one sweep over atoms
-    and eps together.
+    The divergence is a sum of positive terms :math:`P(y) (1 - e^{\varepsilon - l(y)})`, where l is the privacy loss. It takes one
+    sort and one sweep over outcomes and eps together.
 
     Examples
     --------
@@ -66,12 +66,12 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
 
 @typed_as(log_hockey_stick)
 def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
-    r"""The hockey-stick divergence of two listed laws, :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
+    r"""The hockey-stick divergence of two lists of log probabilities, :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`.
 
     Parameters
     ----------
     log_p, log_q, eps
-        As in :func:`log_hockey_stick`; eps = 0 asks for the total variation distance.
+        As in :func:`log_hockey_stick`; for eps = 0 the result is the total variation distance.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: float = ...) -> fl
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = ...) -> float | FloatArray: ...
 @with_passages
 def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -> float | FloatArray:
-    r"""The delta-approximate max divergence, the least :math:`\varepsilon \ge 0` with a hockey stick of at most delta.
+    r"""The delta-approximate max divergence, the smallest :math:`\varepsilon \ge 0` whose hockey-stick divergence is at most delta.
 
     .. math:: D_\infty^\delta(P \| Q) = \max\{0,\; \max_{S:\,P(S) > \delta} \log \frac{P(S) - \delta}{Q(S)}\}
 
@@ -110,15 +110,15 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     Returns
     -------
     float or ndarray
-        In nats, of the shape of `delta`, rounded up: an eps at which the hockey stick was evaluated and is at most delta. inf
-        where P has more than delta of its mass where Q has none.
+        In nats, of the shape of `delta`, rounded up: an eps at which the hockey-stick divergence was evaluated and is at most
+        delta. inf if more than delta of the mass of P is impossible under Q.
 
     {raises: As :func:`log_hockey_stick`, or if `delta` lies outside [0, 1].}
 
     Notes
     -----
-    The maximum is over sets of the largest likelihood ratios. Over the sets with :math:`P(S) \ge \delta` but with
-    :math:`Q(S)` in both places, as it is sometimes printed, it would not be the inverse of the hockey stick.
+    The maximum is attained by a set of the largest likelihood ratios. Some texts publish the formula with :math:`Q(S)` in both
+    places and sets with :math:`P(S) \ge \delta`; that is not the inverse of the hockey-stick divergence.
 
     References
     ----------
@@ -144,30 +144,30 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: float) -> float:
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray: ...
 @with_passages
 def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> float | FloatArray:
-    r"""The Renyi divergence of two listed laws, of any order.
+    r"""The Renyi divergence of two lists of log probabilities, of any order.
 
     .. math:: D_a(P \| Q) = \frac{1}{a - 1} \log \sum_y P(y)^a Q(y)^{1-a}
 
     Parameters
     ----------
     log_p, log_q : array_like, shape (atoms,)
-        As in :func:`log_hockey_stick`, but read as if each law summed to 1.
+        As in :func:`log_hockey_stick`, but each list is treated as if it summed to 1.
     order : float or array_like
-        The order a > 0; 1 asks for the Kullback-Leibler divergence, inf for the largest privacy loss.
+        The order a > 0; 1 is the Kullback-Leibler divergence, inf the largest privacy loss.
 
     Returns
     -------
     float or ndarray
-        In nats, of the shape of `order`; inf where P has mass that Q has not and a >= 1, or the two share no atom.
-        Exact to rounding.
+        In nats, of the shape of `order`; inf if a >= 1 and some outcome of P is impossible under Q, or if no outcome is possible
+        under both. Exact to rounding.
 
     {raises: As :func:`log_hockey_stick`, or if `order` is not positive.}
 
     Notes
     -----
-    Where the sum is near 1 its distance from 1 is formed as a sum of terms of one sign,
-    :math:`P^a Q^{1-a} - a P - (1-a) Q`, so that close laws keep their relative accuracy; elsewhere by log-sum-exp. Orders below
-    1/2 by the skew symmetry :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
+    If the sum is near 1, its distance from 1 is computed as a sum of terms of one sign,
+    :math:`P^a Q^{1-a} - a P - (1-a) Q`, so that small divergences have a small relative error; otherwise log-sum-exp is used.
+    Orders below 1/2 follow from :math:`D_a(P \| Q) = \frac{a}{1-a} D_{1-a}(Q \| P)`.
 
     References
     ----------
@@ -187,7 +187,7 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
     flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    # an outcome of one law alone counts however small it is
+    # An outcome that is possible under one distribution only matters, however small its probability is.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
@@ -195,7 +195,9 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
 
 
 def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
-    """Return one divergence from the shared atoms and what lies beyond them; b is order - 1, exactly where order is near 1."""
+    """Return the divergence from the outcomes that P and Q share and the masses of the others; b = order - 1, exact near order
+    1.
+    """
     if p.size == 0 or (order >= 1 and lost_p > 0):
         return math.inf
     if order < 0.5:
@@ -210,10 +212,11 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 
 
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
-    """Return the divergence of order >= 1 from the log masses and losses of P, and the mass of Q where P has none.
+    """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
-    To bound it for losses that are known to an error, pass as `loss` the losses moved away from 0 (or towards 0) and as `raised`
-    the losses all moved up (or down): sum P e^((order - 1) loss) grows with every loss, the excess with its distance from 0.
+    For an upper (lower) bound if losses have errors, pass as `loss` the losses moved away from (towards) 0, and as `raised` the
+    losses all increased (decreased) by their errors: `_excess` increases with |loss|, and sum P e^((order - 1) loss) with every
+    loss.
     """
     raised = loss if raised is None else raised
     if order == math.inf:
@@ -222,7 +225,7 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
     with np.errstate(over="ignore"):
         powers = p + b * raised
     if powers.max() == math.inf:
-        # an order so large that all but the largest is nothing
+        # for so large an order, all terms but the largest are negligible
         return float((p / b + raised).max())
     far = float(logsumexp(powers))
     if abs(far) > 0.5:
@@ -233,7 +236,7 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
 
 
 def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
-    """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 at each atom of mass P = e^p, b = 0 as a limit."""
+    """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 for each outcome of mass P = e^p; b = 0 stands for the limit."""
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]

@@ -59,8 +59,8 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 
 
 class _Lines:
-    """The lines 1 - delta - e^eps x that belong to their maximum, with increasing eps, and log x of the intersections
-    of neighbours.
+    """The lines 1 - delta - e^eps x that attain their maximum somewhere, with increasing eps, and log x where neighbours
+    intersect.
     """
 
     def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:

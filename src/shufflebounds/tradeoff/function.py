@@ -1,4 +1,4 @@
-"""What every trade-off function answers, whatever it is given by."""
+"""The methods of a trade-off function, whether it is given by a formula or by breakpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Function"]
 
 
 def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
-    """Return the answers at the array's entries, in its shape."""
+    """Return the values of a method at all entries of the array, in its shape."""
     value = question(array.ravel()).reshape(array.shape)
     return plain(value)
 
@@ -39,8 +39,8 @@ class Function:
     def knots(self) -> tuple[FloatArray, FloatArray]:
         r"""Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, to -inf.
 
-        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i` f is 0. A curve by a formula, as Gaussian and
-        Laplace curves are, has none: AttributeError.
+        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i` f is 0. Curves given by a formula, Gaussian and
+        Laplace, have no breakpoints and raise AttributeError.
         """
         return self._form.knots()
 
@@ -54,7 +54,7 @@ class Function:
         Parameters
         ----------
         log_alpha : float or array_like
-            Natural logarithm of the error of the first kind, <= 0; -inf asks for f(0).
+            Natural logarithm of the error of the first kind, <= 0; for -inf the result is log f(0).
 
         Returns
         -------
@@ -65,8 +65,8 @@ class Function:
 
         Notes
         -----
-        Between knots :math:`f = (1 - t) \beta_i + t \beta_{i+1}` with both weights formed directly, by ``expm1`` of differences of
-        logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`, and added as logarithms.
+        Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. Both weights are computed by ``expm1`` of differences of
+        logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`, and the terms are added in logarithms.
 
         Examples
         --------
@@ -125,9 +125,9 @@ class Function:
 
         Notes
         -----
-        Exact to rounding. A sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
-        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is some units of roundoff of
-        the logarithms, divided by the gain :math:`1 - e^{\varepsilon - l}` of the segments that count.
+        Exact to rounding: a sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
+        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is a few ulp of the
+        logarithms, divided by :math:`1 - e^{\varepsilon - l}` of the segments with the largest terms.
 
         Examples
         --------
@@ -146,7 +146,7 @@ class Function:
         Parameters
         ----------
         eps : float or array_like
-            As in :meth:`log_delta`, which says what is raised.
+            As in :meth:`log_delta`, where exceptions are listed.
 
         Returns
         -------
@@ -170,8 +170,8 @@ class Function:
         Returns
         -------
         float or ndarray
-            Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta. inf
-            where no finite eps serves.
+            Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta; inf
+            if there is no finite one.
 
         {raises: If `delta` lies outside [0, 1] or is empty.}
 
@@ -193,13 +193,13 @@ class Function:
         Returns
         -------
         float
-            Rounded up, by some 1e-15 of the quantiles. **inf** where the supports of the laws differ, that is, where f(0) < 1 or f
-            is 0 before :math:`\alpha = 1`: every Gaussian curve is 1 at 0 and positive before 1.
+            Rounded up, by about 1e-15 of the quantiles. **inf** if the supports of the distributions differ, that is, if f(0) < 1
+            or f is 0 at some :math:`\alpha < 1`: every Gaussian curve is 1 at 0 and positive below 1.
 
         Notes
         -----
-        The knots suffice, as Gaussian curves are convex and f is straight between knots. Both quantiles are formed from the
-        smaller of a probability and its complement, each a sum of its own.
+        It suffices to compare at the breakpoints, because Gaussian curves are convex and f is linear between breakpoints. Both
+        quantiles are computed from the smaller one of a probability and its complement, which are summed separately.
 
         {dong2022: definition 2.6}
 

@@ -187,13 +187,16 @@ def prune(points: FloatArray) -> Piecewise:
     points = np.ascontiguousarray(points)
     kept, across, down = _tradeoff.lower_hull(*points)
     if across.size and across[0] == -np.inf:
-        # a drop at alpha = 0
+        # the curve has a vertical segment at alpha = 0
         kept, across, down = kept[1:], across[1:], down[1:]
     return Piecewise(points[:, kept], (across, down))
 
 
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
-    """Return the shared atoms by falling Q/P, and the logarithms of the masses of P and of Q that lie beyond them."""
+    """Return the outcomes possible under P and Q in the order of decreasing Q/P, and the log masses of all other outcomes.
+
+    These are the log mass under P of outcomes that Q cannot produce, and the log mass under Q of outcomes that P cannot produce.
+    """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())
     lost_p, lost_q = (_left_out(law, None if whole else ~shared) for law in (log_p, log_q))
@@ -211,7 +214,7 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
 
 
 def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None) -> float:
-    """Return the logarithm of the mass of the dropped atoms and of what the law lacks of 1, unless rounding explains it."""
+    """Return the log of the mass of the dropped outcomes plus the missing mass of the list, where a difference by rounding is 0."""
     missing = 1 - float(np.exp(law).sum())
     rest = math.log(missing) if missing > 1e-15 * law.size else -math.inf
     if dropped is None:
