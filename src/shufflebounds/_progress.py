@@ -9,21 +9,35 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ContextDecorator, contextmanager
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self, get_args
 
 from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
 
-__all__ = ["Cost", "announced", "elsewhere", "tick"]
+__all__ = ["QUESTIONS", "USUAL_DELTA", "Cost", "Question", "announced", "elsewhere", "several", "tick"]
 
 LONG = 5.0
 """Predicted seconds from which on a computation is announced before it begins."""
 
 
+Question = Literal["delta", "epsilon", "loss_tail", "tradeoff", "gdp_mu", "rdp"]
+"""A method of a profile; "tradeoff" stands for its value at one level."""
+
+QUESTIONS = get_args(Question)
+
+USUAL_DELTA = -14.0
+"""Log of the delta for which curves, mu and divergences are predicted, about 1e-6: what decides them is known only afterwards."""
+
 class Cost(NamedTuple):
-    """Predicted CPU seconds, and largest memory in bytes."""
+    """Predicted CPU seconds, largest memory in bytes, and number of values of delta."""
 
     seconds: float
     memory: int
+    values: int = 1
+
+
+def several(number: int, cost: Cost) -> Cost:
+    """Return the cost of that number of computations, one after the other."""
+    return Cost(number * cost.seconds, cost.memory, number * cost.values)
 
 
 class _Line(threading.local):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -51,14 +51,17 @@ SHORT_POINTS, QUICK = 2**16, 0.25
 USUAL = 1e-5
 """Default rtol. With a larger rtol, as for a trade-off function, the first grid is coarser."""
 
-INVERTED, INVERTED_BYTES = 0.01, 2**27
-"""Seconds of an answer by inversion of a moment generating function, and its memory in bytes; measured, for predictions only."""
+INVERTED, INVERTED_BYTES = 0.004, 2**27
+"""Seconds of a value by inversion of a moment generating function, and its memory in bytes; measured, for predictions only."""
 
 MOST_TRIED = 2**14
 """Largest number of steps tried to find a grid that contains the atoms of several mechanisms."""
 
 TRANSFORMS, GRID_POINT, ON_LATTICE = 0.02, 3e-6, 0.015
-"""Predicted seconds: the transforms of one answer, one grid point of one release, and one answer on a lattice."""
+"""Predicted seconds: the transforms around one eps, one grid point of one release, and the first value on a lattice."""
+
+SHARED, SHORT_VALUE = 8, 1e-3
+"""Predicted number of values that share the transforms around one eps, and seconds of such a value."""
 
 CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
 """Predicted seconds per point, and points per release, if the pair may change from release to release."""
@@ -166,26 +169,29 @@ class Composer:
         inversion = Inversion(releases, self._rtol)
         return inversion if inversion.possible else None
 
-    @property
-    def cost(self) -> Cost:
-        """Predicted seconds of the next bound, and the largest memory."""
+    def cost(self, log_delta: float, values: int) -> Cost:
+        """Return the predicted cost of that number of bounds, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
-            return Cost(INVERTED, INVERTED_BYTES)
+            return Cost(INVERTED * values, INVERTED_BYTES, values)
         memory = (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT
         if self._lattice is not None:
-            return Cost(ON_LATTICE, memory)
+            return Cost(ON_LATTICE + SHORT_VALUE * values, memory, values)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
         cheap = all(max(known.effort, known.setup) <= MOST_VALUE_EFFORT for known in releases.values())
         if not self._known and self._count > 1 and cheap:
             # The range of the losses is cheap to find here, and with it the number of grid points.
-            scales = (known.scale(FIRST_TAIL) for known, _ in self._upper)
-            seconds += GRID_POINT * min(sum(scale.high - scale.low for scale in scales) / self.first_step, REFINED_POINTS)
+            seconds += GRID_POINT * self.grid_values(log_delta)
         if self._free is not None:
             blocks = self._upper[self._free.place][0].blocks
             seconds += blocks.seconds if blocks and not self._known else 0.0
             seconds += sum(CHOSEN_POINT * min(transforms * CHOSEN_POINTS, CHOSEN) for transforms in self._transforms(self._free))
-        return Cost(seconds + TRANSFORMS, memory)
+        return Cost(seconds + TRANSFORMS * math.ceil(values / SHARED) + SHORT_VALUE * values, memory, values)
+
+    def grid_values(self, log_delta: float) -> int:
+        """Return the number of losses on the first grid at which the divergences are evaluated for a delta of this logarithm."""
+        log_tail = self._tail_of(lambda _: log_delta)
+        return sum(known.grid_values(self.first_step, log_tail) for known, _ in self._upper if known.atoms is None)
 
     @cached_property
     def _lattice(self) -> float | None:
@@ -310,12 +316,16 @@ class Composer:
 
     def _tail(self, eps: float) -> float:
         """Return the log of the mass that may be truncated for delta at eps."""
+        return self._tail_of(partial(self._depth, eps))
+
+    def _tail_of(self, log_delta: Callable[[float], float]) -> float:
+        """Return the log of the mass that may be truncated, from log delta as estimated with a truncated mass."""
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
         spare = NEGLIGIBLE_ROUGHLY if any(release.effort > MOST_VALUE_EFFORT for release, _ in self._upper) else NEGLIGIBLE
         while log_tail > -1e6:
-            depth = self._depth(eps, log_tail) - spare - math.log(self._count)
+            depth = log_delta(log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
                 break
             log_tail *= DEEPER

@@ -422,6 +422,10 @@ class DominatingPairInfo:
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 
+    def grid_values(self, step: float, log_tail: float) -> int:
+        """Return the number of grid points at which the divergence is evaluated, for predictions."""
+        return self._index(0.0, step, log_tail).size
+
     def law(
         self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool
     ) -> GridPLD:

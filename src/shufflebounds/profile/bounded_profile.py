@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _search, _validate
 from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
-from shufflebounds._progress import announced
+from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, Interval, IntervalArray, plain, probability, typed_as
 from shufflebounds.profile.roots import bracket_near, solve
 
@@ -108,7 +108,7 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
-        with announced("delta"):
+        with announced("delta", lambda: several(array.size, self._cost(USUAL_DELTA, "delta"))):
             value = self._known_side(array.ravel(), upper=upper).reshape(array.shape)
         return plain(value)
 
@@ -172,7 +172,7 @@ class BoundedProfile(ABC):
             array = _validate.real_array("delta", delta, 0, 1)
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
-        with announced("epsilon"):
+        with announced("epsilon", lambda: several(array.size, self._cost(math.log(max(float(array.min()), 1e-323)), "epsilon"))):
             out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
@@ -229,9 +229,13 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
-        with announced("loss_tail"):
+        with announced("loss_tail", lambda: several(array.size, self._cost(USUAL_DELTA, "loss_tail"))):
             out = self._loss_tail(array.ravel())[upper].reshape(array.shape)
         return plain(out)
+
+    @abstractmethod
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        """Return the predicted cost of one answer whose delta is about e^log_delta."""
 
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:

@@ -6,6 +6,7 @@ import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._progress import USUAL_DELTA, Question
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import (
     MOST_VALUE_EFFORT,
@@ -27,6 +29,7 @@ from shufflebounds.composing import (
 )
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
@@ -236,27 +239,32 @@ class Composition(PrivacyProfile):
         pairs = [pair.times(1) for pair in self._released[factor][0].below]
         return AdaptiveChoice(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
 
-    def cost(self) -> Cost:
-        """Predict the run time and the memory of one value of eps or delta.
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        if self._is_one:
+            return self.factors[0][0]._cost(log_delta, question)
+        parts = [profile._cost(log_delta, question) for profile, _ in self.factors]
+        factors = Cost(sum(part.seconds for part in parts), max(part.memory for part in parts), 0)
+        if question == "rdp" or (question == "gdp_mu" and self._pure_epsilon() == math.inf):
+            # divergences of the factors add, and without pure privacy mu is that of the Gaussian rule
+            return factors
+        ways = self._by_adjacency or (self,)
+        if question in ("tradeoff", "gdp_mu") and all(way._all_outcomes for way in ways):
+            return Cost(0.0, factors.memory, 0)
+        spacing = max(0.02, *(known.spacing for known, _ in ways[0]._above))
+        both = 1 if self._by_adjacency or self._reversed is self else 2
+        values = {
+            "tradeoff": both * curve_values(max(spacing, self._sketch_step)),
+            "gdp_mu": both * spread_values(max(spacing, 0.05), CURVE_DEPTH),
+        }.get(question) or predicted_values(question, self._pair_info(), 0)
+        # the larger delta of both adjacencies is refined, and the other one is known roughly
+        found = [way._composer.cost(log_delta, values) for way in ways]
+        seconds = sum(one.seconds for one in found) + (factors.seconds if question == "gdp_mu" else 0.0)
+        return Cost(seconds, max(one.memory for one in found), values)
 
-        On a terminal, long computations announce this prediction.
-
-        Returns
-        -------
-        tuple of float and int
-            ``seconds`` of CPU time, roughly: the values of delta of each factor, and the Fourier transforms. Later calls take less,
-            because values are cached. ``memory``: the largest memory in bytes.
-
-        Examples
-        --------
-        >>> from shufflebounds.shuffle import BinomialNoise
-        >>> BinomialNoise(10**4, 0.5).self_compose(100).cost().seconds < 1
-        True
-        """
-        if self._by_adjacency:
-            both = [way.cost() for way in self._by_adjacency]
-            return Cost(sum(one.seconds for one in both), max(one.memory for one in both))
-        return self._composer.cost
+    @property
+    def _sketch_step(self) -> float:
+        """Distance of the first samples of a curve at one level, in quantiles of delta."""
+        return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else APART_SKETCH
 
     def explain(self, eps: float) -> str:
         """Describe in a few lines how the bounds at one eps are computed.
@@ -328,11 +336,11 @@ class Composition(PrivacyProfile):
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
             if any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
-        with announced("composition", self.cost):
+        with announced("composition", partial(self._cost, math.log(max(delta, 1e-323)), "epsilon")):
             return super()._epsilon(delta, upper)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        with announced("composition", self.cost):
+        with announced("composition", partial(self._cost, USUAL_DELTA, "delta")):
             return self._composed(eps)
 
     def _composed(self, eps: FloatArray) -> IntervalArray:
@@ -500,8 +508,7 @@ class Composition(PrivacyProfile):
         if all(way._all_outcomes for way in ways):
             return convex_hull([super(Composition, way)._tradeoff(upper) for way in ways])
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        tight = all(way._composer.tight for way in ways)
-        return Tradeoff(Staged(self._staged, spacing, max(spacing, SKETCH if tight else APART_SKETCH), upper=upper))
+        return Tradeoff(Staged(self._staged, spacing, max(spacing, self._sketch_step), upper=upper))
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._by_adjacency:

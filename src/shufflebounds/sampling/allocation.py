@@ -132,7 +132,7 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # a value is read from a transform, but a new level may need a new transform
-        return replace(super()._pair_info(), spacing=0.1, setup=3.5)
+        return replace(super()._pair_info(), spacing=0.1, setup=1.5)
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return 0.1
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), spacing=0.1, setup=3.5)
+        return replace(super()._pair_info(), spacing=0.1, setup=1.5)
 
     def _eps_scale(self) -> float:
         return self.chosen * super()._eps_scale()

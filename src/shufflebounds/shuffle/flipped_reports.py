@@ -309,7 +309,7 @@ class FlippedReports(ShuffleProtocol):
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
         # for sums, every eps takes a search over datasets
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, curve_hockey_stick=self._rough_log_delta)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve_hockey_stick=self._rough_log_delta)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
             return known

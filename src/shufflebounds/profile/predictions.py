@@ -1,0 +1,56 @@
+"""Predicted number of values of delta that an answer takes, from which :meth:`PrivacyProfile.cost` predicts its run time."""
+
+from __future__ import annotations
+
+import math
+
+from shufflebounds._progress import Question
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.sampled_profile import DEPTH, FULL_DETAIL, STAGES
+from shufflebounds.profile.curves import SKETCH
+
+__all__ = ["curve_values", "predicted_values", "spread_values"]
+
+SEARCH, TAIL, EXPENSIVE_TAIL, REFINED = 12, 82, 30, 12
+"""Values of delta, as counted: in the search for eps, for the tail of the loss (forty secants on either side, fewer where values
+are expensive), and in the refinement of a curve at one level."""
+
+CHEAP_RDP = 3000
+"""Values of delta for a Renyi divergence that is refined to a relative 1e-6, as counted."""
+
+
+def spread_values(step: float, depth: float = DEPTH) -> int:
+    """Return the number of samples `step` apart in quantiles of delta down to e^(-depth^2/2).
+
+    Beyond the quantile FULL_DETAIL their distance grows with the square of the quantile.
+    """
+    near = min(depth, FULL_DETAIL)
+    return math.ceil((near + FULL_DETAIL**2 * (1 / near - 1 / max(depth, near))) / step)
+
+
+def curve_values(sketch: float) -> int:
+    """Return the number of samples for one level of a curve: the first stage, and the refinement."""
+    return math.ceil(STAGES[0] / sketch) + REFINED
+
+
+def predicted_values(question: Question, known: DominatingPairInfo, most: int) -> int:
+    """Return the predicted number of values of delta; at most `most` refine mu or a Renyi divergence of an expensive profile."""
+    both = 1 if known.reverse is None else 2
+    if question == "delta":
+        return 1
+    if question == "epsilon":
+        return SEARCH
+    if question == "loss_tail":
+        return EXPENSIVE_TAIL if known.expensive else TAIL
+    if known.single and known.listed:
+        # the outcomes are enumerated
+        return 0
+    if question == "tradeoff":
+        if not known.expensive:
+            return both * spread_values(known.spacing)
+        return both * curve_values(max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing)
+    if known.unbounded_loss:
+        return 0
+    if known.spacing < 0.1:
+        return both * spread_values(max(known.spacing, 0.05)) if question == "gdp_mu" else CHEAP_RDP
+    return most if question == "gdp_mu" else most // 2
