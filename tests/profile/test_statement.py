@@ -70,8 +70,8 @@ def test_every_class_has_a_statement(profile):
     if stated.epsilon == math.inf:
         assert "promises nothing" in text
     else:
-        high = re.search(r"epsilon is at most ([\d.e+-]+);", text)[1]
-        low = re.search(r"lies between ([\d.e+-]+) and", text)[1]
+        high = re.search(r"epsilon is at most ([\d.e+-]+)\. ", text)[1]
+        low = re.search(r"value between ([\d.e+-]+) and", text)[1]
         assert stated.epsilon <= float(high) <= stated.epsilon * (1 + 1e-5)
         assert stated.epsilon_lower * (1 - 1e-5) <= float(low) <= stated.epsilon_lower
     page = stated.html()
@@ -107,6 +107,18 @@ def test_the_sentence_about_a_test_is_no_more_than_the_trade_off_curve_says(prof
     assert 0 < miss / 100 <= profile.tradeoff(bound="upper").beta(level / 100)
     factor = float(re.search(r"at most ([\d.e+]+) times", text)[1])
     assert math.exp(profile.epsilon(1e-6)) <= factor <= math.exp(profile.epsilon(1e-6)) * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("profile", [
+    shuffle.ClearReports(20, 3), mechanisms.KaryResponse(20, 2.0).shuffled(1000).self_compose(3), GAUSSIAN.subsampled(0.1),
+], ids=lambda one: type(one).__name__)
+def test_the_line_that_computes_the_number_again_runs_as_it_stands(profile):
+    stated = profile.statement(delta=1e-6)
+    *imports, call = stated.sentences[4].partition("To recompute in Python: ")[2].split("; ")
+    names = {}
+    for line in imports:
+        exec(line, names)
+    assert eval(call, names) == stated.epsilon
 
 
 def test_without_a_finite_epsilon_nothing_is_promised():

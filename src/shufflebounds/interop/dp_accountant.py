@@ -123,7 +123,9 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         profile = self._release_of(event)
         wrong = "add-remove" if self._neighboring_relation == Relation.REPLACE_ONE else "replace-one"
         if profile is not None and profile is not _NOTHING and profile.relation == wrong:
-            raise ValueError(f"its neighbours are {profile.neighbours!r}, but the accountant is for {self._neighboring_relation}")
+            other = "REPLACE_ONE" if wrong == "replace-one" else "ADD_OR_REMOVE_ONE"
+            raise ValueError(f"its neighbours are {profile.neighbours!r}, but the accountant is for {self._neighboring_relation}: "
+                             f"use ShuffleAccountant(NeighboringRelation.{other}) for all events")
         return profile
 
     def _release_of(self, event: Any) -> Any:

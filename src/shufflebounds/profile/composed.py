@@ -159,7 +159,8 @@ class Composition(PrivacyProfile):
     def theorem(self) -> str:  # type: ignore[override]
         """What is proven about the composition, and about each factor."""
         parts = dict.fromkeys(profile.theorem for profile, _ in self.factors)
-        return "composition: hockey stick of the product of the factors' dominating pairs. Factors: " + "; ".join(parts)
+        return ("composition: each release is represented by a pair of distributions that dominates all of its neighbouring data, "
+                "and these pairs are multiplied. The releases: " + "; ".join(parts))
 
     @property
     def neighbours(self) -> str:  # type: ignore[override]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import decimal
 import html
 import math
+import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +49,8 @@ _ACTING = {
     "sampling": "The party that draws the records and adds the noise does so as specified",
 }
 _ANYBODY_ACTING = "Everyone who takes part acts as specified"
+_PLACES = tuple(f"shufflebounds.{name}" for name in ("shuffle", "mechanisms", "sampling", "selection", "histograms", "profile"))
+"""Modules whose public classes a statement may name."""
 _ANY_INSIDER = "anyone who sees the data before the randomness is added"
 
 
@@ -162,8 +166,8 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
         )
     high, low = _rounded(upper, decimal.ROUND_CEILING), _rounded(lower, decimal.ROUND_FLOOR)
     text = (
-        f"With delta = {delta:g}, the privacy loss epsilon is at most {high}; "
-        f"the exact value of the bound that is proved lies between {low} and {high}. "
+        f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
+        f"Computed without any rounding or approximation, the proof would give a value between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:
@@ -221,7 +225,18 @@ def _proof(profile: PrivacyProfile, delta: float) -> str:
     call = repr(profile)
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 else f"profile.epsilon({delta:g})"
     text += f"Computed by shufflebounds {__version__}; both bounds include the errors of rounding and truncation. "
-    return f"{text}To recompute in Python: {repeat}"
+    return f"{text}To recompute in Python: {''.join(f'{line}; ' for line in _imports(repeat))}{repeat}"
+
+
+def _imports(expression: str) -> list[str]:
+    """Return the import statements for the classes of this library that an expression names."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", expression))):
+        # the packages of the profile's parts are loaded, since the parts exist
+        place = next((place for place in _PLACES if name in getattr(sys.modules.get(place), "__all__", ())), None)
+        if place is not None:
+            found.setdefault(place, []).append(name)
+    return [f"from {place} import {', '.join(names)}" for place, names in found.items()]
 
 
 def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -6,8 +6,8 @@ import csv
 import io
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +86,45 @@ class AmplificationTable:
         found = {name: np.flatnonzero(values < self.attained) for name, values in self.bounds.items()}
         return {name: rows for name, rows in found.items() if rows.size}
 
+    def select(self, **values: float) -> Self:
+        """Return the rows in which the given parameters have the given values.
+
+        Parameters
+        ----------
+        **values : float
+            One or more of users, local_eps and delta, each a value of the grid.
+
+        Returns
+        -------
+        AmplificationTable
+            A table with these rows.
+
+        Raises
+        ------
+        TypeError
+            If a name is not one of the three.
+        ValueError
+            If no row has these values.
+
+        Examples
+        --------
+        >>> from shufflebounds import published
+        >>> table = published.compare({}, users=[10**4, 10**5], local_eps=[1.0, 2.0], delta=1e-6)
+        >>> table.select(local_eps=2.0).users.tolist()
+        [10000.0, 100000.0]
+        """
+        kept = np.ones(self.users.size, dtype=bool)
+        for name, value in values.items():
+            if name not in _PARAMETERS:
+                raise TypeError(f"select() got {name!r}: the parameters of the grid are {', '.join(_PARAMETERS)}")
+            kept &= getattr(self, name) == value
+        if not kept.any():
+            asked = ", ".join(f"{name}={value!r}" for name, value in values.items())
+            first = ", ".join(f"{name}={getattr(self, name)[0]:g}" for name in values)
+            raise ValueError(f"select({asked}) finds no row: give values of the grid, such as {first}")
+        columns = {name: getattr(self, name)[kept] for name in (*_PARAMETERS, "upper", "lower", "attained")}
+        return replace(self, **columns, bounds={name: column[kept] for name, column in self.bounds.items()})
+
     def _columns(self) -> dict[str, FloatArray]:
         fixed = ("users", "local_eps", "delta", "attained", "lower", "upper")
         return {**{name: getattr(self, name) for name in fixed}, **self.bounds}
@@ -148,7 +187,8 @@ class AmplificationTable:
         others = [name for name in _PARAMETERS if name != over]
         for name in others:
             if np.unique(getattr(self, name)).size > 1:
-                raise ValueError(f"over={over!r} must be the only parameter that varies, but {name} varies too: select rows first")
+                raise ValueError(f"over={over!r} must be the only parameter that varies, but {name} varies too: "
+                                 f"draw rows of one value, such as table.select({name}={getattr(self, name)[0]:g}).plot()")
         ax = plotting.axes(ax, wide=True)
         order = np.argsort(getattr(self, over), kind="stable")
         x = getattr(self, over)[order]

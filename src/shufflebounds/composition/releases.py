@@ -1,0 +1,71 @@
+"""The protocol of one release, sized so that several releases together meet a target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from shufflebounds import _validate
+from shufflebounds._docs import with_passages
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import least_parameter
+
+__all__ = ["calibrate_releases"]
+
+Protocol = TypeVar("Protocol", bound=PrivacyProfile)
+
+_RTOL = 1e-3
+"""Relative tolerance of eps of one release. Each tenfold smaller one takes one or two compositions more."""
+
+
+@with_passages
+def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
+    """Return the protocol for each of several releases that are (eps, delta)-private together.
+
+    The target (eps', delta/releases) of one release is varied, and eps' is the largest value, to a relative 1e-3, for which the
+    composition ``calibrate(eps=eps', delta=delta/releases).self_compose(releases)`` meets (eps, delta).
+
+    Parameters
+    ----------
+    calibrate : callable
+        A function of `eps` and `delta`, given by name, that returns a protocol with at most this privacy loss in one release. A
+        larger eps must not make the protocol more private.
+    releases : int
+        Number of releases, 1 to 2**53. Their noise is independent; each may be chosen after the results of those before it.
+    eps : float
+        Privacy loss in nats of all releases together, > 0.
+    delta : float
+        Failure probability of all releases together, in (0, 1).
+
+    Returns
+    -------
+    PrivacyProfile
+        The protocol of one release. The upper bounds of its composition meet the target; this was evaluated.
+
+    {raises}
+        Also what `calibrate` raises, for example :exc:`~shufflebounds.InfeasibleError`.
+
+    Examples
+    --------
+    A year of monthly histograms of 200,000 people:
+
+    >>> from functools import partial
+    >>> from shufflebounds import composition, shuffle
+    >>> month = composition.calibrate_releases(
+    ...     partial(shuffle.ClearReports.calibrate, 20), 12, eps=1.0, delta=1e-9)
+    >>> month.self_compose(12).epsilon(1e-9) <= 1.0
+    True
+    """
+    eps, delta = _validate.target(eps, delta, open_eps=True)
+    releases = _validate.integer("releases", releases, 1)
+    made: dict[float, Protocol] = {}
+
+    def build(parts: float) -> PrivacyProfile:
+        if parts not in made:
+            made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
+        return made[parts].self_compose(releases)
+
+    # releases of (eps/releases, delta/releases) each meet the target by the basic rule of composition
+    parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=_RTOL) if releases > 1 else 1.0
+    build(parts)
+    return made[parts]

@@ -1,0 +1,52 @@
+"""The protocol of one release for a target over several releases."""
+
+import functools
+import math
+
+import pytest
+
+from shufflebounds import composition, shuffle
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
+
+EPS, DELTA = 1.0, 1e-9
+
+
+@pytest.mark.parametrize("calibrate", [
+    functools.partial(shuffle.ClearReports.calibrate, 20),
+    functools.partial(shuffle.Clones.calibrate, users=10**5),
+], ids=["dummy reports", "clones"])
+@pytest.mark.parametrize("releases", [1, 5])
+def test_releases_meet_the_target_and_nearly_use_it(calibrate, releases):
+    protocol = composition.calibrate_releases(calibrate, releases, eps=EPS, delta=DELTA)
+    together = protocol.self_compose(releases)
+    assert together.delta(EPS) <= DELTA
+    assert 0.995 * EPS < together.epsilon(DELTA) <= EPS
+
+
+def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise():
+    def calibrate(*, eps, delta):
+        return GaussianMechanism.calibrate(eps=eps, delta=delta)
+
+    once = GaussianMechanism.calibrate(eps=EPS, delta=DELTA)
+    each = composition.calibrate_releases(calibrate, 16, eps=EPS, delta=DELTA)
+    # sixteen releases of Gaussian noise are one release of a quarter of its sigma
+    assert each.sigma == pytest.approx(4 * once.sigma, rel=2e-3)
+    assert each.sigma >= 4 * once.sigma * (1 - 1e-9)
+
+
+@pytest.mark.slow
+def test_a_year_of_shuffled_reports():
+    calibrate = functools.partial(shuffle.Shuffled.calibrate, lambda local_eps: KaryResponse(20, local_eps), users=2 * 10**5)
+    month = composition.calibrate_releases(calibrate, 12, eps=EPS, delta=DELTA)
+    assert 5.68 < month.randomizer.local_eps < 5.69
+    assert month.self_compose(12).epsilon(DELTA) <= EPS
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    ({"releases": 0}, "releases=0"), ({"releases": 2.5}, "releases=2.5"), ({"eps": 0.0}, "eps=0"), ({"delta": 0.0}, "delta=0"),
+    ({"delta": math.nan}, "delta=nan"),
+])
+def test_invalid_targets_are_refused(arguments, words):
+    given = {"releases": 3, "eps": EPS, "delta": DELTA} | arguments
+    with pytest.raises(ValueError, match=words):
+        composition.calibrate_releases(functools.partial(shuffle.ClearReports.calibrate, 20), given.pop("releases"), **given)
