@@ -24,11 +24,8 @@ def test_releases_meet_the_target_and_nearly_use_it(calibrate, releases):
 
 
 def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise():
-    def calibrate(*, eps, delta):
-        return GaussianMechanism.calibrate(eps=eps, delta=delta)
-
-    once = GaussianMechanism.calibrate(eps=EPS, delta=DELTA)
-    each = composition.calibrate_releases(calibrate, 16, eps=EPS, delta=DELTA)
+    once = GaussianMechanism.from_dp(eps=EPS, delta=DELTA)
+    each = composition.calibrate_releases(GaussianMechanism.from_dp, 16, eps=EPS, delta=DELTA)
     # sixteen releases of Gaussian noise are one release of a quarter of its sigma
     assert each.sigma == pytest.approx(4 * once.sigma, rel=2e-3)
     assert each.sigma >= 4 * once.sigma * (1 - 1e-9)

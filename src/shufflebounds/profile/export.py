@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile import _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ExportMixin"]
 
+_MARGIN = 1e-13
+"""Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them. A larger one
+adds an error to the exported delta; :meth:`ExportMixin.to_dp_accounting` promises 1e-13."""
 
 @with_passages
 class ExportMixin(BoundedProfile):
@@ -300,9 +303,9 @@ def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile
     for i, side in enumerate(sides):
         index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
         atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
-        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + COMPUTED_ERROR), 1.0)
+        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _MARGIN), 1.0)
         laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
-        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + COMPUTED_ERROR)))
+        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _MARGIN)))
     if len(sides) == 1:
         return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
     return pld.PrivacyLossDistribution.create_from_rounded_probability(
