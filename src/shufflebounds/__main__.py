@@ -21,10 +21,10 @@ def main() -> int:
         Exit code of :func:`shufflebounds.cli.main`; 130 after Ctrl-C, also while modules are still imported.
     """
     quiet = threading.current_thread() is threading.main_thread()
-    # an exception within an import comes out as anything, several pages long
+    # An exception that is raised within an import may be converted to another one, with a traceback of several pages.
     before = signal.signal(signal.SIGINT, _stop) if quiet else None
     if "numpy" not in sys.modules:
-        # no answer multiplies matrices; the threads kept ready for that cost as much time as the import itself
+        # No command multiplies matrices, and starting the threads of BLAS takes as long as the import itself.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from shufflebounds.cli import main as command
 

@@ -29,7 +29,7 @@ def explained(kind: _Kind) -> _Kind:
 
 
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
-    # numpy.errstate and the like hide the signature of what they wrap
+    # decorators such as numpy.errstate hide the signature of the function that they wrap
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -44,7 +44,9 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Return what is wrong with the arguments, None if they fit the method: the error then came from inside."""
+    """Return a description of what is wrong with the arguments; None if they fit the method, so that the error is from inside
+    it.
+    """
     signature = inspect.signature(method)
     try:
         signature.bind(self, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""The one table of names that a lower module takes from a higher one: methods of a base class that return a class built on it.
+"""A table of the names that a module imports at run time from a module that imports it, to avoid circular imports.
 
 `profile.self_compose()` returns a Composition, which is itself a profile; `mechanism.subsampled()` returns a class of
 :mod:`shufflebounds.sampling`, which imports the mechanisms. Such a method calls :func:`late` with the name. No other function
@@ -19,7 +19,7 @@ LATE = {
     "plot_profile": "shufflebounds.profile._pictures",        # PrivacyProfile.plot
     "statement": "shufflebounds.profile.statement",           # PrivacyProfile.statement
     "table": "shufflebounds.profile._pictures",               # the table that a notebook shows
-    # the command imports what one of its answers needs, and no more: its start is most of its run time
+    # The command imports only the modules that one result needs, because its start is most of its run time.
     "AdditiveNoise": "shufflebounds.mechanisms._base",
     "ErrorLaw": "shufflebounds.shuffle._accuracy",
     "MECHANISMS": "shufflebounds.cli.registry",
@@ -29,5 +29,5 @@ LATE = {
 
 
 def late(name: str) -> Any:
-    """Return the object of that name in :data:`LATE`, importing its module if that has not happened yet."""
+    """Return the object called `name` in :data:`LATE`, and import its module if it has not been imported yet."""
     return getattr(import_module(LATE[name]), name)

@@ -1,6 +1,5 @@
-"""Constants that several modules share: the range of doubles, shares that may be neglected, and limits of memory and of run time.
-
-Each stands here once, with its unit and with what becomes worse when it is raised or lowered.
+"""Constants that several modules share: the range of doubles, fractions that may be neglected, and limits of memory and run
+time.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ LARGEST_EXPONENT = 700.0
 """Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
 
 LARGEST = 1e300
-"""Largest absolute value of a number that is added to others. A larger one could overflow, a smaller one would refuse valid
-input."""
+"""Largest absolute value of a number that is added to others. Raised: sums could overflow. Lowered: valid input would be
+refused."""
 
 SQUARABLE = 1e140
 """Largest eps in formulas that square it, or divide it by a standard deviation first. delta is non-increasing, so its bound at this
@@ -38,17 +37,17 @@ UNDERFLOW_EXPONENT = 746.0
 NEGLIGIBLE = 45.0
 """A part of a sum below e^-45 = 3e-20 of it is bounded instead of computed: it is far below the rounding of the sum, 1e-16.
 
-Raised: more terms that change no digit. Lowered to 36 or less: the bounds of a sum move apart.
+Raised: more terms, which do not change the result in double precision. Lowered to 36 or less: the gap of a sum grows.
 """
 
 NEGLIGIBLE_ROUGHLY = 30.0
-"""A part below e^-30 = 1e-13 of the answer is bounded instead of computed, where computing it is expensive and the bounds of the
-answer are further apart than 1e-13. Raised: longer run time. Lowered: a larger gap."""
+"""A part below e^-30 = 1e-13 of a result is bounded instead of computed, if computing it is expensive and the gap of the result is
+larger than 1e-13. Raised: longer run time. Lowered: a larger gap."""
 
 FIRST_TAIL = -60.0
 """Log of the mass that may be truncated at first; a delta below e^(FIRST_TAIL + NEGLIGIBLE) truncates less, in a second pass.
 
-Raised: the second pass is needed sooner. Lowered: longer tables for every answer.
+Raised: the second pass is needed at larger delta. Lowered: longer tables for every result.
 """
 
 DEEPER = 2.5
@@ -64,13 +63,13 @@ smaller masses have rounding errors above 1e-11, which would enlarge the error b
 COMPUTED_ERROR = 1e-12
 """Assumed relative error of a probability, moment or quadrature that takes many operations; measured errors are below 1e-13.
 
-Raised: every bound that charges it is wider by the difference. Lowered: a less accurate C library could make a bound invalid.
+Raised: bounds that include this error are less tight. Lowered: a less accurate C library could make a bound invalid.
 """
 
 BLOCK = 2**14
 """Number of doubles (128 kB) that are combined at a time, so that they fit into the processor's cache.
 
-Raised: slower by the time of memory accesses. Lowered: more rounds of a loop in Python.
+Raised: memory accesses take longer. Lowered: a loop in Python has more rounds.
 """
 
 TABLE_SIZE = 2**20
@@ -94,13 +93,13 @@ Raised: longer run time than the grid takes. Lowered: less tight bounds, since e
 MOST_ROUNDS = 8
 """Largest number of refinements of one answer; each at least halves the step, so that eight reduce errors of order two by 65,000.
 
-Lowered: bounds that need more are less tight. Raised: an answer whose bounds cannot meet takes longer.
+Lowered: bounds that need more refinements are less tight. Raised: longer run time if the gap cannot be reduced.
 """
 
 CACHED_ANSWERS = 256
-"""Number of answers at single values of eps that an object keeps, of a few kilobytes at most.
+"""Number of results at single values of eps that an object caches, each of at most a few kilobytes.
 
-Raised: more memory. Lowered: a search that returns to an eps evaluates it again.
+Raised: more memory. Lowered: a search that uses an eps again computes the result again.
 """
 
 CACHED_TABLES = 3
@@ -110,7 +109,8 @@ CACHED_BYTES = 2**26
 """Bytes of the tables that an object keeps for other values of eps. Raised: more memory. Lowered: tables are computed again."""
 
 CALM_SECONDS = 2.0
-"""Seconds after which a computation shows a line on the terminal. Lowered: a line appears for computations that end at once."""
+"""Seconds after which a computation shows a line on the terminal. Raised: users wait without information. Lowered: short
+computations show a line, too."""
 
 UPDATE_SECONDS = 0.2
-"""Seconds between two updates of a line about progress. Raised: the clock stutters. Lowered: the terminal takes time of its own."""
+"""Seconds between two updates of a progress line. Raised: the clock advances irregularly. Lowered: more time for the terminal."""

@@ -41,7 +41,7 @@ def several(number: int, cost: Cost) -> Cost:
 
 
 class _Line(threading.local):
-    """The computation of this thread that is announced, or will be when it takes long; `name` is empty if there is none."""
+    """The computation of this thread that is announced, or will be after CALM_SECONDS; `name` is empty if there is none."""
 
     name = ""
     cost: Cost | None = None
@@ -77,7 +77,7 @@ def elsewhere() -> Iterator[None]:
 
 
 class announced(ContextDecorator):
-    """Show on the terminal that the computation inside takes long; the line is erased at the end.
+    """Show a line on the terminal while a long computation runs inside the context; it is erased at the end.
 
     The line appears at the beginning if the predicted time is at least LONG, otherwise at the first tick after CALM_SECONDS. A
     computation inside of an announced one shows no line of its own. If only its time was predicted, the line states that time.
@@ -86,7 +86,7 @@ class announced(ContextDecorator):
     Parameters
     ----------
     name : str
-        What is computed, the first word of the line.
+        Name of the computation, the first word of the line.
     predict : callable, optional
         Returns the predicted cost. It is called on a terminal only, so it may take a millisecond.
     """

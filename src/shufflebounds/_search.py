@@ -118,7 +118,7 @@ def least_real(
     def of_log(log_value: float) -> float:
         return excess(math.exp(log_value))
 
-    # any negative value serves at high, where the predicate is true
+    # excess is not evaluated at `high`, where the predicate is true: any negative value can be used
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
     # the root of excess may lie below the least number that satisfies the predicate, by rtol and the tolerance of excess itself

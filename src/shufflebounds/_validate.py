@@ -80,7 +80,7 @@ def _said(value: Any) -> str:
     try:
         text = repr(value)
     except Exception:
-        # The repr of an integer with thousands of digits raises, and that of a user's object may.
+        # The repr of an integer with thousands of digits raises an exception, and so may the repr of a user's object.
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:60]}...{text[-20:]}"
 

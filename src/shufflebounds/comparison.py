@@ -1,4 +1,4 @@
-"""Histograms of users' bins at equal central privacy: every protocol and frequency oracle, with its error and its cost."""
+"""Comparison of protocols and frequency oracles for histograms at equal central privacy: their errors and message sizes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ SHUFFLER = "shuffler"
 DUMMIES = "shuffler and whoever adds the dummy reports"
 
 _BETA = 0.05
-_PLATEAU = 5e-4      # a relative gain in error below this does not count
+_PLATEAU = 5e-4      # relative decrease of the error below which two sizes count as equally good
 _BUDGET_RTOL = 1e-7
 """Relative error of the local budgets. The upper bound jumps by up to 3e-3 in log delta where its search ends elsewhere."""
 _SYMMETRIC_MOST = 72.0
-"""Largest budget of symmetric unary encoding in doubles."""
+"""Largest local budget, in nats, at which the probabilities of symmetric unary encoding are different doubles."""
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One way to a histogram, at the target.
+    """One protocol or oracle for a histogram, calibrated to the target.
 
     Parameters
     ----------
     name : str
-        What it is called.
+        Name of the protocol or oracle.
     profile : PrivacyProfile
         The calibrated protocol; its upper delta at the target eps was evaluated and is at most the target delta.
     trusted : str
@@ -48,15 +48,16 @@ class ComparisonRow:
     local_eps : float
         The guarantee of one user against the shuffler itself, in nats; inf if a message shows the user's value as plain text.
     rmse : float
-        Root of the mean squared error of a bin, in users: of the mean over all bins, whatever the data.
+        Root of the mean squared error of a bin, in users, where the mean is over all bins; it is the same for every dataset.
     error_one_bin, error_any_bin : float
         Error that one bin chosen beforehand, or any bin, exceeds with probability at most 0.05, for every dataset.
     error_any_bin_even : float
-        The same as `error_any_bin` for one dataset, the users spread evenly over the bins; uneven data may have larger errors.
+        The same as `error_any_bin` for the dataset with the users spread evenly over the bins; other datasets may have larger
+        errors.
     messages : float
-        Messages for every user, fakes shared evenly.
+        Number of messages per user, including the dummy reports.
     bits : float
-        Bits sent for every user.
+        Number of bits sent per user.
     """
 
     name: str
@@ -73,14 +74,14 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows sorted by the error of any bin for every dataset, and what cannot meet the target.
+    """Rows sorted by `error_any_bin`, and the protocols that cannot meet the target.
 
     Parameters
     ----------
     rows : tuple of ComparisonRow
         The most accurate first.
     left_out : tuple of (str, str)
-        Names and reasons.
+        Names of the protocols that cannot meet the target, and the reasons.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -133,9 +134,9 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
 
     Notes
     -----
-    Each oracle runs at the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
-    subsets and numbers of buckets are those of least error at the budget that the privacy blanket alone allows, which is smaller
-    and takes less time to find; the search takes steps that shrink to one, or to a 32nd of the size.
+    Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
+    subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows, which is
+    smaller and faster to compute; they are found up to one, or up to a 32nd of the size.
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
     messages of a user apart; clear reports also need trust in whoever adds the dummy reports. The run time is a few seconds, most
     of it for the flipped reports.
@@ -172,7 +173,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     def flipped(view: Literal["sums", "records"]) -> Callable[[], ComparisonRow]:
         return lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps=eps, delta=delta, view=view))
 
-    # where to begin: the local optimum at a budget that amplification allows about so many users, which is no less than eps
+    # Start of the search for sizes: the optimum at a local budget that amplification allows approximately, which is at least eps.
     guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
     ways: dict[str, Callable[[], ComparisonRow]] = {
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
@@ -194,7 +195,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
             with _validate.quiet():
                 rows.append(replace(row(), name=name))
         except ValueError as problem:
-            # the arguments were checked: this way cannot meet the target, or its error would not be finite
+            # The arguments were checked, so this protocol cannot meet the target, or its error would not be finite.
             left_out.append((name, str(problem)))
     return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out))
 
@@ -232,14 +233,15 @@ class _Target:
 
         least = min(self.eps * (1 + rtol), LARGEST_EXPONENT)
         at = min(max(near or 1.0, min(1.5 * least, least + 1)), LARGEST_EXPONENT)
-        # near a known budget only the gain over eps differs: the steps are shares of it
+        # The budget that is sought is close to `at` and above eps. So the first step is a fraction of at - least, the part of the
+        # budget that amplification adds to eps.
         step = max(0.02 * (at - least), rtol * at) if near else 1.0
         if excess(at) <= 0:
             end = expand_bracket(at, lambda budget: excess(budget) > 0, step, LARGEST_EXPONENT, 3.0)
             if excess(end) <= 0:
                 return end
         elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
-            # a budget below eps is private without any shuffle, its rounding included
+            # A budget slightly below eps meets the target without a shuffle; the margin covers the rounding of the budget.
             return self.eps * (1 - COMPUTED_ERROR)
         # the last step crossed the target
         low, high = sorted([*tried][-2:])
@@ -269,7 +271,10 @@ class _Target:
 def _best_size(
     build: Callable[[int], Callable[[float], FrequencyOracle]], target: _Target, start: int, least: int, most: int
 ) -> tuple[int, float]:
-    """Return the size of least error, and its budget to 1e-4. Steps are factors; they shrink until they move the size by a 32nd."""
+    """Return the size with the smallest error, and its local budget to a relative 1e-4.
+
+    The size is multiplied or divided by a factor, which shrinks until a step changes the size by a 32nd.
+    """
     known: dict[int, tuple[float, float]] = {}
     last = 0.0
 
@@ -312,7 +317,7 @@ def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:
 
 def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
     messages = protocol.messages_per_user()
-    # sums: every bit travels by itself, with the name of its bin
+    # for view="sums" every bit is a separate message, with the number of its bin
     bits = messages * (protocol.bins if protocol.view == "records" else 1 + math.log2(protocol.bins))
     local = 2 * (math.log1p(-protocol.flip) - math.log(protocol.flip)) if protocol.flip else math.inf
     return ComparisonRow("", protocol, SHUFFLER, local, math.sqrt(protocol.variance), *_errors(protocol), messages, bits)

@@ -114,7 +114,8 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
 
     Examples
     --------
-    The exact sum of a million cells at eps = 0.1 costs each cell an error far above the 14 of its own Laplace noise:
+    If the sum of a million cells is exact at eps = 0.1, a cell has an error of at least 21, but only 14 with Laplace noise per
+    cell:
 
     >>> from shufflebounds.histograms import point_error_lower_bound
     >>> round(point_error_lower_bound(10**6, 0.1, 0.0, 0.0), 2)

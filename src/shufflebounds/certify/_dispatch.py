@@ -1,4 +1,4 @@
-"""The three questions that interval arithmetic answers about an object, by its class."""
+"""Three generic functions for interval arithmetic, with an implementation for each class: outcomes, hockey stick, outputs."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ Answer = tuple[float, Callable[[Ball], Ball]]
 """The number of ball operations that one delta takes, and the function from e^eps to delta, both as balls."""
 
 MOST_OPERATIONS = 2e7
-"""Limit of one answer: about 10 s where a ball has two machine words. More would let a call run unannounced for longer."""
+"""Resource limit: largest number of ball operations of one result, about 10 s if a ball has two machine words. Raised: longer
+calls."""
 
 SECONDS = 5e-7
 """Typical time of one ball operation at 128 bits, in seconds; it is used in messages only."""
@@ -41,7 +42,7 @@ def flint() -> Any:
 
 
 def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball:
-    """Return a ball that is accurate to `digits` digits, or that contains 0; the precision is doubled until it is."""
+    """Return a ball that is accurate to `digits` digits or contains 0; the precision is doubled until one of both holds."""
     if operations > MOST_OPERATIONS:
         raise _validate.InfeasibleError(
             f"certify() would take about {operations:.2g} ball operations, {operations * SECONDS:.2g} s: "

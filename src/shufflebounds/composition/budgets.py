@@ -26,18 +26,21 @@ WHOLE = 64
 """Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated."""
 
 COMMENSURATE = 2**8
-"""The same if all losses lie on one lattice, which must stay recognisable."""
+"""Largest number of outcomes of an enumerated product (`_releases`) if all losses lie on one lattice; otherwise MOST_ENUMERATED.
+
+With more outcomes the lattice is too fine, compared with the range of the losses, to be recognised by `common_step`.
+"""
 
 GRID_RTOL = 1e-6
 """Relative gap of eps to which the grid is refined."""
 
 LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0
-"""Predicted seconds of a group on the grid, with more than WHOLE mechanisms and with fewer. Beyond MOST_SECONDS in total, weaker
-closed-form bounds are used."""
+"""Predicted run time in seconds of a group on the grid, with more than WHOLE mechanisms and with fewer. If the total exceeds
+MOST_SECONDS, less tight bounds are used, which take less time."""
 
 
 class _Half(NamedTuple):
-    """The distribution of one half: decreasing losses, log P(loss), and prefix sums for its hockey-stick divergence."""
+    """The distribution of the total loss of one half of the groups: decreasing losses, log P(loss), and prefix sums."""
 
     loss: FloatArray
     log_p: FloatArray
@@ -46,7 +49,7 @@ class _Half(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """The enumerated numbers first..last of adverse answers of each group, and the log of the truncated mass."""
+    """The enumerated numbers first..last of adverse answers (loss -eps_j) of each group, and the log of the truncated mass."""
 
     first: NDArray[np.int64]
     last: NDArray[np.int64]
@@ -58,14 +61,16 @@ class BudgetSum:
 
     Definition  L = sum_j eps_j (c_j - 2 M_j), M_j ~ Bin(c_j, 1/(1 + e^eps_j)) under P; Q(l) = e^-l P(l).
     Computes    log E_P max(0, 1 - e^(e - L)), the hockey-stick divergence of (P, Q) at e >= 0, as a lower and an upper bound.
-    Method      The groups are divided into two halves. The first half is sorted, and its divergence at any level is a sum of two
-                positive terms from prefix sums: for neighbouring losses a > e >= b it is H(a) + (1 - e^(e-a)) e^a Q(loss >= a).
-                The outcomes of the second half are enumerated; each evaluates the first half at e minus its own loss. All terms
-                are positive. A large group is truncated about its mean, tilted by theta >= 0: the truncated outcomes contribute
-                at most e^(K(theta) - theta e) times their tilted mass, added to the upper bound and dropped from the lower one.
-                If the halves would be too long, the responses are composed on a grid of losses, with an upper and a lower bound.
-                If that would take more than 10 s, the upper bound uses one moment, and the lower bound rounds the budgets down
-                to two values.
+    Method      The groups are divided into two halves, and the total losses of each half are enumerated. Those of the first half
+    are
+                sorted. Its divergence H at any level e is a sum of two positive terms from prefix sums: for neighbouring losses
+                a > e >= b, H(e) = H(a) + (1 - e^(e-a)) e^a Q(loss >= a). The divergence of the sum is the mean, over the losses l
+                of the second half, of H(e - l). A group of more than WHOLE responses is truncated around the mean of its
+                distribution tilted by e^(theta L), theta >= 0. The truncated outcomes contribute at most e^(K(theta) - theta e)
+                times their tilted mass, K the cumulant generating function of L; this is added to the upper bound.
+    Fallbacks   If a half would have more than 2**20 losses, the responses are composed on a grid of losses. If the grid would take
+                more than 10 s, the upper bound is the best exponential moment (`_renyi`), and for the lower bound the budgets are
+                rounded down to two values.
     Error       3e-14 per group from the kernels, 4 ulp of every logarithm, and the rounding of 1/(1 + e^eps), which matters far
                 from the mean. Rounding of the losses is charged as a shift of e. All errors are rounded conservatively.
     Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
@@ -186,7 +191,7 @@ class BudgetSum:
 
         For the bound from one moment the mean should exceed e by log(1 + 1/theta).
         """
-        # a thousand budgets stand for more of them
+        # for the one-moment bound, about a thousand of the sorted budgets represent all of them
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 

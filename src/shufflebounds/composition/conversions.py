@@ -41,11 +41,11 @@ def rdp_to_dp(
     rdp : float or array_like, shape (m,)
         Renyi divergence :math:`\rho_a` at each order, an upper bound in nats, >= 0.
     delta : float, optional
-        Asks for eps at this delta, in (0, 1).
+        The delta, in (0, 1), for which eps is returned.
     eps : float, optional
-        Asks for delta at this eps, finite and >= 0. Exactly one of `delta` and `eps` must be given.
+        The eps, finite and >= 0, for which delta is returned. Exactly one of `delta` and `eps` must be given.
     method : {"cks", "mironov"}
-        "cks" is never larger. No conversion that uses one order alone can be much better.
+        "cks" is never larger. No conversion that uses a single order can be much better.
 
     Returns
     -------
@@ -102,9 +102,9 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     rho : float
         Slope of the Renyi divergence in the order, in [0, 1e6].
     delta : float, optional
-        Asks for eps at this delta, in (0, 1).
+        The delta, in (0, 1), for which eps is returned.
     eps : float, optional
-        Asks for delta at this eps, finite and >= 0. Exactly one of `delta` and `eps` must be given.
+        The eps, finite and >= 0, for which delta is returned. Exactly one of `delta` and `eps` must be given.
     xi : float
         Intercept, in [0, 1e6].
 
@@ -155,7 +155,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     for _ in range(100):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    # 1 + x rounds: the divergence is taken at the order that is meant
+    # 1 + high is rounded, so the divergence is evaluated at the rounded order
     order = 1 + high
     divergence = (xi + rho * order) * (1 + SLACK)
     return rdp_to_dp(order, divergence, delta=delta, eps=eps)

@@ -58,7 +58,7 @@ def composition_delta(
     eps_total : float or array_like, any shape
         Privacy loss of the composition in nats, finite and >= 0.
     k : int or array_like of int, shape (groups,), optional
-        How many mechanisms have each budget; 1 each by default. Their total is at most 2**36.
+        Number of mechanisms with each budget; 1 each by default. Their total is at most 2**36.
     bound : {"upper", "lower"}
         Whether the result is an upper or a lower bound of the exact value.
 
@@ -72,8 +72,8 @@ def composition_delta(
 
     Notes
     -----
-    No better number holds for all mechanisms with these guarantees: randomized response with a chance delta_i of telling the
-    truth outright attains it. For equal budgets it is the theorem of Kairouz, Oh and Viswanath, otherwise that of Murtagh and
+    No smaller number holds for all mechanisms with these guarantees. It is attained by randomized response that reveals the true
+    value with probability delta_i. For equal budgets it is the theorem of Kairouz, Oh and Viswanath, otherwise that of Murtagh and
     Vadhan. See :func:`composition_log_delta` for method and error.
 
     References
@@ -120,7 +120,7 @@ def composition_log_delta(
     2**20 outcomes each: any number of mechanisms with one or two distinct budgets, up to 40 distinct budgets once each, or four
     distinct budgets ten thousand times each. Otherwise the losses are composed on a grid, and the bounds differ by 1e-9 to 1e-3
     (measured: up to 1000 distinct budgets, 8 s for the first value; three groups of a million, 3 s). For three or more groups of
-    unrelated budgets with a billion mechanisms each the bounds are far apart. If the grid would take more than 10 s (about 1250
+    incommensurable budgets with a billion mechanisms each the gap is large. If the grid would take more than 10 s (about 1250
     distinct budgets, or 25 with more than 64 mechanisms each), the upper bound uses the best Renyi moment, and the lower bound
     rounds the budgets down to two values.
 
@@ -160,13 +160,13 @@ def compose_dp(
     slack : float
         The additional failure probability s, in [0, 1); positive for "advanced". "basic" spends none of it.
     method : {"optimal", "advanced", "basic"}
-        "optimal" is the best that holds for all mechanisms with these guarantees; the others are closed forms above it.
+        "optimal" is the smallest eps that holds for all mechanisms with these guarantees; the others are larger closed forms.
 
     Returns
     -------
     Guarantee
-        ``(eps, delta)`` with :math:`\delta = 1 - (1-s)\prod_i(1-\delta_i)`, where s = 0 for "basic". The composition, adaptive
-        or not, has it.
+        ``(eps, delta)`` with :math:`\delta = 1 - (1-s)\prod_i(1-\delta_i)`, where s = 0 for "basic". It holds for adaptive
+        compositions, too.
 
     {raises: If an argument lies outside its range or the shapes do not agree.}
 

@@ -40,7 +40,10 @@ def _pair(weight: float, rate: float, others: int, eps: float) -> float:
 
 
 def _enumerated(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
-    """Return delta of shuffled messages put in bins, the other users all alike: a lower bound, by post-processing."""
+    """Return delta of shuffled messages that are discretized into bins, if all other users have the same distribution.
+
+    It is a lower bound, because discretization is post-processing.
+    """
     laws = []
     for target in (first, second):
         table = np.array(target)
@@ -56,7 +59,10 @@ def _enumerated(first: list[float], second: list[float], other: list[float], oth
 def _in_bins(
     edges: list[float], cdf: Callable[[float, float], float], target: float, other: float, others: int, eps: float
 ) -> float:
-    """Return delta of a target at 0 against 1, outputs in bins, the other users all at 0 or all at 1: the larger one."""
+    """Return delta of a target with value 0 against 1, with outputs discretized into bins.
+
+    It is the larger one of two datasets: all other users have value 0, or all have value 1.
+    """
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
 
@@ -64,7 +70,7 @@ def _in_bins(
 
 
 def _laplace_weight_counterexample() -> Counterexample:
-    # e^eps = 4, outputs cut at 0, 1/2, 1; two users with the distribution (4, 2, 1, 1)/8 against its mirror image
+    # e^eps = 4, and outputs are discretized by edges at 0, 1/2, 1: two users with probabilities (4, 2, 1, 1)/8, or in reverse order
     weight = liu2024_weight_laplace(math.log(4))
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))

@@ -141,7 +141,7 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     if not g < most:
         raise ValueError(f"moment={g:g} must be < (sigma_query/sigma_threshold)**2 = {most:g}, where the moment is infinite")
     shift, ratio = t / two, one / two
-    # above 0 the integrand is at most a constant times a Gaussian of this width
+    # for z > 0 the integrand is at most a constant times a normal density with this standard deviation
     width = 1 / math.sqrt(1 - g / most)
     centre = max(0.0, g * ratio * shift * width**2)
     low, high = -12.0, centre + 12 * width

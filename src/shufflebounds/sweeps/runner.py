@@ -245,7 +245,7 @@ class _Sweep:
         try:
             _drain(self.pending, results)
         except KeyboardInterrupt as problem:
-            # a second interrupt: keep the results so far, and do not wait for the others
+            # after a second interrupt, keep the results so far and do not wait for the remaining batches
             error.__cause__ = error.__cause__ or problem
         error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
         raise error
