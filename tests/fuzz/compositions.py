@@ -11,6 +11,7 @@ outcomes of the releases before it, in the best order of the mechanisms.
 import itertools
 import math
 import random
+import warnings
 from collections import Counter
 from fractions import Fraction
 
@@ -115,8 +116,14 @@ def neighbours(rows, users=None, participation=1.0):
     return shuffle.Shuffled(plain, users, participation), pairs
 
 
-SHUFFLED = 0.25
-"""Share of the compositions that may have shuffled releases. Their bounds take .3 s of CPU, those of plain releases .03 s."""
+SHUFFLED = 0.05
+"""Share of the compositions with shuffled releases. One of their questions takes up to .8 s of CPU, one of plain releases .01 s."""
+
+QUESTIONS = {True: 20, False: 4}
+"""Values of eps for each composition, by whether all of its releases are plain: they share the grids of the composition."""
+
+INVERSE = 0.05
+"""Share of the compositions whose epsilon is compared at one of the exact values, too. Its search evaluates delta many times."""
 
 
 def mechanism(r, plain):
@@ -163,7 +170,7 @@ def exponential(eps):
 
 
 def composition(r):
-    """Return a random composition, and its releases as lists of pairs."""
+    """Return a random composition, its releases as lists of pairs, and the number of questions to ask."""
     plain = r.random() >= SHUFFLED
     while True:
         kinds = [mechanism(r, plain) for _ in range(r.randint(1, 3))]
@@ -174,7 +181,7 @@ def composition(r):
         paths = orders * math.prod(sum(len(pair) for pair in pairs) for _, pairs in chosen)
         if paths <= MOST_PATHS:
             head, *rest = [one for one, _ in chosen]
-            return head.compose(*rest), [pairs for _, pairs in chosen]
+            return head.compose(*rest), [pairs for _, pairs in chosen], QUESTIONS[plain]
 
 
 def exact(releases, eps):
@@ -191,12 +198,10 @@ def _log(value):
     return (flint.arb(value.numerator) / flint.arb(value.denominator)).log()
 
 
-def wrong(profile, releases, eps):
-    """Return None, or what is wrong with the bounds at eps."""
+def wrong(low, high, least, most):
+    """Return None, or what is wrong with the bounds of log delta where the exact delta lies between least and most."""
     import flint
 
-    least, most = exact(releases, eps)
-    low, high = (float(profile.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
     before, flint.ctx.prec = flint.ctx.prec, 200
     try:
         if math.isnan(low) or math.isnan(high) or low > high:
@@ -210,34 +215,72 @@ def wrong(profile, releases, eps):
     return None
 
 
-def question(r, profile):
-    """Return an eps: 0, anywhere up to the pure budget, or next to it."""
-    pure = profile.epsilon(0.0)
+def wrong_inverse(profile, eps, least, most):
+    """Return None, or what is wrong with epsilon at the doubles next to the delta of eps, which lies between least and most."""
+    above, below = math.nextafter(float(most), 1.0), math.nextafter(float(least), 0.0)
+    with warnings.catch_warnings():
+        # a large delta with a small eps looks like swapped arguments
+        warnings.simplefilter("ignore", UserWarning)
+        if most < above < 1 and (found := profile.epsilon(above, bound="lower")) > eps:
+            return f"lower eps {found} at delta={above!r}, where the exact delta is already smaller"
+        if 0 < below < least and (found := profile.epsilon(below)) < eps:
+            return f"upper eps {found} at delta={below!r}, where the exact delta is still larger"
+    return None
+
+
+def path(r, releases):
+    """Return the loss of one joint outcome, where delta has a kink, or infinity."""
+    loss = 0.0
+    for pairs in releases:
+        p, q = r.choice(r.choice(pairs))
+        loss += math.log(p / q) if p and q else math.inf
+    return loss
+
+
+def question(r, pure, releases):
+    """Return an eps: 0, anywhere up to the pure budget, next to it, or next to the loss of a joint outcome."""
     kind = r.random()
-    if kind < 0.15:
+    if kind < 0.1:
         return 0.0
+    if kind < 0.5:
+        loss = path(r, releases)
+        if 0 <= loss <= 700:
+            return max(0.0, loss + r.choice([-2, -1, 0, 1, 2]) * r.choice([math.ulp(loss), 1e-9]))
     if not math.isfinite(pure):
         return min(700.0, r.choice([r.uniform(0, 5), r.uniform(0, 40), 10 ** r.uniform(-12, 0)]))
-    if kind < 0.3:
+    if kind < 0.6:
         return min(max(0.0, pure * (1 - r.choice([1e-15, 1e-12, 1e-6]))), 700.0)
     return min(r.random() * pure, 700.0)
 
 
 def attack(seed, cases=None, until=None):
-    """Return counts of questions by the number of releases, and violations and exceptions as lines."""
+    """Return counts of questions by the number of releases, and violations and exceptions as lines.
+
+    A question is one eps of one composition: both bounds of log delta, from a call with all eps of the composition at once.
+    """
     tried, found, number = Counter(), [], 0
     while (cases is None or number < cases) and not (until and until()):
         r = random.Random(f"{seed} {number}")
-        profile, releases = composition(r)
-        eps = math.nan
-        for _ in range(2):
-            tried[f"questions of {len(releases)} releases"] += 1
-            try:
-                eps = question(r, profile)
-                said = wrong(profile, releases, eps)
-            except Exception as harm:
-                said = f"{type(harm).__name__}: {harm}"
-            if said:
-                found.append(f"seed {seed!r} case {number} eps={eps!r}: {said}   {profile!r}")
+        profile, releases, many = composition(r)
+
+        def report(said, eps=math.nan, number=number, profile=profile):
+            found.append(f"seed {seed!r} case {number} eps={eps!r}: {said}   {profile!r}")
+
+        try:
+            pure = profile.epsilon(0.0)
+            asked = [question(r, pure, releases) for _ in range(many)]
+            lower, upper = (profile.log_delta(asked, bound=bound).tolist() for bound in ("lower", "upper"))
+            inverse = asked[-1] if r.random() < INVERSE else None
+            for eps, low, high in zip(asked, lower, upper, strict=True):
+                tried[f"questions of {len(releases)} releases"] += 1
+                least, most = exact(releases, eps)
+                said = wrong(low, high, least, most)
+                if said is None and eps is inverse:
+                    tried[f"questions of {len(releases)} releases"] += 1
+                    said = wrong_inverse(profile, eps, least, most)
+                if said:
+                    report(said, eps)
+        except Exception as harm:
+            report(f"{type(harm).__name__}: {harm}")
         number += 1
     return tried, found

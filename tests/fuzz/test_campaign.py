@@ -28,7 +28,7 @@ def test_sides_enclose_certified_digits_longer(only):
 @pytest.mark.parametrize("cases", [2, pytest.param(150, marks=pytest.mark.slow)])
 def test_compositions_enclose_the_best_strategy(cases):
     tried, found = compositions.attack(7, cases)
-    assert tried.total() == 2 * cases
+    assert tried.total() > 10 * cases
     assert not found
 
 
