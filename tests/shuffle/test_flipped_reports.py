@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair
+from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow
 
@@ -104,6 +105,22 @@ def first_two(law):
     for seen, p in law.items():
         out[seen[:2]] = out.get(seen[:2], 0) + p
     return out
+
+
+@pytest.mark.parametrize(
+    ("users", "fakes", "bins", "flip", "eps"), [slow(3, 2, 3, 0.125, 0.5), (4, 1, 4, 0.25, 0.0), slow(2, 3, 3, 0.25, 1.0)]
+)
+def test_two_releases_among_uniform_dummies_use_the_sums_of_both_bins(users, fakes, bins, flip, eps):
+    # all others are in the bin of the target; both orders of the pair may be chosen for the second release
+    laws = [first_two(sums([target] + [0] * (users - 1) + [None] * fakes, bins, flip)) for target in (0, 1)]
+    pairs = [[(law[seen], other[seen]) for seen in law] for law, other in (laws, laws[::-1])]
+    factor = rational(eps)
+    plain, adaptive = max(best([[pair], [pair]], factor) for pair in pairs), best([pairs, pairs], factor)
+    twice = FlippedReports(users, fakes, bins, flip, view="sums").self_compose(2)
+    lower = twice.delta(eps, bound="lower")
+    assert plain * Fraction(9999, 10000) <= Fraction(lower) <= adaptive
+    assert adaptive <= twice.delta(eps)
+
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.0])

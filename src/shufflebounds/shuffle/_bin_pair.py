@@ -16,10 +16,25 @@ from shufflebounds._limits import LARGE_TABLE_SIZE, TABLE_SIZE
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.loss_atoms import LossAtoms
+from shufflebounds.composing.pair_info import DominatingPairInfo
 from shufflebounds.shuffle._known_bits import bit_sides
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
+
+MOST_LISTED = 2**19
+"""Resource limit: largest number of pairs of sums, with dummy reports, that are listed for compositions, each kept in 24 bytes."""
+
+LISTED_TAIL = -300.0
+"""Logarithm of the mass outside the truncation range of each listed sum."""
+
+LEAST_LISTED = -260.0
+"""Logarithm of the smallest listed mass: truncation takes at most a relative e^-35 of it. Lower bounds of log delta end near it."""
+
+LISTED_ERROR = 4e-12
+"""Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
+have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
 
 MOST_CALLS = 2**15
 """Resource limit: largest number of sums of one bin in `log_delta`, each of which takes one kernel call."""
@@ -127,18 +142,39 @@ def _log_sum(logs: FloatArray) -> float:
     return top + math.log(float(np.exp(logs - top).sum())) if top > -math.inf else -math.inf
 
 
+def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
+    """Return both orders of the sums of two bins with uniform dummies, all others in the first bin; no pair if they are too many.
+
+    The target moves from the first bin to the second one. The pairs attain at most the exact hockey-stick divergences.
+    """
+    table = FakeTable(fakes, bins, flip, LISTED_TAIL, MOST_LISTED)
+    laws = table.joint((others, 0), (0, others), flip, LISTED_TAIL)
+    return () if laws is None else tuple(_listed(p.ravel(), q.ravel()) for p, q in (laws, laws[::-1]))
+
+
+def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
+    """Return the pair of two lists of probabilities, with smaller masses than e^LEAST_LISTED left out of P and raised to it in Q.
+
+    Both decrease the hockey-stick divergence, also of a composition.
+    """
+    least = math.exp(LEAST_LISTED)
+    kept = p > least
+    atoms = LossAtoms.of(np.log(p[kept]), np.log(np.maximum(q[kept], least)), error=LISTED_ERROR)
+    return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True)
+
+
 class FakeTable:
     """Distribution of the numbers of ones that uniform dummy records report in the first and in the second of two bins."""
 
-    def __init__(self, fakes: int, bins: int, flip: float, log_tail: float = -90.0) -> None:
+    def __init__(self, fakes: int, bins: int, flip: float, log_tail: float = -90.0, most: int = LARGE_TABLE_SIZE) -> None:
         p, q, d = 1 - flip, flip, float(bins)
         single = (p * p + q * q) / d + (1 - 2 / d) * p * q
         both = 2 * p * q / d + (1 - 2 / d) * q * q
         one = single + both
         rows = binomial_range(fakes, one, log_tail)
         cells = (rows[1] - rows[0] + 1) ** 2
-        self.cells, self.start, self.table, self.lost = cells, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
-        if cells > LARGE_TABLE_SIZE:
+        self.fits, self.start, self.table, self.lost = cells <= most, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
+        if not self.fits:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
         weight = np.exp(binom_logpmf(f, fakes, one))
@@ -162,7 +198,36 @@ class FakeTable:
 
         Under P the target is in the first bin. Return None if a table would be too large.
         """
-        if self.cells > LARGE_TABLE_SIZE:
+        sides = self._real(first, second, flip, log_tail)
+        if sides is None:
+            return None
+        (zero, one), (zero_after, one_after) = sides
+        if one.size * one_after.size > LARGE_TABLE_SIZE:
+            lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
+            return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
+        here, there = self._joint(sides)
+        there = there * math.exp(eps)
+        error = 2e-12
+        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
+        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
+        lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
+        low -= lost * math.exp(eps)
+        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
+
+    def joint(
+        self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
+    ) -> tuple[FloatArray, FloatArray] | None:
+        """Return the joint masses of the sums of both bins, under P and under Q of `log_delta`, or None if they are too many."""
+        sides = self._real(first, second, flip, log_tail)
+        if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > MOST_LISTED:
+            return None
+        return self._joint(sides)
+
+    def _real(
+        self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
+    ) -> list[tuple[FloatArray, FloatArray]] | None:
+        """Return for each bin the distributions of the real bits with a bit of the target that is 0, and 1; None if too large."""
+        if not self.fits:
             return None
         sides = []
         for ones, zeros in (first, second):
@@ -174,18 +239,13 @@ class FakeTable:
             window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=TABLE_SIZE)[1]
             law = np.exp(window)
             sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
+        return sides
+
+    def _joint(self, sides: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
+        """Return the joint masses of the sums of both bins: the target's bits are (1, 0) under P and (0, 1) under Q."""
         (zero, one), (zero_after, one_after) = sides
-        if one.size * one_after.size > LARGE_TABLE_SIZE:
-            lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
-            return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
         here = self._spread(one) @ self.table @ self._spread(zero_after).T
-        there = (self._spread(zero) @ self.table @ self._spread(one_after).T) * math.exp(eps)
-        error = 2e-12
-        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
-        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
-        lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
-        low -= lost * math.exp(eps)
-        return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
+        return here, self._spread(zero) @ self.table @ self._spread(one_after).T
 
     def _tested(self, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...], eps: float, lost: float) -> float:
         """Return a lower bound of log H by one test: for each sum of the first bin a threshold of the sum of the second bin.

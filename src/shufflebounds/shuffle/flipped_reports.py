@@ -311,16 +311,20 @@ class FlippedReports(ShuffleProtocol):
         # for sums, every eps takes a search over datasets
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve_hockey_stick=self._rough_log_delta)
         uniform = self.fake == "uniform" and self.fakes > 0
-        if not 0 < self.flip < 0.5 or (uniform and self.clear.variance > self.users * self.flip):
+        if not 0 < self.flip < 0.5:
             return known
-        # The sums of the two bins are composed, each with its worst dataset, for the upper bound. The pair for the dataset with all
-        # others in the target's bin is attained.
+        # The attained pair is that for the dataset with all others in the target's bin.
         column = ShuffledBits(self.users + self.fakes, self.flip)
-        known = replace(known, parts=((column._pair_info(), 2),))
-        if uniform:
-            # the composition of two columns is an upper bound only, because it assumes that the analyst knows the dummy reports
-            return replace(known, attained=_record_pair.one_bin_pairs(self.users - 1, self.fakes, self.bins, self.flip))
-        return replace(known, attained=repeated(column.pair(0), 2))
+        if not uniform:
+            return replace(known, parts=((column._pair_info(), 2),), attained=repeated(column.pair(0), 2))
+        counts = self.users - 1, self.fakes, self.bins
+        pairs = _bin_pair.both_bins(*counts, self.flip) or _record_pair.one_bin_pairs(*counts, self.flip)
+        known = replace(known, attained=pairs)
+        if self.clear.variance > self.users * self.flip:
+            return known
+        # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
+        # only, because it assumes that the analyst knows the dummy reports.
+        return replace(known, parts=((column._pair_info(), 2),))
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above
