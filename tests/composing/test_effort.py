@@ -37,6 +37,6 @@ def test_measured_times_move_no_answer(name, factor, monkeypatch):
     monkeypatch.setattr(kind, "_pair_info", lambda self: scaled(made(self), factor))
     other = PROFILES[name]().self_compose(4)
     assert isinstance(other.factors[0][0]._pair_info(), DominatingPairInfo)
-    # the prediction changes, unless the values of the class count as cheap
+    # The predicted run time changes, except for "clones" and "personal", whose predictions do not use the measured times.
     assert other.cost().seconds != predicted or name in ("clones", "personal")
     assert [other.log_delta(1.0, bound=bound) for bound in ("lower", "upper")] == before

@@ -1,1 +1,1 @@
-"""The campaign: random protocols against certified digits, hostile values against everything public. See docs/trust.md."""
+"""Fuzzing: random protocols against certified digits, and adversarial inputs for all public functions. See docs/trust.md."""

@@ -1,4 +1,4 @@
-"""The campaigns at any length, counts and findings printed: ``python -m tests.fuzz hostile --seconds 3600``, or another one."""
+"""Runs a campaign of any length and prints counts and findings, for example ``python -m tests.fuzz hostile --seconds 3600``."""
 
 import argparse
 import signal
@@ -28,7 +28,7 @@ def main():
     elif options.which == "datasets":
         counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "consistency":
-        # one answer may take minutes: the alarm ends it
+        # a single call may take minutes: the alarm ends it
         signal.signal(signal.SIGALRM, consistency.stop)
         signal.setitimer(signal.ITIMER_REAL, options.seconds)
         counts, found = consistency.attack(options.seed, options.cases, late, options.only)

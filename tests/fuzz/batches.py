@@ -1,4 +1,4 @@
-"""What DP-SGD on shuffled batches leaks, another way: hockey sticks of P = mean N(2 e_i, sigma^2), Q = mean N(e_i, sigma^2).
+"""Hockey-stick divergences of DP-SGD on shuffled batches: P is the mean over i of N(2 e_i, sigma^2), Q that of N(e_i, sigma^2).
 
 One batch: k epochs are one Gaussian mechanism of mean sqrt(k)/sigma. Two batches, one epoch, with s = x + y, d = x - y:
 
@@ -20,7 +20,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(100)
 
 
 def exact(eps, sigma, steps, epochs):
-    """Return the hockey stick of the worse order to some 1e-12, where it has a form: one batch, or two in one epoch."""
+    """Return the larger hockey-stick divergence of both orders, with an error of about 1e-12, for one batch or two in one epoch."""
     if steps == 1:
         mu = math.sqrt(epochs) / sigma
         return float(ndtr(mu / 2 - eps / mu) - math.exp(eps) * ndtr(-mu / 2 - eps / mu))
@@ -49,7 +49,7 @@ def _log_cosh(x):
 
 
 def sampled(rng, eps, sigma, steps, epochs):
-    """Return a number that the hockey stick of the worse order stays below but once in a billion times."""
+    """Return a random upper bound of the hockey-stick divergence of the worse order, too small with probability about 1e-9."""
     totals = np.zeros((2, DRAWS))
     for side, (mean, _) in enumerate(((2.0, 1.0), (1.0, 2.0))):
         for _ in range(epochs):
@@ -58,5 +58,5 @@ def sampled(rng, eps, sigma, steps, epochs):
             logs = [np.logaddexp.reduce((m * y - m * m / 2) / sigma**2, axis=1) for m in (2.0, 1.0)]
             totals[side] += (logs[0] - logs[1]) * (1 if side == 0 else -1)
     gains = np.maximum(-np.expm1(eps - totals), 0.0)
-    # Bernstein's inequality in place of a standard error where next to nothing was drawn
+    # the last term, from Bernstein's inequality, is for a divergence so small that almost no draw has a positive gain
     return float((gains.mean(axis=1) + WIDTH * gains.std(axis=1) / math.sqrt(DRAWS)).max()) + 40 / DRAWS

@@ -1,4 +1,4 @@
-"""What one call may take: run by test_ceilings in a process of its own, under a memory limit and an alarm."""
+"""Calls with resource limits: test_ceilings runs them in a separate process, with a memory limit and an alarm."""
 
 import resource
 import signal
@@ -26,7 +26,7 @@ QUICK = {
     "a wide geometric law": lambda: mechanisms.GeometricMechanism(1.0, 1, 2**50).self_compose(10**9).epsilon(1e-6),
     "2**53 releases": lambda: shuffle.BinomialNoise(2**53, 0.5).self_compose(2**53).epsilon(1e-6),
 }
-"""All of them take a second or two."""
+"""Calls that take a second or two all together."""
 
 LONGER = {
     "a wide real sum": lambda: shuffle.RealSum(2**33, 2.0**30, 2**20).epsilon(1e-6),
@@ -36,7 +36,7 @@ LONGER = {
     "two real sums of rare flips": lambda: shuffle.RealSum(100, 1e-6, 4).self_compose(2).epsilon(1e-6),
     "oracles at extremes": lambda: shuffle.compare_at(10**6, 100, eps=50.0, delta=1e-300),
 }
-"""Each takes some seconds."""
+"""Calls that take several seconds each."""
 
 
 def main(names, gigabytes, seconds):

@@ -23,7 +23,7 @@ FINE = 48
 """Probabilities are multiples of 2**-FINE at the finest: doubles hold them and 1 less them exactly."""
 
 MOST_PATHS = 10_000
-"""Products of pairs and outcomes along all paths of the recursion, at most."""
+"""Resource limit: largest number of products of pairs and outcomes along all paths of the recursion."""
 
 
 def row(r, outputs, other):
@@ -45,7 +45,7 @@ def row(r, outputs, other):
         i, j = r.sample(range(outputs), 2)
         out[i], out[j] = 0, out[i] + out[j]
     if r.random() < 0.15 and outputs > 1:
-        # one outcome that hardly ever happens
+        # one outcome of tiny probability
         i, j = r.sample(range(outputs), 2)
         total = out[i] + out[j]
         out[i] = min(r.choice([1, 2, 2**12]), total)
@@ -135,7 +135,7 @@ def mechanism(r, plain):
 
 
 def best(releases, factor):
-    """Return the largest hockey stick of all strategies for these lists of pairs, released in this order.
+    """Return the largest hockey-stick divergence of all adaptive strategies for these lists of pairs, released in this order.
 
     All probabilities are brought to whole numbers first: sums and products of these are exact, and quicker than fractions.
     """

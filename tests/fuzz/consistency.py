@@ -1,8 +1,8 @@
 """Every view of a profile against every other: inequalities that hold between exact values hold between their bounds.
 
-A check asks one profile for two views of the same quantity (delta and eps, the curve, the tail of the loss, Renyi divergences, mu,
-compositions, certified digits, the reversed pair, enumerated distributions) and compares the lower bound of what is smaller with
-the upper bound of what is larger. No answer is compared with a recorded one.
+A check computes two related quantities of one profile (delta and eps, the trade-off curve, the tail of the loss, Renyi divergences,
+mu, compositions, certified digits, the reversed pair, enumerated distributions) and compares the lower bound of the smaller
+quantity with the upper bound of the larger one. No result is compared with a recorded one.
 """
 
 import contextlib
@@ -23,7 +23,8 @@ from tests.fuzz.random_profiles import DRAWS, exact_ways
 __all__ = ["CHECKS", "attack", "disagreements"]
 
 ROUNDING = 1e-12
-"""Relative slack where the test itself rounds, or a curve answers "exact to rounding". Errors that matter are larger by far."""
+"""Relative tolerance where the test itself rounds, or where a curve is documented as exact to rounding. Errors in the library that
+matter are much larger."""
 
 CURVE = 1e-9
 """Relative slack of the delta of a curve, whose corners are rounded; next to a corner the error is divided by a small gain."""
@@ -143,7 +144,7 @@ def loss_tail(v):
     v.at_most(tail[0], tail[1], "loss_tail, lower and upper")
     v.at_most(tail[0][1:], tail[1][:-1], "loss_tail grows with eps")
     v.at_most(delta[0], tail[1], "delta and the tail of the loss", ROUNDING)
-    # a loss above eps + h gains at least 1 - e^-h of its probability at eps
+    # an outcome with loss above eps + h contributes at least 1 - e^-h of its probability to delta(eps)
     gain = -np.expm1(-np.diff(eps))
     v.at_most(tail[0][1:] * gain, delta[1][:-1], "part of the tail and delta", ROUNDING)
     # the line through two values of a convex function of e^eps
@@ -218,7 +219,7 @@ def gaussian(v):
             low = np.asarray(one.log_delta(eps, bound="lower"))
             with np.errstate(all="ignore"):
                 known = _log_gaussian(float(upper), eps)
-            # the formula loses digits where eps / mu is large
+            # the formula has large rounding errors where eps / mu is large
             v.at_most(low, known, "log delta and that of the Gaussian pair", 1e-9, 1e-9)
 
 
@@ -292,7 +293,7 @@ def directions(v):
         pairs = profile.pairs()
     except TypeError:
         return
-    # a pair cannot tell more than the profile, and the profile is the largest of the pairs
+    # delta of a pair is at most delta of the profile, which is the maximum over the pairs
     eps, chosen = v.points(2), v.r.sample(pairs, min(2, len(pairs)))
     for pair in chosen:
         v.at_most(pair.delta(eps, bound="lower"), profile.delta(eps), "delta of a pair and delta", ROUNDING)
@@ -308,7 +309,7 @@ def directions(v):
 
 
 def several_releases(v):
-    """A composition tells at least as much as one release, and at most what the rules of composition allow."""
+    """Delta of a composition is at least that of one release and at most the bounds of the composition rules."""
     profile = v.profile
     times = v.r.choice([2, 2, 3])
     many = profile.self_compose(times)
@@ -402,7 +403,7 @@ def disagreements(profile, r, check, cheap=True, late=lambda: False):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # random questions look like mistakes of a user: an eps below delta, and the like
+            # random arguments look like mistakes of a user, such as an eps below delta, and raise warnings
             warnings.simplefilter("ignore", UserWarning)
             check(views)
     except (InfeasibleError, TimeIsOver):

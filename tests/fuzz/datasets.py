@@ -46,7 +46,7 @@ def rows_of(r):
 
 
 def power(row, count):
-    """Return the law of the numbers of each output but the first, of `count` messages from a row."""
+    """Return the distribution of the numbers of each output but the first, for `count` messages drawn from a row."""
     law = np.ones((1,) * (len(row) - 1))
     for _ in range(count):
         law = times(law, row)
@@ -62,7 +62,7 @@ def times(law, row):
 
 
 def product(first, second):
-    """Return the law of the sum of two independent vectors."""
+    """Return the distribution of the sum of two independent vectors."""
     out = np.zeros([a + b - 1 for a, b in zip(first.shape, second.shape)])
     for index, chance in np.ndenumerate(first):
         if chance:
@@ -71,7 +71,10 @@ def product(first, second):
 
 
 def worst(rows, users, factors):
-    """Return the largest delta over all compositions, for each ordered pair and factor, and the number of compositions."""
+    """Return the largest delta over all datasets of the other users, and the number of these datasets.
+
+    The delta is for each ordered pair of the target's inputs and each factor e^eps.
+    """
     inputs = len(rows)
     powers = [[power(row, count) for count in range(users)] for row in rows]
     found = Counter()
@@ -124,7 +127,7 @@ def compare_family(r, tried, found):
 
 
 def attack(seed, cases=None, late=lambda: False):
-    """Return how many compositions were tried, by kind of matrix, and what was found below the exact value."""
+    """Return the numbers of datasets by kind of matrix, and the upper bounds that were below the exact value."""
     r, tried, found = random.Random(seed), Counter(), []
     for case in itertools.count():
         if case == cases or late():

@@ -1,11 +1,11 @@
-"""Random protocols asked at random eps: lower <= exact <= upper, the exact value a ball from :meth:`certify` (python-flint).
+"""Random protocols at random eps: lower <= exact <= upper, where the exact value is a ball of :meth:`certify` (python-flint).
 
-What has no certified digits is enclosed here: several releases, the pair of each chosen after the results before it, densities
-split over lattices, the statistic of shuffled batches.
+For protocols without certified digits, exact bounds are computed here: for adaptive compositions by enumeration of all choices of
+pairs, for densities by discretization to lattices, and for the statistic of shuffled batches.
 
 Parameters lie in the middle of their ranges, at their ends, and at the last doubles before them; eps anywhere in the budget, and
-at the last doubles below it. The ball contains the exact value, so a side on the wrong side of all of it is a violation, without
-any tolerance.
+at the last doubles below it. The ball contains the exact value, so an upper bound below the whole ball, or a lower bound above it,
+is a violation, without any tolerance.
 """
 
 import math
@@ -216,7 +216,7 @@ def orders(profile):
 
 
 def chosen(pairs, times, factor, p, q):
-    """Return the largest hockey stick of so many releases, each of any pair in either order, chosen after the results before it."""
+    """Return the largest hockey-stick divergence of `times` releases, whose ordered pairs are chosen after the earlier results."""
     from shufflebounds.certify import balls
 
     if times == 1:
@@ -234,7 +234,11 @@ def all_choices(profile, eps):
 
 
 def enclosed(profile, eps):
-    """Return balls that hold the guarantee, and what the lower side must stay below, for densities."""
+    """Return two balls for a mechanism with densities.
+
+    The upper bound of the library must be at least the lower end of the first ball, and its lower bound, which is for one dataset,
+    at most the upper end of the second.
+    """
     import flint
 
     factor = math.exp(eps)
@@ -248,7 +252,7 @@ def enclosed(profile, eps):
         below = both
     else:
         both, below = densities.shuffled(laws, factor, profile.users, profile.data(eps))
-    # e^eps in doubles is off by some ulp
+    # e^eps in doubles has an error of a few ulp
     return flint.arb(both[0] * (1 - 1e-12)), flint.arb((below or both)[1] * (1 + 1e-12))
 
 
@@ -268,7 +272,7 @@ def question(r, profile):
 
 
 def wrong(profile, eps):
-    """Return None, or what is wrong: the sides are compared as logarithms, where they are finest."""
+    """Return None, or a description of the violation; the bounds are compared as logarithms, which are more precise."""
     import flint
 
     if isinstance(profile, Batches):
@@ -301,7 +305,8 @@ def wrong(profile, eps):
 
 
 def attack(seed, cases=None, until=None, only=None):
-    """Return how many cases of each kind were tried, and the violations as lines, after so many cases or when until() says."""
+    """Return the number of cases of each kind and the violations, one line each; ends after `cases` cases or when until() is
+    true."""
     r = random.Random(seed)
     kinds = [kind for kind in KINDS if only in (None, kind)]
     tried, found = Counter(), []

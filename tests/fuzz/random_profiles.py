@@ -1,4 +1,4 @@
-"""Random parameters of every public class, small enough for many questions, and the distributions of some of them, listed.
+"""Random parameters of every public class, small enough for many checks, and for some of them the enumerated distributions.
 
 Zero probabilities, outcomes that one distribution alone produces, budgets near 0 and the default parameters are among the draws.
 """
@@ -222,7 +222,7 @@ def _bits_ways(profile):
 
 
 def _sums_of_bins(held, profile):
-    """Return the distribution of the sums of all bins where the reports hold these bins, over everything that the sums can be."""
+    """Return the distribution of the sums of all bins, over all possible sums, if the reports are in these bins."""
     q = profile.flip
     out = np.ones(1)
     for one in range(profile.bins):

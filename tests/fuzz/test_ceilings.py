@@ -1,4 +1,4 @@
-"""Known offenders answer, or refuse in words, within 1 GB and 10 s."""
+"""Calls that once took too much memory or time return, or raise an error that states the limit, within 1 GB and 10 s."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ def test_quick_ones_together():
         "2**53 releases",
     }
     for name in refused - {"scales of a subnormal budget"}:
-        # the price is named
+        # the message states the memory that the call would need
         assert any(unit in said[name] for unit in ("GB", "MiB"))
 
 

@@ -1,4 +1,4 @@
-"""Every view of every public class against every other view; ``python -m tests.fuzz consistency`` goes on for as long as asked."""
+"""Related quantities of every public class against each other; ``python -m tests.fuzz consistency`` runs for any time."""
 
 import random
 
@@ -62,7 +62,7 @@ def test_known_faults(name):
 
 
 def test_squares_of_mu_add_up_for_normal_noise_only():
-    # Laplace noise twice was said to reach sqrt(2) times its mu from below, above its own upper bound
+    # the lower bound of mu of two releases of Laplace noise was sqrt(2) times mu of one, above the upper bound
     twice = mechanisms.LaplaceMechanism(1.0).self_compose(2)
     assert twice.gdp_mu(bound="lower") <= twice.gdp_mu()
 

@@ -1,4 +1,4 @@
-"""What enumeration found, each question by itself: lower <= exact <= upper without tolerance."""
+"""Cases in which fuzzing by enumeration once found a violation, each as one test: lower <= exact <= upper without tolerance."""
 
 import numpy as np
 import pytest

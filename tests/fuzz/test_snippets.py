@@ -1,4 +1,5 @@
-"""Calls that once crashed, hung, warned or refused without a word, and what they answer now; others stand with their class."""
+"""Calls that once crashed, hung, warned or raised an empty message, and their present results; others are in the tests of a
+class."""
 
 import math
 import warnings

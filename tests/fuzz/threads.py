@@ -1,8 +1,9 @@
-"""One object asked by several threads at once, Ctrl-C and forks meanwhile: answers have the bits that they have alone.
+"""One object used by several threads at once, with Ctrl-C and forks: results are bit-identical to those of a single thread.
 
-`attack` runs in this process: every object is asked alone by one thread; then its twin by four threads, in orders of their own,
-with a busy thread beside them, with pickles made of it and refusals among the questions; then another twin is interrupted at
-random moments and asked again. `campaign` does so in children, so that a crash or a deadlock is a finding like any other.
+`attack` runs in this process. The methods of an object are called by one thread. Then four threads call those of an equal object,
+each in another order, while a fifth thread is busy; the calls include pickling and invalid arguments. Then the calls on another
+equal object are interrupted at random moments and repeated. `campaign` runs `attack` in child processes, so that it can report
+crashes and deadlocks.
 """
 
 import faulthandler
@@ -29,13 +30,13 @@ __all__ = ["KINDS", "attack", "campaign"]
 
 THREADS = 4
 SIZES = (1, 499, 501, 5000)
-"""NumPy keeps the lock up to 500 elements."""
+"""Sizes of arrays. NumPy keeps the interpreter's lock for arrays of up to 500 elements."""
 
 TOO_LONG = 300.0
-"""Seconds after which an object has met a deadlock."""
+"""Seconds after which a test of one object counts as a deadlock."""
 
 MOST_SECONDS = 0.5
-"""No more is asked once the answers alone took so long."""
+"""Run time of the single-threaded calls after which no more calls of an object are added."""
 
 SWITCHES = (1e-5, 1e-4, 5e-3)
 """Seconds between two turns of threads; the last is the interpreter's own."""

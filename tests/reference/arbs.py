@@ -124,10 +124,10 @@ def shift_hockey_sticks(n, g, e):
             k += step
         return total
 
-    # b(k) > e b(k-1) where (n-k+1) g > e k q
+    # b(k) is the probability of k under Bin(n, g), q = 1 - g. H(B || B+1) sums b(k) - e b(k-1) over k with (n-k+1) g > e k q.
     cut = math.ceil(middle((n + 1) * g / (g + e * q))) - 1
     left = run(cut, -1, lambda k, b: b - e * b * (k * q / (g * (n - k + 1)))) if cut >= 0 else arb(0)
-    # b(k-1) > e b(k) for k from the cut on; with k-1 = j the terms are b(j) - e b(j+1)
+    # H(B+1 || B) sums b(j) - e b(j+1), which is positive for j from the cut on
     cut = math.floor(middle((n + 1) * g * e / (g * e + q)))
     right = run(cut, 1, lambda j, b: b - e * b * ((n - j) * g / (q * (j + 1)))) if cut <= n else arb(0)
     return left, right

@@ -42,7 +42,7 @@ def log_over(count, params):
     return (count / ball(params["delta"])).log()
 
 
-# Seed 000: n users, each of whom replaces the bit by a fair coin with probability lambda/n
+# Cases s000 of shuffled-bits.json: n users, each of whom replaces the bit by a fair coin with probability lambda/n
 
 
 @functools.cache
@@ -204,7 +204,7 @@ def gdp_delta(params):
     return phi(-eps / mu + mu / 2) - eps.exp() * phi(-eps / mu - mu / 2)
 
 
-# Seed 001: n bits with flip probability q
+# Cases s001 of shuffled-bits.json: n bits with flip probability q
 
 
 def window(n, p, sigmas=60):
@@ -393,7 +393,7 @@ def record_level(params):
     return max(total.values(), key=middle)
 
 
-# Seed 003: sums with noise bits, histograms
+# Cases s003 of shuffled-bits.json: sums with noise bits, histograms
 
 
 def gamma_printed(params):
@@ -470,7 +470,7 @@ def support_size(params):
     return arb(high)
 
 
-# the function for each prefix of an id after its seed; the longest matching prefix is used
+# the function for each prefix of an id; the longest matching prefix is used
 MADE = {
     "s000.delta_exact": delta_exact,
     "s000.delta_thm2": delta_thm2,

@@ -194,7 +194,7 @@ def binomial_point(rng):
 
 
 def binomial(rng, trials):
-    """Yield the rows of _binomial.pyx, error of log p in max(ulp(log p), 2**-53)."""
+    """Yield the rows of _binomial.pyx: errors of log p divided by the larger one of ulp(log p) and 2**-53."""
     flint.ctx.prec = 400
     pmf, small, large = [], [], []
 

@@ -193,7 +193,7 @@ def test_tiny_flip_probabilities(flip):
 @pytest.mark.parametrize("flip", [0.0164878136304006, 0.17955068485443584, 0.31120504405507154, 0.25])
 @pytest.mark.parametrize("nudge", [-1e-8, -1e-16, 0.0, 1e-16, 1e-12])
 def test_a_tie_of_two_thresholds(flip, nudge):
-    # at this e^eps both sums of the other bit are optimal thresholds: tilted, this bit is a fair coin
+    # With one other user, the sum of the other bits is 0 or 1. At this e^eps both values are optimal thresholds (a tie).
     q, eps = Fraction(flip), math.log((flip + (1 - flip) ** 2 / flip) / (2 * (1 - flip))) * (1 + nudge)
     pair, law = ShuffledBits(2, flip).pair(1), with_bit([Fraction(1)], 1 - q)
     exact = logarithm(hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps)))

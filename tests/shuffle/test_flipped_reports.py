@@ -187,10 +187,10 @@ def test_reference_sums_among_uniform_dummies(entry):
 
 
 def test_all_others_in_the_bin_that_the_target_leaves_are_the_worse_dataset():
-    # spec: n = 6, q = 1/5, E = 3: .12670 against .10114 for zeros
+    # n = 6, q = 1/5, e^eps = 3: delta is .12670 for this dataset, and .10114 if no other user is in the target's bins
     mechanism = FlippedReports(6, 0, 3, 0.2, view="sums")
     assert mechanism.delta(math.log(3)) == pytest.approx(0.12670, abs=5e-6)
-    # the flip probability 42.649/n, which ignores this, is too small for a million users
+    # The flip probability 42.649/n is calibrated for the dataset with no other user in these bins. It is too small for this one.
     assert FlippedReports(10**6, 0, 100, 42.649e-6, view="sums").delta(1.0, bound="lower") > 4.7e-6
 
 

@@ -302,7 +302,7 @@ def test_rates_from_the_larger_of_two_densities_over_all_datasets(seed):
             assert true_delta(first, second, rows, math.log(factor)) <= bound * (1 + 1e-11) + 1e-15
 
 
-# ------------------------------------------------------------------------------------------------------ every user
+# --------------------------------------------------------------------------- guarantees for every user (target=None)
 
 BUILDERS = {
     "rr2": lambda eps, **more: PersonalizedClones.randomized_response(eps, 2, **more),
@@ -436,10 +436,10 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
 
 @pytest.mark.parametrize(("low", "high", "reach"), [(0.4, 0.4, 0.3), (0.5, 0.9, 2.0), (1.5, 1.5, 8.0)])
 def test_rates_of_laplace_noise_in_a_window(low, high, reach):
-    """The rate is at most kappa c p/(p + 1), computed from the densities for target budgets in [low, high].
+    """The rate of a user in the window [-T, 1 + T] is at most kappa c p/(p + 1), for target budgets in [low, high].
 
-    kappa is the mass of the window [-T, 1 + T] under the noise of the target, c the least ratio of the density of the user, whose
-    value is 1, to the larger of the two densities of the target inside, and p = e^budget.
+    kappa is the mass of the window under the target's noise. c is the smallest value in the window of R_i/max(R_0, R_1), where R_i
+    is the density of the user, whose value is 1, and R_0, R_1 are those of the target's values 0 and 1. p = e^(target's budget).
     """
     budgets = np.array([0.2, 0.4, 0.5, 0.9, 1.4, 2.0])
     # the smallest ratio is at an end of the window or at an input value
