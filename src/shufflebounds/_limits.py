@@ -9,7 +9,7 @@ import math
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
     "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ROUNDS", "NEGLIGIBLE",
-    "NEGLIGIBLE_ROUGHLY", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
+    "NEGLIGIBLE_ROUGHLY", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
 ]
 
 LARGEST_EXPONENT = 700.0
@@ -64,6 +64,12 @@ COMPUTED_ERROR = 1e-12
 """Assumed relative error of a probability, moment or quadrature that takes many operations; measured errors are below 1e-13.
 
 Raised: bounds that include this error are less tight. Lowered: a less accurate C library could make a bound invalid.
+"""
+
+SAME_LOG = 1e-9
+"""Smallest difference of two values of log delta that is pursued: smaller gaps, errors and gains end a search.
+
+Raised: gaps up to that size remain. Lowered: longer searches for digits that rounding limits in large sums.
 """
 
 BLOCK = 2**14

@@ -26,7 +26,9 @@ SHUFFLER = "shuffler"
 DUMMIES = "shuffler and whoever adds the dummy reports"
 
 _BETA = 0.05
-_PLATEAU = 5e-4      # relative decrease of the error below which two sizes count as equally good
+"""Probability with which the stated error is exceeded; 5 % is the customary level. A smaller one states larger errors."""
+_PLATEAU = 5e-4
+"""A relative gain in error below this does not count. Lowered: a longer search for a parameter that is not noticeably better."""
 _BUDGET_RTOL = 1e-7
 """Relative error of the local budgets. The upper bound jumps by up to 3e-3 in log delta where its search ends elsewhere."""
 _SYMMETRIC_MOST = 72.0

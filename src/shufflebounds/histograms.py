@@ -17,6 +17,7 @@ from shufflebounds._validate import MAX_COUNT
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
 
 _SLACK = 64 * float(np.finfo(float).eps)
+"""Relative tolerance, 1.4e-14, for the rounding of sums of entries."""
 
 
 @with_passages

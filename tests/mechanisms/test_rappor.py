@@ -229,7 +229,7 @@ def test_many_hashes_where_two_values_share_bits_fall_back_on_the_budget():
 def test_many_hashes_are_reduced_to_fewer_nodes(monkeypatch):
     report = Rappor(0.9, 0.6, 0.4, hashes=20)
     exact = report.excess_laws()[0].upper
-    monkeypatch.setattr("shufflebounds.mechanisms.rappor._MOST_ATOMS", 10)
+    monkeypatch.setattr("shufflebounds.mechanisms.rappor.MANY", 10)
     monkeypatch.setattr("shufflebounds.mechanisms.rappor._NODES", 8)
     coarse = report.excess_laws()[0].upper
     assert coarse.log_mass.size == 64 < exact.log_mass.size == 441

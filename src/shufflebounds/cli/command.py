@@ -37,6 +37,7 @@ COMMANDS = {
 """For each sub-command: the module or class with ``add_arguments(parser, words)`` and ``run(arguments)``, and its help text."""
 
 INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 + SIGINT, the convention of shells."""
 
 
 def _place(name: str) -> Any:

@@ -25,6 +25,7 @@ __all__ = ["KINDS", "add_arguments", "check_out", "run"]
 KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
 MAX_POINTS = 100_000
+"""Resource limit: largest number of points of a printed curve, some megabytes of text."""
 NEAR = 0.05
 """Advantage below which the picture shows 1 - alpha - beta, because the curve is too close to the diagonal to be seen."""
 

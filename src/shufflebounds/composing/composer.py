@@ -12,7 +12,17 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import DEEPER, FIRST_TAIL, MOST_ROUNDS, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SQUARABLE
+from shufflebounds._limits import (
+    DEEPER,
+    FIRST_TAIL,
+    MOST_ENUMERATED,
+    MOST_ROUNDS,
+    NEGLIGIBLE,
+    NEGLIGIBLE_ROUGHLY,
+    SAME_LOG,
+    SQUARABLE,
+    TABLE_SIZE,
+)
 from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
@@ -25,25 +35,19 @@ from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
 
-__all__ = ["Account", "Composer", "AdaptiveChoice"]
-
-LEAST_GOAL = 1e-10
-"""Smallest gap of the log moments that the sampling of a distribution aims at, also if the spread of its losses is unknown.
-
-With a smaller goal the number of values would exceed what double precision can distinguish.
-"""
+__all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 
 LOOSE = 1e-3
-"""Relative accuracy of the upper bound if no distribution gives a lower bound; a smaller value costs time and hardly changes it."""
+"""Relative accuracy of the upper bound if no distribution gives a lower bound, and of the coarse grid that a search starts with.
 
-COARSER = 6
-"""Largest number of times that the step of the grid is doubled if its transform would be too long."""
+A smaller value costs time and changes the bound by less than 1e-3 of it.
+"""
 
 REMEMBERED, ANSWERS = 40, 2**14
 """Sizes of two caches: composed distributions, and bounds at single values of eps. Larger caches take more memory."""
 
-CHEAP_POINTS, REFINED_POINTS = 2**17, 2**20
-"""Smallest number of points of the first grid for distributions with a lattice, and largest number after refinement."""
+CHEAP_POINTS = 2**17
+"""Smallest number of points of the first grid for distributions with a lattice; after refinement it has at most TABLE_SIZE."""
 
 SHORT_POINTS, QUICK = 2**16, 0.25
 """The first grid has at least SHORT_POINTS points if its values take less effort than QUICK."""
@@ -53,9 +57,6 @@ USUAL = 1e-5
 
 INVERTED, INVERTED_BYTES = 0.004, 2**27
 """Seconds of a value by inversion of a moment generating function, and its memory in bytes; measured, for predictions only."""
-
-MOST_TRIED = 2**14
-"""Largest number of steps tried to find a grid that contains the atoms of several mechanisms."""
 
 TRANSFORMS, GRID_POINT, ON_LATTICE = 0.02, 3e-6, 0.015
 """Predicted seconds: the transforms around one eps, one grid point of one release, and the first value on a lattice."""
@@ -173,7 +174,7 @@ class Composer:
         """Return the predicted cost of that number of bounds, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
             return Cost(INVERTED * values, INVERTED_BYTES, values)
-        memory = (1 + len(self._lower)) * REFINED_POINTS * BYTES_A_POINT
+        memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES_A_POINT
         if self._lattice is not None:
             return Cost(ON_LATTICE + SHORT_VALUE * values, memory, values)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
@@ -216,7 +217,7 @@ class Composer:
         base = max(spacing for _, spacing, _ in hints)
         others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.aligned]
         least = math.ceil(base / step * (1 - TIED))
-        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_TRIED) if others else 1))
+        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
             # An atom at a distance from the grid is moved to the grid, and another atom one spacing away is moved to keep the mean.
@@ -253,11 +254,11 @@ class Composer:
         if spacings:
             # Errors between the breakpoints of a lattice do not average out, so the step is finer. Short transforms are cheap.
             step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
-        step = max(step, 40 * math.sqrt(variance) / REFINED_POINTS)
+        step = max(step, 40 * math.sqrt(variance) / TABLE_SIZE)
         # A distribution of the upper bound may have no spread, while one of the lower bound has. The grid must contain every loss.
         sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
-        step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / REFINED_POINTS)
+        step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE)
         return self._fitted(step)
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
@@ -428,8 +429,8 @@ class Composer:
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = (max(self._rtol, APART), CHOSEN if upper else CHOSEN / 2) if known.blocks else (self._rtol, CHOSEN)
-            # The step is large enough that the transforms have at most `most` points together, and none more than REFINED_POINTS.
-            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / REFINED_POINTS)
+            # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
+            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / TABLE_SIZE)
             if step > 0.5 * self._spread / math.sqrt(self._count):
                 return 0.0 if upper else -math.inf
             # A power of two, so that neighbouring values of eps share a grid.
@@ -485,7 +486,7 @@ class Composer:
             except TooLongError:
                 if found is not None:
                     return found
-                if finer < -COARSER:
+                if finer < -MOST_ROUNDS:
                     raise
                 finer, final = finer - 1, True
                 continue
@@ -499,7 +500,7 @@ class Composer:
                     return found
             found = found or Interval(low, high)
             met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
-            room = finer < MOST_ROUNDS and step > 40 * self._spread / REFINED_POINTS
+            room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
             if met or final or not self.tight or self._lattice is not None or not room:
                 return found
             finer += 1
@@ -524,9 +525,9 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
-        # LEAST_GOAL keeps the goal positive if the spread is unknown. Without a lower bound the bounds never agree: use LOOSE.
+        # SAME_LOG keeps the goal positive if the spread is unknown. Without a lower bound the bounds never agree: use LOOSE.
         rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
-        goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), LEAST_GOAL) / self._count
+        goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), SAME_LOG) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
 
     @cached_property

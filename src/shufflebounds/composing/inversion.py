@@ -31,7 +31,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, TABLE_SIZE
+from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._search import root
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -75,8 +75,11 @@ FURTHER, LEAST_NEAR = 8.0, 1e-9
 """Ratio of the steps by which `near` decreases eps, and the ratio to the estimate at which it stops. A ratio closer to 1 takes more
 steps."""
 
-RTOL, LEAST_RTOL = 0.01, 1e-9
-"""Goal for the gap of log delta, as a multiple of the relative gap of eps that the composition requires; and the smallest goal."""
+RTOL = 0.01
+"""Goal for the gap of log delta, relative to that of eps which the composition asks for, and at least SAME_LOG.
+
+A larger goal leaves a larger gap, a smaller one needs more nodes.
+"""
 
 
 class Spectrum(NamedTuple):
@@ -243,7 +246,7 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
         self._releases = tuple(releases)
-        self._tolerance = max(RTOL * rtol, LEAST_RTOL)
+        self._tolerance = max(RTOL * rtol, SAME_LOG)
         self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
         self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)

@@ -21,6 +21,7 @@ __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delt
 
 
 MAX_COUNT = 2**36
+"""Largest total number of mechanisms."""
 
 
 class Guarantee(NamedTuple):

@@ -20,13 +20,11 @@ from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
+from shufflebounds.shuffle._excess import MANY
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
-
-_MOST_ATOMS = 2**10
-"""Largest number of atoms of X that are enumerated exactly for an upper bound."""
 
 _UNIT_ERROR = 16 * ULP
 """Bound of the relative error of the privacy loss of one bit: four sums of products, two quotients, two logarithms."""
@@ -201,7 +199,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         loss = unit * (loss - _UNIT_ERROR * np.abs(loss))
         lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
                  ("all others hold the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
-        if (d + 1) ** 2 * (self.hashes - d + 1) > _MOST_ATOMS:
+        if (d + 1) ** 2 * (self.hashes - d + 1) > MANY:
             if d == self.hashes:
                 ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
                 nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)

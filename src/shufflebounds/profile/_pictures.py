@@ -22,7 +22,11 @@ __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "
 
 
 _POINTS = 241
+"""Number of points of a curve in a figure. More take longer, fewer show corners."""
+
 _LEAST_DELTA = 1e-15
+"""Lower end of the axis of delta."""
+
 _TABLE_DELTA = (1e-6, 1e-9, 1e-12)
 _TABLE_SECONDS = 0.02
 """Seconds after which the table for notebooks computes no more values."""

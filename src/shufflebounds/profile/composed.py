@@ -27,6 +27,7 @@ from shufflebounds.composing import (
     SampledProfile,
     announced,
 )
+from shufflebounds.composing.composer import LOOSE
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
@@ -51,9 +52,6 @@ the upper one. Refinement cannot reduce this gap; more samples improve only the 
 
 _LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
 """Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
-
-_ROUGH = 1e-3
-"""Relative accuracy of the coarse grid, which is used for the first steps of a search."""
 
 
 @with_passages
@@ -469,9 +467,9 @@ class Composition(PrivacyProfile):
     @cached_property
     def _rough(self) -> Composition:
         """The same composition on a coarse grid, if that is cheaper, for the first steps of a search."""
-        if self.rtol >= _ROUGH or self._is_one:
+        if self.rtol >= LOOSE or self._is_one:
             return self
-        rough = Composition(self.factors, _ROUGH)
+        rough = Composition(self.factors, LOOSE)
         # Share the values that are already cached.
         rough.__dict__["_released"] = self._released
         rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
@@ -496,7 +494,7 @@ class Composition(PrivacyProfile):
         def roughly(eps: float) -> float:
             return min(0.0, rough._log_side_at(eps, upper=True))
 
-        return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * _ROUGH)
+        return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * LOOSE)
 
     @cached_property
     def _gaussian_rule(self) -> float:

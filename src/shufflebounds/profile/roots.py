@@ -6,6 +6,7 @@ from collections.abc import Callable
 from shufflebounds._search import expand_bracket, root
 
 _ROOT_RTOL = 1e-13
+"""Relative width at which a search for eps ends. Raised: a looser eps; lowered: rounding of log delta decides the last steps."""
 
 FURTHER, INWARD = 1e-3, 0.95
 """If log delta at the result is below the target by more than the relative amount FURTHER, one step back towards the target is

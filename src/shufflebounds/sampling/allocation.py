@@ -25,6 +25,7 @@ from shufflebounds.sampling.poisson import SampledPair
 __all__ = ["AllocationPair", "RandomAllocation"]
 
 MOST_STEPS = 10**7
+"""Resource limit: largest number of steps."""
 
 
 @dataclass(frozen=True)

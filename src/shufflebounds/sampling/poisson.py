@@ -27,9 +27,10 @@ SETUP = 2.0
 """Approximate seconds that a composition needs to build the distributions of one direction, whose grids are long."""
 
 _FAR = 30.0
-"""From this eps on, 1 is below an ulp of e^eps, so that e^eps - 1 = e^eps in doubles."""
+"""From this eps on, a formula without e^eps is used, which could overflow; below, one without cancellation for small eps."""
 
 LEAST_RATE = 1e-100
+"""Smallest sampling rate: its square is a normal double."""
 
 
 def checked_rate(name: str, value: float) -> float:

@@ -12,8 +12,12 @@ from shufflebounds._types import FloatArray
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 
-NODES = 20              # Gauss-Legendre nodes of a panel
-STEP = 8.0              # the integrand changes by a factor of about e^STEP over a panel; a larger step is less accurate
+NODES = 20
+"""Gauss-Legendre nodes of a panel. More take longer; fewer are less accurate than the rounding of the sum."""
+
+STEP = 8.0
+"""The integrand changes by a factor of about e^STEP over a panel. A larger step is less accurate, a smaller one takes longer."""
+
 
 _X, _W = np.polynomial.legendre.leggauss(NODES)
 _NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)

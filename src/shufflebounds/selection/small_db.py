@@ -20,6 +20,7 @@ from shufflebounds.selection.probabilities import selection_probs
 __all__ = ["SmallDBError", "small_db", "small_db_error"]
 
 MOST_ENTRIES = 2 * 10**7
+"""Resource limit: largest number of entries of the table of queries (160 MB)."""
 
 
 class SmallDBError(NamedTuple):

@@ -18,6 +18,7 @@ from shufflebounds.composition.budgets import BudgetSum
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
 
 MAX_CUTOFF = 10**6
+"""Largest number of answers above the threshold; the run time of the budget grows with it."""
 _ROOT_512 = math.sqrt(512)
 _X, _W = np.polynomial.legendre.leggauss(20)
 

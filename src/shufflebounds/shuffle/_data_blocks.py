@@ -36,8 +36,8 @@ smallest value of FINE is used for which the enumeration needs at most MOST_POIN
 time.
 """
 
-LOG_TAIL, DEVIATIONS = -120.0, 31.0
-"""Log of the truncated mass on each side of an enumerated sum, and the width in standard deviations that this truncation leaves."""
+LOG_TAIL = -120.0
+"""Log of the truncated mass on each side of an enumerated sum. Raised: a larger upper bound. Lowered: longer runs."""
 
 MOST_POINTS, POINT = 2.2e6, 9e-7
 """Resource limit: largest number of enumerated sums for the pairs of all runs; and the run time of one sum in seconds."""
@@ -96,7 +96,7 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
         return None
     for fine in FINE:
         lower = list(_runs(bits, (1 - 2 * flip) / deviation, fine))
-        points = 2 * sum(map(len, lower)) * (DEVIATIONS * deviation + width)
+        points = 2 * sum(map(len, lower)) * (2 * math.sqrt(-2 * LOG_TAIL) * deviation + width)
         if points <= MOST_POINTS:
             break
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from shufflebounds._limits import SAME_LOG
 from shufflebounds._search import maximum
 from shufflebounds._types import Interval
 
@@ -13,8 +14,8 @@ __all__ = ["RTOL", "maximize_over_two_counts"]
 RTOL = 0.99e-3
 """Gap in log delta at which a search over datasets ends. Lowered: longer searches."""
 
-SMALL_SQUARE, SMALL_RTOL, SQUARE_RTOL = 32, 1e-9, 1e-2
-"""Gap in log delta at which a search over two counts ends: SMALL_RTOL for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
+SMALL_SQUARE, SQUARE_RTOL = 32, 1e-2
+"""Gap in log delta at which a search over two counts ends: SAME_LOG for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
 
 ROUGH_CORNERS = 16
 """Number of datasets that a search with a given tolerance evaluates beside its rectangles. With fewer, the lower bound may miss a
@@ -32,7 +33,7 @@ def maximize_over_two_counts(
     one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance (that of the number
     of users if none is given, and never a smaller one), or after about `most` evaluations.
     """
-    rtol = SQUARE_RTOL if count > SMALL_SQUARE else SMALL_RTOL
+    rtol = SQUARE_RTOL if count > SMALL_SQUARE else SAME_LOG
     rtol = max(rtol, tolerance or 0.0)
     known: dict[tuple[int, int], Interval] = {}
 

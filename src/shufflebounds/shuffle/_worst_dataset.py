@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._limits import CACHED_ANSWERS, SQUARABLE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
@@ -51,7 +51,10 @@ _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
 
 _TOLERANCE = 3e-3
-"""Gap in log delta, above the largest known dataset, at which the search over compositions ends. Half of it doubles the cells."""
+"""Gap in log delta, above the largest known dataset, at which the search over compositions ends. Half of it doubles the cells.
+
+An error term below this fraction of the rest is not reduced: the probability of a test is then bounded by the blanket alone.
+"""
 
 _SEEN = 0.03
 """The tolerance of the search is at least this fraction of the gap that the error term and the drawn pairs cause.
@@ -65,9 +68,6 @@ _ROUGH_TOLERANCE = 0.2
 _MOST_CELLS = 3000
 """Resource limit: evaluations of one search over compositions."""
 
-_SMALL = 3e-3
-"""If the error term is below this fraction of the rest of the bound, the probability of a test is bounded by the blanket alone."""
-
 _LITTLE = 1e-4
 """If the error term is below this fraction of the rest of the bound, only s = 0 is tried: drawing pairs could gain little."""
 
@@ -80,9 +80,6 @@ _LOOKED = 40
 _PAST_LEAST = 0.1
 """The comparison of grid values ends if the log of the probability exceeds its minimum so far by this number. A larger number
 continues past local minima that come from the tolerance of the searches."""
-
-_LEAST_EPS = 1e-100
-"""For smaller eps the probability of a test is bounded by 1, because differences of eps could underflow."""
 
 _LARGE = -3.0
 """The grid ends where log delta is above this value: the bound gains nothing over the blanket there."""
@@ -101,8 +98,8 @@ _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 8
 _MOST_SIGNED = 0.1
 """Draws with a larger c_- are not tried: it is added to delta."""
 
-_LARGE_VALUE, _RARE = 100.0, 1e-4
-"""If X exceeds _LARGE_VALUE, the largest values whose E X_+ is together below the fraction _RARE of the answer are dropped; their
+_LARGE_VALUE = 100.0
+"""If X exceeds _LARGE_VALUE, the largest values whose E X_+ is together below the fraction _LITTLE of the answer are dropped; their
 E X_+ is added to the bound."""
 
 _FEW_KEPT = 8
@@ -297,7 +294,7 @@ class WorstDataset:
 
     def _log_probability(self, eps: float) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
-        if eps < _LEAST_EPS:
+        if eps < 1 / SQUARABLE:
             return 0.0
         # Any eps' < eps gives a bound. This one approximately minimizes it if delta decreases like that of a normal distribution.
         less = eps / max(-2 * self._blanket_side(eps), 1.5)
@@ -384,7 +381,7 @@ class WorstDataset:
         if max(largest) > _LARGE_VALUE:
             # the kind with the lightest tail gives an estimate of the answer
             light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike(0)
-            parts = [without_rare_gains(*law, light + math.log(_RARE) - math.log(self._users)) for law in laws]
+            parts = [without_rare_gains(*law, light + math.log(_LITTLE) - math.log(self._users)) for law in laws]
             laws, gains = [law for law, _ in parts], [part for _, part in parts]
         return laws, gains, math.log(gain) if gain > 0 else -math.inf
 
@@ -423,7 +420,7 @@ class WorstDataset:
         draw, alike, error = self._best_draw(eps, log_prob)
         if self._gamma(eps, draw, alike) >= min(blanket, ceiling):
             return blanket
-        if eps >= _LEAST_EPS and error > self._gamma(eps, draw, alike) + math.log(_SMALL):
+        if eps >= 1 / SQUARABLE and error > self._gamma(eps, draw, alike) + math.log(_TOLERANCE):
             above = math.ceil(math.log(eps) / _RATIO)
             log_prob = min(log_prob, self._tabled_probability(eps, above - (_grid(above - 1) >= eps)))
         return self._formed_bound(eps, log_prob, _TOLERANCE, enough, search)

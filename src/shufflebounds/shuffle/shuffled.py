@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._limits import LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
@@ -32,10 +32,6 @@ __all__ = ["Shuffled"]
 
 _LEAST_SHARE = 1e-12
 """Smallest participation that is accepted; for smaller ones and large budgets, masses could underflow."""
-
-_NO_BETTER = 1e-9
-"""Minimum gain in log delta for `data()` to report a dataset with several inputs instead of the simpler one."""
-
 
 _MOST_PAIRS = 32
 """Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
@@ -392,7 +388,7 @@ class Shuffled(PrivacyProfile):
         value, place = self._best_below(eps)
         if self._mixed is not None:
             mixed, shares, target = self._mixed.best(eps)
-            if mixed > value + _NO_BETTER:
+            if mixed > value + SAME_LOG:
                 inputs = " and ".join(f"{count} hold{'s' * (count == 1)} {x}" for x, count in enumerate(shares) if count)
                 return f"of the others {inputs}; target between inputs {target[0]} and {target[1]}"
         if not self._below:

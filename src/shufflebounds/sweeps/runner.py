@@ -24,9 +24,11 @@ _BATCH_SECONDS = 0.2
 _GROWTH = 16
 """Largest ratio of the sizes of two successive batches: the first rows of the earlier one may have included an import."""
 _MAX_ROWS = 2**18
+"""Largest number of rows of a batch, which limits the memory of a worker."""
 _LEAST_SECONDS = 0.02
 """Target duration of the last batches: the remaining rows are divided among the workers, so that none has a long batch alone."""
 _UNKNOWN_WORKERS = 32
+"""Assumed number of workers of a pool that does not state it. Raised: smaller batches at the end."""
 _GRACE_SECONDS = 2.0
 """Time to wait, after an interrupt, for batches that already run; their target duration is a tenth of it."""
 

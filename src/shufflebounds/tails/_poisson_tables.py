@@ -20,10 +20,19 @@ from shufflebounds._types import FloatArray
 __all__ = ["LOWER", "PMF", "UPPER", "WideWindowError", "bits_window", "served", "window_of"]
 
 PMF, UPPER, LOWER = 0, 1, -1
-SERVED = 1.5e-3         # a block is used for the values above this fraction of its largest value; smaller ones have larger errors
-DIRECT_TRIALS = 1000    # number of trials up to which direct convolution is as fast as blocks, and more accurate
-MANY_GROUPS = 20000     # number of groups from which on computing the series of blocks is faster than one single point
-SERIES_DEPTH = 10.0     # largest distance from the mean, in standard deviations, for which that series is computed
+"""Codes of the three functions in the kernels: probability, upper tail, lower tail."""
+
+SERVED = 1.5e-3
+"""A block is used for the values above this fraction of its largest value. Lowered: larger errors; raised: more blocks."""
+
+DIRECT_TRIALS = 1000
+"""Number of trials up to which direct convolution is as fast as blocks, and more accurate."""
+
+MANY_GROUPS = 20000
+"""Number of groups from which on computing the series of blocks is faster than one single point."""
+
+SERIES_DEPTH = 10.0
+"""Largest distance from the mean, in standard deviations, for which that series is computed."""
 
 
 class WideWindowError(ValueError):

@@ -16,7 +16,8 @@ from shufflebounds._types import FloatArray, plain
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 
 
-_INWARD = 1 - 2.0**-48      # the exponents have a relative error below 2^-48; the factor rounds the bounds up
+_INWARD = 1 - 2.0**-48
+"""The exponents have a relative error below 2^-48; this factor rounds the bounds up."""
 
 
 @with_passages

@@ -17,6 +17,7 @@ __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_log
 
 
 PMF, LOWER, UPPER = 0, 1, 2
+"""Codes of the three functions in the kernel: probability, lower tail, upper tail."""
 
 
 @with_passages

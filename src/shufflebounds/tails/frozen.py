@@ -22,9 +22,14 @@ from shufflebounds._types import FloatArray
 
 __all__ = ["FrozenLaw"]
 
-FUZZ = 1e-12            # relative tolerance of a quantile: a level this close to the cdf at k counts as equal to it
-MOST_VALUES = 10**7     # largest number of values that expect() sums over
-DEPTH = -80.0           # log of the largest mass that expect() truncates at either end
+FUZZ = 1e-12
+"""Relative tolerance of a quantile: a level this close to the cdf at k counts as equal to it, as both are rounded."""
+
+MOST_VALUES = 10**7
+"""Resource limit: largest number of values that expect() sums over."""
+
+DEPTH = -80.0
+"""Log of the largest mass that expect() truncates at either end; a function of up to e^40 then changes by less than e^-40."""
 
 
 @with_passages

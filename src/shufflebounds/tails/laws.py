@@ -18,8 +18,11 @@ from shufflebounds.tails.frozen import FrozenLaw
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
 
-WIDEST = 1e5        # largest standard deviation at which a table of all probabilities gives the first guess of a quantile
-FEW_GROUPS = 64     # largest number of groups for which random variates are sums of one binomial variate per group
+WIDEST = 1e5
+"""Largest standard deviation at which a table of all probabilities gives a first guess of a quantile; larger tables are slower."""
+
+FEW_GROUPS = 64
+"""Largest number of groups for which random variates are sums of one binomial variate per group; more groups use a table."""
 
 
 def _numbers(k: ArrayLike) -> FloatArray:

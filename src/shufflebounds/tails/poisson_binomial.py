@@ -19,6 +19,7 @@ __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf"
 
 BINOMIAL = {PMF: binom_logpmf, UPPER: binom_logsf, LOWER: binom_logcdf}
 MAX_TRIALS = 2.0**53
+"""Largest number of trials: doubles represent all integers up to this one."""
 
 
 @with_passages

@@ -33,13 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import SAME_LOG
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "Bins"]
-
-NEGLIGIBLE_ERROR = 1e-9
-"""If the first error bound (of the log of the sum) is at most this, the second one, which takes longer, is not evaluated."""
 
 FEW = 32
 """Number of bins from which on, in families with window decompositions (`_clones/families`), bins are narrow near the smallest
@@ -87,7 +85,7 @@ class BinnedLaw(CloneLaw):
     def log_sum(self, u: float, v: float) -> Interval:
         lower, upper = super().log_sum(u, v)
         error = self._simple_error
-        if error > NEGLIGIBLE_ERROR and lower > -math.inf:
+        if error > SAME_LOG and lower > -math.inf:
             error = min(error, self._tilted_error(*self._decay(u, v), lower))
         return Interval(lower - error, upper + error)
 

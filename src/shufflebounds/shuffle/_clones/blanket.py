@@ -36,7 +36,10 @@ Up to this size the table is faster and its bounds are tighter.
 """
 
 _ORDER = 6
+"""Nodes of the two quadrature rules of a panel. More take longer; fewer leave a larger gap between the rules."""
+
 _RTOL = 2e-6
+"""Relative gap of the kernel for the integrand. A larger one widens the bounds, a smaller one takes longer."""
 
 
 def _radau(order: int) -> tuple[FloatArray, FloatArray]:

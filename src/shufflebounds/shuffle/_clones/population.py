@@ -59,8 +59,8 @@ values the run time is longer; with fewer the search may miss the best window, a
 mass.
 """
 
-CLOSE, ALIKE = 0.125, 1e-3
-"""Tolerances of the search for the mass outside a window: CLOSE in the log mass, ALIKE in log delta; either ends the search.
+CLOSE = 0.125
+"""Tolerance, in the log mass, of the search for the mass outside a window; TOLERANCE in log delta ends it, too.
 
 Raised: windows are worse, so bounds are less tight. Lowered: more estimates are evaluated.
 """
@@ -205,7 +205,7 @@ class Population:
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
         # With few budgets (no levels of bins) an evaluation is fast, so the search uses a smaller tolerance.
-        alike = ALIKE if self.exact else ALIKE / 1000
+        alike = TOLERANCE if self.exact else TOLERANCE / 1000
 
         def evaluate(more: FloatArray) -> None:
             nonlocal masses, values
