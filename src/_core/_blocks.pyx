@@ -177,7 +177,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """Distance from the mean within which blocks use the series; 0 before `expand`."""
+        """Distance of a block's center from the mean up to which the series of the header is accurate; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):

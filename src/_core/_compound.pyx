@@ -150,7 +150,8 @@ cdef double excess_block(double m, int count, Line *line, double *out, double *e
             if i + 1 == count:
                 break
             step = b * (2 * a / m)
-            # the condition gap(a) > 2 would lose a small 1 - u to rounding
+            # The threshold of m - 1 is a - 1 if gap(a - 1, m - 1) > 0. The equivalent condition gap(a, m) > 1 - u would be decided
+            # by rounding errors if 1 - u is small.
             g = gap(a - 1, m - 1, line)
             if g > 0:
                 a -= 1

@@ -19,9 +19,9 @@ typedef struct {
 
 /* Sets sum = sum_(i < count) w_i G_(m-i)/b in every run, w_i = Pr[Bin(n, r) = m-i]/Pr[Bin(n, r) = m], odds = (1-r)/r.
  *
- * side is +1 where the threshold falls with m, and -1 where it stays. Arithmetic with it replaces a branch:
- * m + side (2a - m) is 2a or 2(m - a), exactly. One division gives both 1/m and 1/(n-m+1).
- * Roundings a step: 5 of b, 6 of the weight, 6 of S and G. */
+ * The symbols are those of _compound.pyx. In each step m decreases by 1; side is +1 if the threshold a decreases, too, and -1 if it does
+ * not. Arithmetic with side replaces a branch: m + side (2a - m) is exactly 2a or 2(m - a). One division gives 1/m and 1/(n-m+1).
+ * Each step has 5 roundings of b, 6 of the weight w_i, and 6 of S and G. */
 static VECTORS_CLONES void sweep_down(sweep_runs *runs, int count, double n, double odds, double u)
 {
     double m[SWEEP_RUNS], a[SWEEP_RUNS], b[SWEEP_RUNS], tail[SWEEP_RUNS], value[SWEEP_RUNS], weight[SWEEP_RUNS], sum[SWEEP_RUNS];

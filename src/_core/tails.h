@@ -107,8 +107,8 @@ VECTORS_INLINE double tails_rest(double x, double y, double n, int negative)
     return 0.5 * vector_log(over / (y * 6.283185307179586477 * under)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
 }
 
-/* deep[i] = 0 where out[i] is log Pr[X = k], 1 where the deviances must be formed in double-double, 2 where the scalar kernel is
- * needed. */
+/* Writes log Pr[X = k] to out[i], and to deep[i]: 0 if this is accurate, 1 if the deviances are needed in double-double, 2 if the
+ * element needs the scalar kernel. */
 VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, int negative, double *out, double *deep, ptrdiff_t count,
                             int fused)
 {
@@ -135,7 +135,7 @@ VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, 
     }
 }
 
-/* The same two passes for a Poisson variable. */
+/* The passes pmf_all and pmf_deep for a Poisson variable. */
 VECTORS_INLINE void poisson_all(const double *k, const double *mu, double *out, double *deep, ptrdiff_t count)
 {
     ptrdiff_t i;
@@ -356,7 +356,7 @@ VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to,
         double a = t->j[i], b = t->b[i], x = t->p[i], unit2 = f->unit2[i], rate = f->rate[i], odd = f->odd[i], gap = f->gap[i];
         double t0 = f->t0[i], t1 = f->t1[i], t2 = f->t2[i], t3 = f->t3[i], p0 = f->p0[i], p1 = f->p1[i], old = p1;
         double more, v, turn, u, mid, sum = t->value[i], open = f->open[i];
-        /* p holds the denominator before the last, and receives the next one */
+        /* Before STEP, p is the denominator of the convergent before the last one; STEP overwrites it with the next denominator. */
 #define STEP(r, p, last)                                                                    \
         more = b - (m + r);                                                                 \
         v = a + (2 * (m + r) - 1);                                                          \
@@ -451,7 +451,8 @@ VECTORS_INLINE void tails_far_logs(Tails *t, const Fraction *f, ptrdiff_t from, 
     }
 }
 
-/* The logarithms of the elements in the lists of the fraction, or 1 where it has not converged. first: where each list begins. */
+/* Writes the log tails of the elements whose method is the continued fraction, or 1 if it has not converged; first has the start of
+ * each of the six lists. */
 VECTORS_INLINE void tails_far(Tails *t, int law, const ptrdiff_t *first, int fused)
 {
     Fraction f;

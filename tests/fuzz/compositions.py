@@ -229,7 +229,7 @@ def wrong_inverse(profile, eps, least, most):
 
 
 def path(r, releases):
-    """Return the loss of one joint outcome, where delta has a kink, or infinity."""
+    """Return the privacy loss of a random joint outcome, which may be infinite; delta(eps) has a kink at each finite loss."""
     loss = 0.0
     for pairs in releases:
         p, q = r.choice(r.choice(pairs))

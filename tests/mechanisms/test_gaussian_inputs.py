@@ -37,7 +37,7 @@ def test_pairs_of_rows_are_above_and_below_the_noise(inputs, sigma, gap):
 
 @pytest.mark.parametrize("inputs", [(0.0, 0.5, 1.0), (0.0, 0.2, 0.4, 1.0), tuple(np.linspace(0, 1, 9))])
 def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
-    """So the noise is a post-processing of the matrix, as the coefficients are nonnegative; they are computed in 40 digits."""
+    """The coefficients, computed in 40 digits, are nonnegative, which proves that the noise is a post-processing of the matrix."""
     numbers, width, log_cut = grid_numbers(inputs), 1.5, -30.0
     steps = numbers[-1]
     above = gaussian_rows(numbers, width, 60, log_cut)[0]

@@ -51,7 +51,10 @@ def exact_renyi(order, rate, removed):
 @pytest.mark.parametrize("order", [1.0, 1.0000000197239858, 2.0, 17.0])
 @pytest.mark.parametrize("removed", [True, False])
 def test_renyi_of_several_pairs_is_the_largest(order, removed):
-    """No pair of rows has the largest hockey-stick divergence in both orders; their maximum has a Renyi divergence 25 % larger."""
+    """The Renyi divergence is the maximum over pairs of rows.
+
+    No single pair has the largest hockey-stick divergence at every eps, so the divergence computed from delta would be 25 % larger.
+    """
     rate = 0.00010431573854442376
     pair = SampledPair(FiniteRandomizer(ROWS), rate, removed)
     exact = exact_renyi(order, rate, removed)

@@ -391,7 +391,7 @@ def test_compositions_and_divergences_use_the_bound_over_all_datasets():
     protocol = mechanisms.LocalHashing(100, 1.0, 4).shuffled(10**4)
     three = protocol.self_compose(3)
     lower, upper = (three.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
-    # the composition of the blanket has eps .05301
+    # the upper bound over all datasets is smaller than that of the privacy blanket, whose composition has eps = .05301
     assert 0.0483 < lower <= upper < 0.0485
     assert protocol.rdp(4.0, bound="lower") <= protocol.rdp(4.0) < 1.05 * protocol.rdp(4.0, bound="lower")
 

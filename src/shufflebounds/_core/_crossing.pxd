@@ -14,7 +14,8 @@ cdef struct Curve:
     double close        # relative distance from the crossing that an answer may have, at least 3e-13
     bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value
 
-# The log delta that a bound of eps has to meet: delta, in (0, 1), with an allowance for the rounding that delta() adds to a bound.
+# Returns the target for a search of eps: log(delta), for delta in (0, 1), lowered (upper = 1) or raised by the rounding error that
+# the method delta() adds to its result.
 cdef double c_level(double delta, bint upper) noexcept nogil
 
 # An eps at which the upper bound was evaluated and is at most delta, close to the crossing; or, for upper = 0, one at which the

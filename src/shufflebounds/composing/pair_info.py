@@ -99,7 +99,7 @@ class Scale:
 
     @classmethod
     def of(cls, atoms: LossAtoms, low: float, high: float, apart: float = 0.0) -> Scale:
-        """Return the scale of the outcomes with losses in low..high; losses outside of the range are ignored."""
+        """Return range, mean and variance of the losses of enumerated outcomes; losses outside of low..high are ignored."""
         inside = (atoms.loss >= low - 0.01 * abs(low)) & (atoms.loss <= high + 0.01 * abs(high))
         p, x = np.exp(atoms.log_p[inside]), atoms.loss[inside]
         mean = float(p @ x)

@@ -18,8 +18,8 @@ SMALL_SQUARE, SQUARE_RTOL = 32, 1e-2
 """Gap in log delta at which a search over two counts ends: SAME_LOG for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
 
 ROUGH_CORNERS = 16
-"""Number of datasets that a search with a given tolerance evaluates beside its rectangles. With fewer, the lower bound may miss a
-dataset that is worse than all others in the target's bin; each takes as long as a rectangle."""
+"""Number of single datasets that a search with a given tolerance evaluates for its lower bound, in addition to its blocks of
+datasets. With fewer, the lower bound may be less tight; each takes as long as a block."""
 
 Rectangle = tuple[int, int, int, int]
 

@@ -290,7 +290,10 @@ def _guarantee(
     family: Family, description: str, name: str, values: ArrayLike, target: int | None, counts: ArrayLike | None,
     parameters: dict[str, Any],
 ) -> PrivacyProfile:
-    """Return the guarantee for one user or for every user; the budgets of the family are eps, or 1/sigma."""
+    """Return the guarantee of the user at position `target` of `values`, or of every user if `target` is None.
+
+    `values` are the budgets eps, or the standard deviations of Gaussian noise, for which the family of randomizers uses 1/sigma.
+    """
     array = _validate.real_array(name, values, 0, LARGEST_EXPONENT if name == "eps" else 1e6, open_low=True)
     index = None if target is None else _validate.integer("target", target, 0, max(array.size - 1, 0))
     budgets = array if name == "eps" else 1 / array
