@@ -189,6 +189,22 @@ def test_batches_grow_to_a_tenth_of_a_second():
     assert max(sizes) > 1
 
 
+@pytest.mark.parametrize(("threads", "single"), [({"a": 1, "b": 2}, 3), ({}, 32)])
+def test_batches_on_a_cluster_grow_after_one_row_per_thread(threads, single):
+    class Client:
+        def nthreads(self):
+            return threads
+
+    executor = Counting()
+    # like the executor of a dask client
+    executor._client = Client()
+    table = sweep(total, {"a": range(500), "b": [1]}, executor=executor)
+    assert table["value"].tolist() == list(range(1, 501))
+    sizes = [size for size, _ in executor.batches]
+    assert sizes[:single] == [1] * single
+    assert sizes[single] > 1
+
+
 @pytest.mark.parametrize("rows", [1, 100, 5000])
 def test_last_batches_are_shared_between_workers(rows):
     left, sizes = rows, []

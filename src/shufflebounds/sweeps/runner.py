@@ -28,7 +28,8 @@ _MAX_ROWS = 2**18
 _LEAST_SECONDS = 0.02
 """Target duration of the last batches: the remaining rows are divided among the workers, so that none has a long batch alone."""
 _UNKNOWN_WORKERS = 32
-"""Assumed number of workers of a pool that does not state it. Raised: smaller batches at the end."""
+"""Number of workers assumed where the executor does not say. The first batches, one per worker, have a single row each: a larger
+number delays the growth of batches, a smaller one leaves workers idle."""
 _GRACE_SECONDS = 2.0
 """Time to wait, after an interrupt, for batches that already run; their target duration is a tenth of it."""
 
@@ -268,7 +269,7 @@ class _Sweep:
 
     def _submit(self) -> SweepError | None:
         """Submit batches until every worker has enough of them; return an error if the executor refuses."""
-        workers = getattr(self.executor, "_max_workers", None) or _UNKNOWN_WORKERS
+        workers = _workers(self.executor)
         # two batches per worker, so that no worker waits for this thread; one while the batch size is still unknown
         limit = workers if not self.measured or isinstance(self.executor, _Here) else 2 * workers
         names, total = tuple(self.grid.columns), self.grid.rows
@@ -308,6 +309,18 @@ class _Sweep:
         self.size = int(max(1, min(wanted, self.size * _GROWTH, _MAX_ROWS)))
         self.least = int(max(1, wanted * _LEAST_SECONDS / _BATCH_SECONDS))
         return None
+
+
+def _workers(executor: Executor) -> int:
+    """Return the number of batches that the executor runs at the same time, or _UNKNOWN_WORKERS if it does not say.
+
+    The executor of a dask client has the number of threads of each worker, which may change.
+    """
+    known = getattr(executor, "_max_workers", None)
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)
+    if known is None and callable(threads):
+        known = sum(threads().values())
+    return known or _UNKNOWN_WORKERS
 
 
 def _batch_rows(size: int, least: int, left: int, places: int) -> int:
