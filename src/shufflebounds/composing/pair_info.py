@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import FIRST_TAIL, TABLE_SIZE
+from shufflebounds._limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._progress import tick
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
@@ -65,9 +65,6 @@ refinement."""
 
 MOST_CHOICES = 8
 """Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
-
-MOST_TAILS = 64
-"""Largest number of truncated masses for which the range and the samples are cached. A composition tries fewer than 20 of them."""
 
 HEAVY, HEAVY_STEPS = 0.9, 4.0
 """If at least the mass HEAVY of a distribution lies within HEAVY_STEPS grid steps of its median, the grid is placed on this mass.
@@ -303,11 +300,11 @@ class DominatingPairInfo:
 
     @cached_property
     def _scales(self) -> Kept[float, Scale]:
-        return Kept(MOST_TAILS)
+        return Kept(CACHED_ANSWERS)
 
     @cached_property
     def _started(self) -> Kept[float, tuple[SampledProfile, SampledProfile]]:
-        return Kept(MOST_TAILS)
+        return Kept(CACHED_ANSWERS)
 
     def scale(self, log_tail: float) -> Scale:
         """Return range and moments of the losses, with a truncated mass of e^log_tail."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
@@ -39,9 +40,8 @@ OUTSIDE, LONG, OUTSIDE_LONG = -45.0, 2**18, -30.0
 MARGIN = 32
 """Number of extra points on both sides of a window."""
 
-KEPT, KEPT_TILTS = 2**21, 1024
-"""Total number of points of the cached transforms: enough for all short transforms of a curve, or for one long transform; and
-number of cached tilts. With fewer of either, a curve computes the same transform or tilt several times."""
+KEPT = 2**21
+"""Total number of points of the cached transforms: enough for all short transforms of a curve, or for one long transform."""
 
 BLURRED, SHORT = 1e-6, 2.0**-6
 """If rounding exceeds the share BLURRED of a value, the intervals of eps are shortened by the factor SHORT."""
@@ -101,7 +101,7 @@ class Product:
             rests.append((law.log_rest, r))
         self.log_rest = union_probability(rests)
         self._blocks: Kept[float, _Block] = Kept(KEPT, _points)
-        self._tilts: Kept[float, tuple[float, float]] = Kept(KEPT_TILTS)
+        self._tilts: Kept[float, tuple[float, float]] = Kept(CACHED_ANSWERS)
 
     def moments(self, theta: float) -> tuple[float, float, float]:
         """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
