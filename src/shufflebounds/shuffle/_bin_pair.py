@@ -136,6 +136,12 @@ class Bins:
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + outside)))
 
 
+def positive_difference(p: FloatArray, q: FloatArray, error: float) -> Interval:
+    """Return bounds of the sum of max(p - q, 0) over all entries, each of which has a relative error of at most `error`."""
+    low, high = (np.maximum(p * (1 - change) - q * (1 + change), 0).sum() for change in (error, -error))
+    return Interval(float(low), float(high))
+
+
 def _log_sum(logs: FloatArray) -> float:
     """Return the log of the sum of the exponentials."""
     top = float(logs.max())
@@ -207,9 +213,7 @@ class FakeTable:
             return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
         here, there = self._joint(sides)
         there = there * math.exp(eps)
-        error = 2e-12
-        low = float(np.maximum(here * (1 - error) - there * (1 + error), 0).sum())
-        high = float(np.maximum(here * (1 + error) - there * (1 - error), 0).sum())
+        low, high = positive_difference(here, there, 2e-12)
         lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
         low -= lost * math.exp(eps)
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))

@@ -15,6 +15,7 @@ from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
+from shufflebounds.shuffle._bin_pair import positive_difference
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum
 
@@ -139,10 +140,8 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
             law = _with(law, one_hot[0])
         here, there = _with(law, one_hot[0]), _with(law, one_hot[1])
         for first, second in ((here, there), (there, here)):
-            error = 1e-14 * (users + fakes + known + 4)
-            more = math.exp(eps)
-            low = max(low, float(np.maximum(first * (1 - error) - more * second * (1 + error), 0).sum()))
-            high = max(high, float(np.maximum(first * (1 + error) - more * second * (1 - error), 0).sum()))
+            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (users + fakes + known + 4))
+            low, high = max(low, found.lower), max(high, found.upper)
     return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 
