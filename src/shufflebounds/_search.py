@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from shufflebounds._progress import tick
 from shufflebounds._validate import MAX_COUNT
 
-__all__ = ["Found", "IntRange", "bracket", "halves", "least_int", "least_real", "maximum", "expand_bracket", "root"]
+__all__ = ["Found", "IntRange", "bracket", "halves", "least_int", "least_real", "maximum", "expand_bracket", "narrowed", "root"]
 
 B = TypeVar("B")
 
@@ -21,16 +21,36 @@ B = TypeVar("B")
 def root(
     function: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, *, rtol: float, xtol: float = 0.0
 ) -> float:
-    """Return where the function changes its sign between low and high, by Chandrupatla's method.
+    """Return where the function changes its sign between low and high: the end of `narrowed` with the smaller absolute value."""
+    low, high, at_low, at_high = narrowed(function, low, high, at_low, at_high, rtol=rtol, xtol=xtol, share=0.5)
+    return low if abs(at_low) < abs(at_high) else high
 
-    The arguments at_low and at_high are the values at low and high, of opposite sign. The answer is within xtol + rtol |x| of a
-    change of sign. The method takes about the same number of evaluations as Brent's method, and fewer where the function is flat.
-    Values of the function may be infinite.
+
+def narrowed(
+    function: Callable[[float], float], low: float, high: float, at_low: float, at_high: float, *, rtol: float, xtol: float = 0.0,
+    enough: Callable[[float, float, float, float], bool] | None = None, share: float | None = None,
+) -> tuple[float, float, float, float]:
+    """Return a narrow bracket of a change of sign between low and high, and the values at its ends, by Chandrupatla's method.
+
+    The arguments at_low and at_high are the values at low and high, of opposite sign. The bracket is narrower than twice
+    xtol + rtol |x|, or is a single x with the value 0; the search also ends at a bracket for which ``enough(low, high, at_low,
+    at_high)`` is true. The method takes about the same number of evaluations as Brent's method, and fewer where the function is
+    flat. Values of the function may be infinite. The first step goes from high by this share of the interval, or to where a
+    straight line crosses 0.
     """
     a, at_a, b, at_b = high, at_high, low, at_low
-    c, at_c, share = a, at_a, 0.5
+    c, at_c = a, at_a
+    if share is None:
+        share = at_a / (at_a - at_b) if math.isfinite(at_a) and math.isfinite(at_b) else 0.5
     while True:
-        x = a + share * (b - a)
+        best, at_best = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
+        if at_best == 0:
+            return best, best, 0.0, 0.0
+        ends = (a, b, at_a, at_b) if a < b else (b, a, at_b, at_a)
+        least = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
+        if least > 0.5 or (enough is not None and enough(*ends)):
+            return ends
+        x = a + min(1 - least, max(least, share)) * (b - a)
         at_x = function(x)
         tick()
         if (at_x > 0) == (at_a > 0):
@@ -38,17 +58,12 @@ def root(
         else:
             c, at_c, b, at_b = b, at_b, a, at_a
         a, at_a = x, at_x
-        best, at_best = (a, at_a) if abs(at_a) < abs(at_b) else (b, at_b)
-        least = (xtol + rtol * abs(best)) / abs(b - a) if b != a else 1.0
-        if at_best == 0 or least > 0.5:
-            return best
         # Chandrupatla's condition: inverse quadratic interpolation stays inside the interval, otherwise bisect
         place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
         if math.isfinite(value) and value * value < place and (1 - value) ** 2 < 1 - place:
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
         else:
             share = 0.5
-        share = min(1 - least, max(least, share))
 
 
 def expand_bracket(start: float, enough: Callable[[float], bool], step: float, end: float, growth: float = 2.0) -> float:

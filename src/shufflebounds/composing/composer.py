@@ -361,17 +361,18 @@ class Composer:
             size = product.points(eps) if product.finite else 0
             return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
 
-    def near(self, log_delta: float) -> float | None:
-        """Return an estimate of the eps with the given log delta, from a Gaussian with the mean and variance of the composition."""
+    def estimate(self, eps: float) -> float:
+        """Return an estimate of log delta at eps: by the saddle point, or for Gaussian losses of the same mean and variance.
+
+        It is 0 if all losses are 0.
+        """
         if self.inversion is not None:
-            return self.inversion.near(log_delta)
+            return self.inversion.estimate(eps)
         if not self._spread > 0:
-            return None
-        # Solve for z: log delta is the log of the normal tail at z, minus the log of a factor that grows with z and the spread.
-        z = 0.0
-        for _ in range(30):
-            z = math.sqrt(max(0.0, -2 * (log_delta + math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))))
-        return max(0.0, self._mean + z * self._spread)
+            return 0.0
+        # the normal tail at z, divided by a factor that grows with z and the spread
+        z = max(0.0, (eps - self._mean) / self._spread)
+        return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
 
     def _middle(self, eps: float) -> float:
         """Return the middle of the interval that contains eps; intervals are 2 NEAR standard deviations wide, the

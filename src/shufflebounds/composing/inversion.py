@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
-from shufflebounds._search import root
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 
@@ -67,13 +66,6 @@ ROUNDS = 4
 MOST_WORK = 4 * 10**8
 """Largest number of products of nodes and quadrature points of a release: about 1 s."""
 
-FAR = 0.02
-"""Largest relative error of sqrt(-log delta) at the eps from which a search for epsilon(delta) starts. With a smaller one,
-evaluations move from this search to the search for the start."""
-
-FURTHER, LEAST_NEAR = 8.0, 1e-9
-"""Ratio of the steps by which `near` decreases eps, and the ratio to the estimate at which it stops. A ratio closer to 1 takes more
-steps."""
 
 RTOL = 0.01
 """Goal for the gap of log delta, relative to that of eps which the composition asks for, and at least SAME_LOG.
@@ -197,6 +189,10 @@ class _Tilt:
         """The second derivative in theta of the height, the logarithm of the integrand at t = 0."""
         return self.var + self.theta**-2 + (self.theta + 1) ** -2
 
+    def approximate(self, eps: float) -> float:
+        """Return the saddle-point approximation of the log hockey stick at eps, if this is the tilt of its saddle point."""
+        return self.height(eps) - 0.5 * math.log(2 * math.pi * self.curvature)
+
     def chernoff(self, eps: float) -> float:
         """Return an upper bound of the log hockey stick at any eps."""
         exponent = self.theta * eps
@@ -297,50 +293,9 @@ class Inversion:
         """Return an upper bound of the log hockey stick at eps that needs no integral."""
         return min(self._tilt(self._saddle(eps)).chernoff(eps), 0.0)
 
-    def estimate(self, log_delta: float) -> float:
-        """Return an estimate, by saddle points, of the eps with this log divergence; it may be many times too large."""
-        low, high = LEAST_TILT, LARGEST_TILT
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self._known(middle) is not None and self._at_saddle(middle)[1] > log_delta:
-                low = middle
-            else:
-                high = middle
-        first, at_first = self._at_saddle(low)
-        second, at_second = self._at_saddle(high) if self._known(high) is not None else (first, at_first)
-        share = (at_first - log_delta) / (at_first - at_second) if at_first > at_second else 0.0
-        return max(first + min(max(share, 0.0), 1.0) * (second - first), 0.0)
-
-    def near(self, log_delta: float) -> float:
-        """Return an eps near which the log divergence has this value: the estimate, or a better one if the estimate is poor."""
-
-        def excess(eps: float) -> float:
-            return math.sqrt(-min(self.log_delta(eps)[0].upper, 0.0)) - math.sqrt(-log_delta)
-
-        eps = self.estimate(log_delta)
-        at = excess(eps)
-        if abs(at) <= FAR * math.sqrt(-log_delta) or eps == 0:
-            return eps
-        low, high, at_low, at_high = 0.0, eps, -math.inf, at
-        while at_high < 0:
-            low, high, at_low = high, 2 * high, at_high
-            at_high = excess(high)
-        while at_low < 0 and low == 0:
-            # The estimate is too large by orders of magnitude if large losses of single releases determine delta.
-            low = high / FURTHER
-            at_low = excess(low) if low > LEAST_NEAR * eps else 0.0
-            if at_low > 0:
-                low, high, at_high = 0.0, low, at_low
-                at_low = -math.inf
-        if not at_low < 0:
-            return low
-        return math.exp(root(lambda u: excess(math.exp(u)), math.log(low), math.log(high), at_low, at_high, rtol=0.0, xtol=FAR))
-
-    def _at_saddle(self, place: int) -> tuple[float, float]:
-        """Return the eps whose saddle point is at the tilt with this exponent, and the estimate of log delta there."""
-        tilt = self._tilt(place)
-        eps = tilt.mean - 1 / tilt.theta - 1 / (tilt.theta + 1)
-        return eps, tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
+    def estimate(self, eps: float) -> float:
+        """Return the saddle-point approximation of the log hockey stick at eps; it may be far too large."""
+        return min(0.0, self._tilt(self._saddle(eps)).approximate(eps))
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
@@ -350,7 +305,7 @@ class Inversion:
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
         low, high = -math.inf, min(tilt.chernoff(eps), 0.0)
-        estimate = tilt.height(eps) - 0.5 * math.log(2 * math.pi * tilt.curvature)
+        estimate = tilt.approximate(eps)
         account, gap = None, math.inf
         # The tolerance of log delta is that of eps times the slope of log delta, which is about the tilt.
         tolerance = self._tolerance * max(tilt.theta * eps, 1.0)

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp, log_add_exp
+from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, Interval, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import SLACK, above
-from shufflebounds.profile.roots import solve
 
 __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 
@@ -204,7 +204,8 @@ def compose_dp(
     if method == "advanced":
         total = _advanced(budgets, counts, slack)
     else:
-        total = solve(lambda e: law.log_excess(e)[1], math.log(slack) * (1 + SLACK), pure, upper=True)
+        curve = Curve(lambda e: law.log_excess(e)[1], pure=pure)
+        total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
         # The search ends at 1e6 nats; beyond it the pure budget is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))

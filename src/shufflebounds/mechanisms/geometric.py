@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, TABLE_SIZE
 from shufflebounds._search import least_int
@@ -160,8 +161,10 @@ class GeometricMechanism(AdditiveNoise):
         low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
         return Interval(float(low[0]), float(high[0]))
 
-    def _near_worst_data(self, eps: float) -> Interval | None:
-        return self._few_shifts(eps) if self.bound is not None and self.sensitivity > _FEW_SHIFTS else None
+    def _rough(self, upper: bool) -> Curve | None:
+        if self.bound is None or self.sensitivity <= _FEW_SHIFTS:
+            return None
+        return Curve(lambda eps: min(0.0, self._few_shifts(eps)[upper]))
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import overload
 
 import numpy as np
@@ -12,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
 from shufflebounds._calls import explained
+from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
 from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced, several
-from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, Interval, IntervalArray, plain, probability, typed_as
-from shufflebounds.profile.roots import bracket_near, solve
+from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, plain, probability, typed_as
 
 __all__ = ["BoundedProfile"]
 
@@ -60,29 +59,9 @@ class BoundedProfile(ABC):
         """Return the scale of eps, at least 1. The search for epsilon(delta) ends at a million times this."""
         return 1.0
 
-    def _near(self, log_delta: float) -> float | None:
-        """Return a guess of the eps at which log delta has that value, or None."""
+    def _rough(self, upper: bool) -> Curve | None:
+        """Return a cheap curve near the bound of log delta, on any side of it, where the search for eps begins; or None."""
         return None
-
-    def _near_worst_data(self, eps: float) -> Interval | None:
-        """Return bounds of log delta for a dataset that is nearly the worst, or None.
-
-        Classes for which the worst-case dataset takes much longer override this. The lower bound is one of log delta; the upper
-        bound need not be.
-        """
-        return None
-
-    def _beside(self, upper: bool) -> Callable[[float], float] | None:
-        """Return a function of eps that is fast, at most the bound of log delta, and usually equal to it; or None."""
-        pure = self._pure_epsilon()
-        if self._near_worst_data(min(1.0, pure / 2)) is None:
-            return None
-
-        def one(eps: float) -> float:
-            sides = self._near_worst_data(eps)
-            return -math.inf if sides is None or eps >= pure else min(0.0, sides[upper])
-
-        return one
 
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -258,11 +237,8 @@ class BoundedProfile(ABC):
             value = self._log_side_at(eps, upper=upper)
             return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
 
-        cap = 1e6 * self._eps_scale()
-        one = self._beside(upper) if delta < 1 else None
-        if one is not None:
-            return bracket_near(one, log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
-        return solve(log_delta, target, pure, upper=upper, cap=cap, near=self._near(target))
+        curve = Curve(log_delta, self._rough(upper), self._pure_epsilon(), 1e6 * self._eps_scale())
+        return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
         """Return the largest eps found with a positive lower bound of delta, at most `pure`; inf if there seems to be no end."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import USUAL_DELTA, Question
@@ -32,7 +33,6 @@ from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
 from shufflebounds.profile.profile import PrivacyProfile
-from shufflebounds.profile.roots import solve
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import Gaussian
 
@@ -383,7 +383,7 @@ class Composition(PrivacyProfile):
         """Return an upper bound of log delta that is fast to compute and less tight."""
         inversion = None if self._is_one else self._composer.inversion
         if inversion is None:
-            return self._rough._log_side(eps, upper=True)
+            return self._coarse_grid._log_side(eps, upper=True)
         return np.array([inversion.chernoff(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
 
     @cached_property
@@ -465,7 +465,7 @@ class Composition(PrivacyProfile):
         return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
-    def _rough(self) -> Composition:
+    def _coarse_grid(self) -> Composition:
         """The same composition on a coarse grid, if that is cheaper, for the first steps of a search."""
         if self.rtol >= LOOSE or self._is_one:
             return self
@@ -475,26 +475,16 @@ class Composition(PrivacyProfile):
         rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
-    def _near(self, log_delta: float) -> float | None:
+    def _rough(self, upper: bool) -> Curve | None:
         if self._by_adjacency:
-            ways = self._by_adjacency
-            inversions = [way._composer.inversion for way in ways if not way._is_one]
-            known = [inversion for inversion in inversions if inversion is not None]
-            if len(known) == len(ways):
-                # the estimate for the adjacency with the larger delta
-                return max(known, key=lambda inversion: inversion.estimate(log_delta)).near(log_delta) or None
-            return max((way._near(log_delta) or 0.0) for way in ways) or None
+            return _largest([way._rough(upper) for way in self._by_adjacency])
         if self._is_one:
             return None
-        if self._composer.inversion is not None:
-            return self._composer.near(log_delta)
-        rough, near, pure = self._rough, self._composer.near(log_delta), self._pure_epsilon()
-        if rough is self or near is None:
-            return near
-        def roughly(eps: float) -> float:
-            return min(0.0, rough._log_side_at(eps, upper=True))
-
-        return solve(roughly, log_delta, pure, upper=True, cap=1e6 * self._eps_scale(), near=near, rtol=0.1 * LOOSE)
+        estimate = Curve(self._composer.estimate, rtol=1e-3)
+        coarse = self._coarse_grid
+        if self._composer.inversion is not None or coarse is self:
+            return estimate
+        return Curve(lambda eps: min(0.0, coarse._log_side_at(eps, upper=True)), estimate, rtol=0.1 * LOOSE)
 
     @cached_property
     def _gaussian_rule(self) -> float:
@@ -563,6 +553,15 @@ class Composition(PrivacyProfile):
             return max(way._pure_epsilon() for way in self._by_adjacency)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
+
+
+def _largest(curves: Sequence[Curve | None]) -> Curve | None:
+    """Return the largest of several curves, with the largest of their rough curves; None if one of them is None."""
+    known = [curve for curve in curves if curve is not None]
+    if len(known) < len(curves):
+        return None
+    return replace(known[0], log_delta=lambda eps: max(curve.log_delta(eps) for curve in known),
+                   rough=_largest([curve.rough for curve in known]))
 
 
 class _Floor:

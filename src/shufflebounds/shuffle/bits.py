@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _worst
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray, Interval, IntervalArray
@@ -21,7 +22,6 @@ from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import convex_hull
-from shufflebounds.profile.roots import NEAR_RTOL, solve
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
@@ -208,18 +208,14 @@ class ShuffledBits(ShuffleProtocol):
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))
         return self._worst_sides(eps, 0.0)
 
-    def _near(self, log_delta: float) -> float | None:
+    def _rough(self, upper: bool) -> Curve | None:
         if self.ones != "worst" or self.flip in (0, 0.5):
             return None
         data = np.array([0.0, self._bits - 1.0])
+        # all others' bits 0: close to the worst dataset, and a thousand times faster than the search over all
+        return Curve(lambda eps: min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[upper].max())), rtol=2e-3)
 
-        def one_end(eps: float) -> float:
-            # The dataset whose other bits are all 0 is close to the worst, and takes a thousandth of the time of the search.
-            return min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps)).upper.max()))
-
-        return solve(one_end, log_delta, self._pure_epsilon(), upper=True, rtol=NEAR_RTOL)
-
-    def _rough_sides(self, eps: FloatArray) -> IntervalArray:
+    def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta over all datasets in a few milliseconds per eps; for many users their gap is larger."""
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 

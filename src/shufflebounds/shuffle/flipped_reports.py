@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_BYTES
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
@@ -294,14 +295,21 @@ class FlippedReports(ShuffleProtocol):
 
         return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, 20_000)
 
-    def _near_worst_data(self, eps: float) -> Interval | None:
+    def _rough(self, upper: bool) -> Curve | None:
         # for many reports with known bins, the dataset with all others in the target's bin is close to the worst
         reports = self.users + self.fakes
-        if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5 or eps >= min(700.0, self._pure_epsilon()):
+        if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5:
             return None
-        near, tables = self._tables(reports - 1, eps)
-        low, high = tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near
-        return Interval(self._uniform_at_worst(eps) if self.fake == "uniform" and self.fakes else low, high)
+
+        def log_delta(eps: float) -> float:
+            if eps >= min(700.0, self._pure_epsilon()):
+                return -math.inf
+            if not upper and self.fake == "uniform" and self.fakes:
+                return self._uniform_at_worst(eps)
+            near, tables = self._tables(reports - 1, eps)
+            return min(0.0, (tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near)[upper])
+
+        return Curve(log_delta, settles=1e-9)
 
     def _pair_info(self) -> DominatingPairInfo:
         if self.view == "records":

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, TINY
 from shufflebounds._types import FloatArray, IntervalArray, at_each
@@ -219,9 +220,10 @@ class PersonalizedBits(PrivacyProfile):
         if self.bits is None and self.local_eps.size > MANY:
             # the upper bound by the search of the clone bound's profile, the lower bound by that of the dataset with equal bits
             return self._side(upper)._epsilon(delta, upper)
-        if self.bits is None or self.target is not None or delta in (0, 1) or self._all_users.exact is self._all_users.coarse:
-            return super()._epsilon(delta, upper)
-        return self._all_users.epsilon(delta, upper)
+        return super()._epsilon(delta, upper)
+
+    def _rough(self, upper: bool) -> Curve | None:
+        return None if self.bits is None or self.target is not None else self._all_users.rough()
 
     def _side(self, upper: bool) -> PrivacyProfile:
         """Return the profile that is the upper or lower bound over all datasets."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import tick
@@ -264,7 +265,7 @@ class Shuffled(PrivacyProfile):
                     for law in laws]
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
-            found.append((_BITS, float(self._bits._rough_sides(np.array([eps])).upper[0])))
+            found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, datasets.upper(eps)) for datasets in self._stronger]
         if self._mixed is not None and self._mixed.every:
             # This is the exact maximum: another bound can be smaller only by rounding, where tails underflow.
@@ -438,18 +439,13 @@ class Shuffled(PrivacyProfile):
             laws = [law for _, _, law in self._below]
         return None if any(law.expensive for law in laws) else laws
 
-    def _beside(self, upper: bool) -> Callable[[float], float] | None:
+    def _rough(self, upper: bool) -> Curve | None:
         if not upper or not self._has_search:
             return None
+        laws = [pair.upper for pair in self._pairs]
+        blanket = Curve(lambda eps: min(0.0, *(law.rough_log_phi(eps, self.users).upper for law in laws)), rtol=1e-3)
         # The search over datasets with different inputs is omitted: only the last steps of a root search need it.
-        return lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False)))
-
-    def _near(self, log_delta: float) -> float | None:
-        laws = self._searched(upper=True)
-        if laws is None or log_delta < -700 or not self._has_search:
-            return None
-        # the eps at which the blanket alone has this delta
-        return float(largest_epsilon([laws], [0], [self.users], [math.exp(log_delta)], upper=True)[0])
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, settles=1e-9)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:

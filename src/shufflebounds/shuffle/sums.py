@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _worst
+from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
@@ -156,10 +157,11 @@ class RealSum(ShuffleProtocol):
             low[far] = np.maximum(*(self._known_data(ones, eps[far]).lower for ones in (0, others)))
         return IntervalArray(low, np.maximum(low, high))
 
-    def _near_worst_data(self, eps: float) -> Interval | None:
+    def _rough(self, upper: bool) -> Curve | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
             return None
-        return self._known_data(0, np.array([eps])).alone()
+        # all other bits 0: usually the worst dataset
+        return Curve(lambda eps: min(0.0, self._known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
 
     def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
         """Return the bounds of log delta of the kernel, evaluated at eps below the pure budget and LARGEST_EXPONENT only."""

@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from shufflebounds._crossing import Curve, crossing
 from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
-from shufflebounds._search import expand_bracket, root
+from shufflebounds._search import expand_bracket
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
@@ -35,18 +36,12 @@ class Representation(ABC):
         return np.array([self._epsilon(d) for d in delta.tolist()])
 
     def _epsilon(self, delta: float) -> float:
-        """Return `epsilon` for one delta, by root finding on sqrt(-log delta), nearly linear in eps for Gaussian tails."""
+        """Return `epsilon` for one delta, by a root search."""
         if delta == 0:
             return math.inf
         target = math.log(delta) * (1 + 4 * ULP) - 32 * ULP if delta < 1 else 0.0
-
-        def gap(eps: float) -> float:
-            return math.sqrt(-min(float(self.log_delta(np.array([eps]))[0]), 0.0)) - math.sqrt(-target)
-
-        if gap(0.0) >= 0:
-            return 0.0
-        high = expand_bracket(1.0, lambda eps: gap(eps) >= 0, 1.0, math.inf)
-        return upward(self, root(gap, 0.0, high, gap(0.0), gap(high), rtol=4 * ULP), math.log(delta))
+        curve = Curve(lambda eps: min(float(self.log_delta(np.array([eps]))[0]), 0.0), cap=1e300, rtol=4 * ULP)
+        return crossing(curve, target, upper=True)
 
     def inverse(self) -> Representation:
         """Return T(Q, P), the inverse of f; the default is for symmetric curves, which are their own inverse."""

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from shufflebounds._crossing import Curve
 from shufflebounds._types import FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.roots import solve
-from shufflebounds.shuffle._clones.population import TOLERANCE, Population, SearchBox
+from shufflebounds.shuffle._clones.population import FEW, SETTLES, TOLERANCE, Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
-
-
-def _just_below(delta: float) -> float:
-    """Return log(delta) minus the rounding error of an exponential, so that its exponential is at most delta."""
-    return math.log(delta) * (1 + 4e-16) - 4e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,42 +84,8 @@ class OfOneUser(_Guarantee):
     def _pure_epsilon(self) -> float:
         return self.population.family.pure_epsilon(float(self.population.budgets[self.index]))
 
-    def _grouped(self, target: float) -> float:
-        """Return an approximate eps at which the upper bound of log delta is `target`, to a relative 1e-4, with budgets in bins."""
-        population, i = self.population, self.index
-
-        def log_delta(eps: float) -> float:
-            return min(population.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in population.candidates(eps, i))
-
-        return solve(log_delta, target, self._pure_epsilon(), upper=True, rtol=1e-4)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        population, i = self.population, self.index
-        if not population.exact or delta in (0, 1):
-            return super()._epsilon(delta, upper)
-        # A root search with bins selects the decomposition; the distribution of its number of clones then serves for all eps.
-        target = _just_below(delta) if upper else float(np.nextafter(math.log(delta), np.inf))
-        pure = self._pure_epsilon()
-
-        def at(eps: float, level: int, one: tuple[str, float]) -> float:
-            return population.value(one[0], eps, level, i, i, one[1])[1 if level == 0 else upper]
-
-        eps, chosen = self._grouped(target), None
-        if eps >= pure:
-            return super()._epsilon(delta, upper)
-        for _ in range(3):
-            best = min(population.candidates(eps, i), key=partial(at, eps, 0))
-            if best == chosen:
-                break
-            chosen = best
-            eps = solve(partial(at, level=population.exact, one=best), target, pure, upper=upper, near=eps)
-        step = 1e-13 * eps
-        while (population.single(eps, i)[1] > target) if upper else (eps > 0 and population.single(eps, i)[0] < target):
-            eps = eps + step if upper else max(0.0, eps - step)
-            step *= 4
-            if upper and eps >= pure:
-                return pure
-        return eps
+    def _rough(self, upper: bool) -> Curve | None:
+        return self.population.rough_single(self.index) if self.population.exact else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,57 +142,18 @@ class OfEveryUser(_Guarantee):
         *_, best = self.population.every(float(eps), self._guess())
         return float(self.population.budgets[best])
 
-    def _of(self, index: int) -> OfOneUser:
-        """Return the guarantee of the user at this position of the distinct budgets."""
-        return OfOneUser(self.population, self.description, self.parameters, index, index)
+    def _rough(self, upper: bool) -> Curve | None:
+        # the user with the largest budget, which is often the worst
+        start = best = self._guess()
+        one = replace(self.population.rough_single(start), settles=SETTLES)
+        if not self.population.exact:
+            return one if self.population.budgets.size > FEW else None
+        frontier: list[SearchBox] = []
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        """Return an upper or a lower bound of the eps at which log delta of the worst user is log `delta`.
+        def log_delta(eps: float) -> float:
+            nonlocal best
+            # with a larger gap, and from the decompositions of the last eps
+            _, above, best = self.population.every(eps, best, 50 * TOLERANCE, frontier, coarse=True)
+            return min(0.0, above)
 
-        The search alternates between the worst target at the current eps and the eps of this target, until no new target is found.
-        An upper bound is then raised until the upper bound over all users is at most `delta`.
-        """
-        if delta in (0, 1):
-            return super()._epsilon(delta, upper)
-        goal = _just_below(delta)
-        best, tolerance = self._guess(), 50 * TOLERANCE
-        eps, tried = -1.0, set()
-        frontier: list[SearchBox] | None = [] if self.population.exact else None
-        # the first pass evaluates targets with budgets in bins, so that only the last few targets are evaluated exactly
-        rough = self.population.exact > 0
-        while True:
-            unbounded_loss = False
-            if best not in tried:
-                tried.add(best)
-                one = self._of(best)
-                eps = max(eps, one._grouped(goal) if rough else one._epsilon(delta, upper))
-                unbounded_loss = eps >= self._pure_epsilon()
-            if not unbounded_loss:
-                _, above, best = self.population.every(eps, best, tolerance, frontier, goal=goal)
-                if best not in tried:
-                    continue
-            if rough:
-                # second pass, with the exact budgets
-                eps, rough = -1.0, False
-                tried.clear()
-            elif unbounded_loss:
-                return eps
-            elif tolerance > TOLERANCE:
-                tolerance = TOLERANCE
-            else:
-                break
-        if not upper:
-            return eps
-        # The gap of the search over users can be as large as TOLERANCE, so eps is raised by steps until the upper bound meets the
-        # goal. Newton's method with the slope of the worst user's bound sets the steps.
-        reach = 1e-4 * eps + 1e-12
-        pure = self._pure_epsilon()
-        while above > goal:
-            here, there = (self.population.single(e, best, math.inf)[1] for e in (eps, eps + reach))
-            slope = max((here - there) / reach, 1e-300)
-            # a step is at most eps + 1: where delta is nearly constant, its numerical slope is unreliable
-            eps += min(max(1.02 * (above - goal) / slope, 1e-13 * eps), eps + 1)
-            if eps >= min(pure, 1e12):
-                return pure
-            _, above, best = self.population.every(eps, best, frontier=frontier)
-        return eps
+        return Curve(log_delta, one, rtol=1e-4, settles=SETTLES)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._limits import CACHED_BYTES
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
@@ -28,7 +29,7 @@ from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_de
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
-__all__ = ["TOLERANCE", "Population", "SearchBox"]
+__all__ = ["FEW", "SETTLES", "TOLERANCE", "Population", "SearchBox"]
 
 TOLERANCE = 1e-3
 """Largest gap in log delta between the bounds of the maximum over all users: TOLERANCE * max(1, -log delta / 20).
@@ -73,6 +74,9 @@ LIKELY = 0.1
 
 MAX_EVALUATIONS = 20000
 """Resource limit: the search measures at most half this number of blocks. Lowered: the upper bound may stay less tight."""
+
+SETTLES = 1e-9
+"""Relative distance from the crossing at which a search for eps over more than FEW budgets ends: its bounds have a larger gap."""
 
 NEGLIGIBLE_BLANKET = 1e-6
 """The blanket is not summed if the probability that some other user sends a data-independent message is below this value.
@@ -276,6 +280,14 @@ class Population:
         near = min(values)
         near = near + 0.02 * max(1.0, -near / 10) if near > -math.inf else near
         return [kind for kind, value in zip(kinds, values) if value <= near]
+
+    def rough_single(self, i: int) -> Curve:
+        """Return a curve of log delta of target i with the other users' budgets in the fewest bins."""
+
+        def log_delta(eps: float) -> float:
+            return min(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i))
+
+        return Curve(log_delta, rtol=1e-4)
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
         """Return bounds of the smallest proven bound of log delta of target i.

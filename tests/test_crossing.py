@@ -1,0 +1,101 @@
+"""The search from delta to eps, on curves whose crossing is known in closed form."""
+
+import math
+
+import pytest
+
+from shufflebounds._crossing import Curve, crossing
+
+TARGETS = (-1e-6, -0.7, -13.8, -92.0, -650.0)
+
+
+def gaussian(scale=1.0, offset=0.0, seen=None):
+    """Return -(eps/scale)^2/2 + offset, at most 0; its crossing with a target t is scale * sqrt(2 (offset - t))."""
+
+    def log_delta(eps):
+        if seen is not None:
+            seen.append(eps)
+        return min(0.0, offset - 0.5 * (eps / scale) ** 2)
+
+    return log_delta
+
+
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("scale", [1e-5, 0.03, 7.0])
+@pytest.mark.parametrize("rough", [None, 0.98, 1.02, 0.01, 100.0])
+def test_the_crossing_is_found_on_the_chosen_side_wherever_the_rough_curve_lies(upper, target, scale, rough):
+    curve = Curve(gaussian(scale), None if rough is None else Curve(gaussian(scale * rough)))
+    eps = crossing(curve, target, upper=upper)
+    value = curve.log_delta(eps)
+    assert value <= target if upper else value >= target
+    assert eps == pytest.approx(scale * math.sqrt(-2 * target), rel=4e-13)
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_good_rough_curve_leaves_few_evaluations(upper):
+    seen = []
+    crossing(Curve(gaussian(2.0, seen=seen), Curve(gaussian(2.001))), -20.0, upper=upper)
+    assert len(seen) <= 6
+    seen.clear()
+    crossing(Curve(gaussian(2.0, seen=seen), Curve(gaussian(2.0))), -20.0, upper=upper)
+    assert len(seen) <= 2
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_rough_curves_form_a_chain(upper):
+    seen = []
+    chain = Curve(gaussian(2.0), Curve(gaussian(2.0001, seen=seen), Curve(gaussian(40.0))))
+    assert crossing(chain, -20.0, upper=upper) == pytest.approx(2 * math.sqrt(40), rel=4e-13)
+    assert seen
+
+
+@pytest.mark.parametrize("rough", [None, Curve(gaussian()), Curve(lambda eps: -math.inf), Curve(lambda eps: 0.0)])
+def test_a_curve_that_starts_at_or_below_the_target_crosses_at_0(rough):
+    for upper in (True, False):
+        assert crossing(Curve(lambda eps: -3.0 - eps, rough), -3.0, upper=upper) == 0.0
+        assert crossing(Curve(lambda eps: -5.0, rough), -3.0, upper=upper) == 0.0
+
+
+@pytest.mark.parametrize("rough", [None, Curve(lambda eps: -0.5 * eps)])
+def test_a_curve_above_the_target_ends_at_the_pure_budget_or_at_the_cap(rough):
+    assert crossing(Curve(lambda eps: -1.0, rough, pure=2.5), -3.0, upper=True) == 2.5
+    assert crossing(Curve(lambda eps: -1.0, rough, pure=2.5), -3.0, upper=False) == 2.5
+    for upper in (True, False):
+        assert crossing(Curve(lambda eps: -1.0, rough, cap=1e3), -3.0, upper=upper) == math.inf
+    assert crossing(Curve(lambda eps: -1.0, rough, pure=1e9, cap=1e3), -3.0, upper=True) == 1e9
+    assert 6.0 <= crossing(Curve(lambda eps: -1.0, rough, pure=1e9, cap=1e3), -3.0, upper=False) <= 1e3
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_steep_fall_close_to_the_pure_budget_is_located(upper):
+    # log(1 - eps/2): delta falls linearly to 0 at eps = 2, and has the value d at 2 (1 - d)
+    curve = Curve(lambda eps: math.log1p(-eps / 2) if eps < 2 else -math.inf, Curve(gaussian()), pure=2.0)
+    for delta in (0.5, 1e-3, 1e-12):
+        eps = crossing(curve, math.log(delta), upper=upper)
+        assert eps == pytest.approx(2 * (1 - delta), rel=1e-12)
+        assert curve.log_delta(eps) <= math.log(delta) if upper else curve.log_delta(eps) >= math.log(delta)
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_search_whose_curve_jumps_ends_near_the_jump_after_few_evaluations(upper):
+    # as a bound whose search ends within a tolerance: log delta jumps down by .02 at eps = 5, across the target
+    seen = []
+
+    def log_delta(eps):
+        seen.append(eps)
+        return -0.5 * eps**2 - (0.01 if eps > 5 else -0.01)
+
+    eps = crossing(Curve(log_delta, Curve(gaussian(), settles=1e-9)), -12.5, upper=upper)
+    assert (5 < eps < 5.001) if upper else (4.999 < eps <= 5)
+    assert len(seen) <= 12
+    # without a statement of the rough curve the jump itself is located
+    eps = crossing(Curve(log_delta, Curve(gaussian())), -12.5, upper=upper)
+    assert eps == pytest.approx(5, rel=4e-13)
+
+
+@pytest.mark.parametrize("rough", [None, Curve(lambda eps: 0.0 if eps == 0 else -math.inf)])
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_curve_above_the_target_at_0_alone_ends_the_search(rough, upper):
+    eps = crossing(Curve(lambda eps: -1.0 if eps == 0 else -9.0, rough), -3.0, upper=upper)
+    assert 0 < eps < 1e-280 if upper else eps == 0
