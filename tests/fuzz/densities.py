@@ -136,8 +136,8 @@ def functional(laws, factor, measure, users, points=POINTS):
 
 def shuffled(laws, factor, users, data):
     """Return bounds for the privacy blanket, and for the dataset that the text describes, or None."""
-    known = {"all others hold the second end": "second", "all others hold the first end": "first",
-             "half of the others hold either end": "half"}
+    known = {"every other user has the second end": "second", "every other user has the first end": "first",
+             "half of the other users have either end": "half"}
     attained = functional(laws, factor, known[data], users) if data in known else None
     return functional(laws, factor, "min", users), attained
 

@@ -76,7 +76,7 @@ def test_shuffled_responses(budget, users, categories):
         # all messages are zeros
         event = (big / total) ** users, (big / total) ** (users - 1) / total
     else:
-        # all others hold the last value; seen: none of the target's second value and at least one of its first
+        # every other user has the last value; seen: none of the target's second value and at least one of its first
         without, neither = (1 - 1 / total) ** (users - 1), (1 - 2 / total) ** (users - 1)
         event = (without * (1 - 1 / total) - neither * (1 - (big + 1) / total),
                  (without - neither) * (1 - (big + 1) / total) + without * (1 / total))

@@ -118,7 +118,7 @@ def test_the_enumeration_has_entries_for_multisets_only(inputs, outputs, users):
 def test_argument_and_worst_dataset_are_returned():
     protocol = shuffle.Shuffled(FiniteRandomizer([[0.3, 0.7], [0.4, 0.6], [0.8, 0.2]]), 60)
     assert protocol.argument(0.3) == "every dataset"
-    assert "target between" in protocol.data(0.3) or "all others" in protocol.data(0.3)
+    assert "target between" in protocol.data(0.3) or "every other user" in protocol.data(0.3)
     assert protocol.epsilon(1e-3, bound="upper") <= protocol.epsilon(1e-3, bound="lower") * (1 + 1e-6)
 
 

@@ -172,7 +172,7 @@ def test_lower_bounds_of_shuffled_noise_at_large_eps():
         lower, upper = (shuffled.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         assert lower > -63
         assert lower < upper
-    assert shuffled.data(2.5) == "all others hold the second end"
+    assert shuffled.data(2.5) == "every other user has the second end"
 
 
 def test_lower_bound_of_a_matrix_with_many_outputs():

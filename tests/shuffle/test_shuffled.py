@@ -41,7 +41,7 @@ class Matrix:
         least = table.min(axis=0)
         return tuple(
             PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least), tuple(
-                (f"all others hold {k}", ExcessLaw.of(table[i], table[j], row)) for k, row in enumerate(table)))
+                (f"every other user has input {k}", ExcessLaw.of(table[i], table[j], row)) for k, row in enumerate(table)))
             for i, j in itertools.permutations(range(len(table)), 2))
 
 
@@ -122,9 +122,9 @@ def test_datasets_with_several_inputs_are_described():
     profile = shuffle.Shuffled(KaryResponse(3, 1.0), 8)
     for eps, value in ((0.1, 0.120568951), (0.4, 0.038209212), (0.7, 0.006719562)):
         assert profile.delta(eps, bound="lower") == pytest.approx(value, abs=5e-10)
-    assert profile.data(0.1) == "all others hold a third value"
+    assert profile.data(0.1) == "every other user has a third value"
     # one of six datasets of equal divergence, by symmetry
-    assert profile.data(0.4) == "of the others 1 holds 0 and 6 hold 2; target between inputs 0 and 1"
+    assert profile.data(0.4) == "of the other users 1 has input 0 and 6 have input 2; target between inputs 0 and 1"
 
 
 @pytest.mark.parametrize("users", [40, 300])
@@ -444,7 +444,7 @@ def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
     protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer(matrix), 3)
     assert protocol.delta(eps, bound="lower") <= best <= protocol.delta(eps)
     assert protocol.delta(eps, bound="lower") >= best * (1 - Fraction(1, 10**8))
-    assert "hold" in protocol.data(eps)
+    assert "other user" in protocol.data(eps)
 
 
 def test_datasets_with_several_inputs_where_the_exponential_of_eps_overflows():

@@ -122,17 +122,17 @@ def interval_laws(
                       float(log_near[-1]) if unbounded_loss else -np.inf)
     zero = np.zeros_like(mean)
     lower = [
-        ("all others hold the second end", np.concatenate([log_far, log_near]), np.concatenate([mean, -mean]),
+        ("every other user has the second end", np.concatenate([log_far, log_near]), np.concatenate([mean, -mean]),
          np.concatenate([zero, zero])),
-        ("all others hold the first end", np.concatenate([log_near, log_far]), np.concatenate([zero, zero]),
+        ("every other user has the first end", np.concatenate([log_near, log_far]), np.concatenate([zero, zero]),
          np.concatenate([-mean, mean])),
     ]
     log_both = np.logaddexp(0.0, mean) - np.log(2)
-    lower.append(("half of the others hold either end", np.tile(log_far + log_both, 2),
+    lower.append(("half of the other users have either end", np.tile(log_far + log_both, 2),
                   np.concatenate([mean, zero]) - np.tile(log_both, 2), np.concatenate([zero, mean]) - np.tile(log_both, 2)))
     if log_middle is not None:
         rest = np.tile(log_far - log_middle, 2)
-        lower.append(("all others hold the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + rest,
+        lower.append(("every other user has the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + rest,
                       np.concatenate([zero, mean]) + rest))
     listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error)) for text, m, a, b in lower)
     return (PairLaws(inputs, upper, listed, symmetric=True),)
@@ -147,9 +147,9 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     base = rows.min(axis=0)
     # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
     rest = float((rows[0] - base).sum())
-    others = [(f"all others hold {x}", row) for x, row in enumerate(rows)]
+    others = [(f"every other user has input {x}", row) for x, row in enumerate(rows)]
     if len(rows) > 2:
-        others.append(("the others are spread evenly", rows.mean(axis=0)))
+        others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
     return tuple(
         PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
                  tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(upper=False)) for text, row in others), symmetric)

@@ -76,7 +76,8 @@ class ListedInputs:
         above, below = (matrix_laws(rows, self._places) for rows in (blanket, self.below))
         laws = []
         for (first, second), over, under in zip(self._places, above, below):
-            words = [*(f"all others hold {name}" for name in self.names), "the others are spread evenly"]
+            words = [f"every other user has input {name}" for name in self.names]
+            words.append("the other users are spread evenly over the inputs")
             lower = tuple((text, _shifted(law, -BLUR)) for text, (_, law) in zip(words, under.lower))
             pair = f"inputs {self.names[first]} and {self.names[second]}"
             symmetric = self._mirrored and first + second == len(self.names) - 1
@@ -116,7 +117,8 @@ def ends_listed(names: tuple[str, ...], ends: PairLaws, blanket: ExcessLaw) -> L
         ratio = above[1 - nearer, top] / above[nearer, top]
         above[nearer, top] += cut
         above[1 - nearer, top] += cut * ratio
-    known = (f"all others hold {names[1]}", f"all others hold {names[0]}", f"half of the others hold {names[0]}, half {names[1]}")
+    known = (f"every other user has input {names[1]}", f"every other user has input {names[0]}",
+             f"half of the other users have input {names[0]}, half {names[1]}")
     lower = tuple((text, law) for text, (_, law) in zip(known, ends.lower))
     laws = (PairLaws(f"inputs {names[0]} and {names[1]}", blanket, lower, symmetric=True),)
     return ListedInputs(names, above, above, 2 * cut, laws)

@@ -104,7 +104,7 @@ class MatrixDatasets:
             The target's two inputs.
         """
         rows = self._rows
-        others = tuple((f"all others hold {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
+        others = tuple((f"every other user has input {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
         # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
         rest = float((rows[0] - self._base).sum())
         blanket = self._law(rows[first], rows[second], self._base).filled(rest)

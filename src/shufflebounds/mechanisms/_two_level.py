@@ -147,8 +147,8 @@ class TwoLevel(LocalRandomizer):
         """Return the datasets in which all others have the first or the second of the target's two values."""
         one, both, neither = self._shares()
         return (
-            Others("all others hold the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
-            Others("all others hold the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
+            Others("every other user has the target's first value", (one, 0.0, both, 0.0), (0.0, one, 0.0, neither)),
+            Others("every other user has the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
         )
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:

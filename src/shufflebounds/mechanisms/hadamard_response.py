@@ -67,9 +67,9 @@ class HadamardResponse(FrequencyOracle):
 
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
-        independent = Others("all others hold a value whose parity is independent of the target's two", eighth, eighth)
+        independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
         # the parity with 1 xor 2 is even where both parities are even or both are odd
-        summed = Others("all others hold a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
+        summed = Others("every other user has a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
 

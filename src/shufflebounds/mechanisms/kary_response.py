@@ -69,7 +69,7 @@ class KaryResponse(FrequencyOracle):
         k = self.bins
         if k == 2:
             return ()
-        return (Others("all others hold a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
+        return (Others("every other user has a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
     @property
     def _inputs(self) -> int:

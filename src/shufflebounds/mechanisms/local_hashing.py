@@ -102,7 +102,7 @@ class LocalHashing(FrequencyOracle):
         hit, miss = 1 / self._g, (self._g - 1) / self._g
         classes = (one, one, both, neither)
         inside, outside = (tuple(share * part for part in classes) for share in (hit, miss))
-        return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
+        return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
         # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X

@@ -128,7 +128,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         if self.height <= math.sqrt(0.5) * (1 + 1e-12):
             return ()
         c = self._c
-        return (Others("all others hold a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
+        return (Others("every other user has a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
     def _kinds(self) -> tuple[Others, ...] | None:
         # X for another user is an affine function of the measures of the intersections of the user's cap with the target's two
@@ -141,8 +141,10 @@ class PrivUnit(VectorRandomizer, TwoLevel):
             return None
         return (
             *self._targets(),
-            Others("the caps of the others meet the first alone", (least, 0.0, 0.0, 1 - 2 * c), (c - least, c, 0.0, 0.0)),
-            Others("the caps of the others meet the second alone", (0.0, least, 0.0, 1 - 2 * c), (c, c - least, 0.0, 0.0)),
+            Others("the caps of the other users meet that of the target's first vector alone",
+                   (least, 0.0, 0.0, 1 - 2 * c), (c - least, c, 0.0, 0.0)),
+            Others("the caps of the other users meet that of the target's second vector alone",
+                   (0.0, least, 0.0, 1 - 2 * c), (c, c - least, 0.0, 0.0)),
         )
 
     @property

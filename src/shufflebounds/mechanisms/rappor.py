@@ -197,8 +197,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         # the error of the loss of a bit decreases X in a lower bound and increases it in an upper bound
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - _UNIT_ERROR * np.abs(loss))
-        lower = (("all others hold the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
-                 ("all others hold the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
+        lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
+                 ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
         if (d + 1) ** 2 * (self.hashes - d + 1) > MANY:
             if d == self.hashes:
                 ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)

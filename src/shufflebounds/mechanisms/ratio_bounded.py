@@ -98,7 +98,8 @@ class VariationRatio(TwoLevel):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # X is q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), where E = e^eps and a = beta/(p-1)
         upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
-        return (PairLaws("the two inputs", upper, (("of four outputs, all others hold a third input", lower),), symmetric=True),)
+        text = "of four outputs, every other user has a third input"
+        return (PairLaws("the two inputs", upper, ((text, lower),), symmetric=True),)
 
 
 @dataclass(frozen=True)

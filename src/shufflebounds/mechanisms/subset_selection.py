@@ -95,7 +95,7 @@ class SubsetSelection(FrequencyOracle):
         # probabilities that a uniform set contains all 3, a given 2, a given 1, or none of three given bins
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
-        return (Others("all others hold a third value", (two, two, three, single), (single, single, two, none)),)
+        return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)
 
     def _kinds(self) -> tuple[Others, ...]:
         # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X

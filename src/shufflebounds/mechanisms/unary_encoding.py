@@ -144,7 +144,7 @@ class UnaryEncoding(FrequencyOracle):
         q = self.q
         classes = (one, one, both, neither)
         inside, outside = (tuple(share * part for part in classes) for share in (q, 1 - q))
-        return (Others("all others hold a third value", inside, outside),)  # type: ignore[arg-type]
+        return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
         # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X

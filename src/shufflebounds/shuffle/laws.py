@@ -443,8 +443,8 @@ class PairLaws:
         X for a measure m that is at most the output distribution of every input.
     lower : tuple of (str, ExcessLaw)
         X for m the output distribution of one input x* (or a mixture of inputs), each with a description of the other users'
-        inputs, such as "all others hold 2". Exchanging a and b gives the distributions of the reversed pair, except that log a and
-        log b may differ by 2**-42 for rounding.
+        inputs, such as "every other user has input 2". Exchanging a and b gives the distributions of the reversed pair, except that
+        log a and log b may differ by 2**-42 for rounding.
     symmetric : bool
         Whether the reversed pair has the same distributions, and is therefore not listed.
     """

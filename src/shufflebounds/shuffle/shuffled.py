@@ -123,7 +123,7 @@ class Shuffled(PrivacyProfile):
     >>> print(f"{tenary.epsilon(1e-6):.6f} {tenary.epsilon(1e-6, bound='lower'):.6f}")
     0.023253 0.023253
     >>> tenary.data(0.02)
-    'all others hold a third value'
+    'every other user has a third value'
     """
 
     randomizer: Randomizer
@@ -390,8 +390,9 @@ class Shuffled(PrivacyProfile):
         if self._mixed is not None:
             mixed, shares, target = self._mixed.best(eps)
             if mixed > value + SAME_LOG:
-                inputs = " and ".join(f"{count} hold{'s' * (count == 1)} {x}" for x, count in enumerate(shares) if count)
-                return f"of the others {inputs}; target between inputs {target[0]} and {target[1]}"
+                parts = (f"{count} {'has' if count == 1 else 'have'} input {x}" for x, count in enumerate(shares) if count)
+                inputs = " and ".join(parts)
+                return f"of the other users {inputs}; target between inputs {target[0]} and {target[1]}"
         if not self._below:
             return "none known"
         inputs, text, _ = self._below[place]
