@@ -124,9 +124,11 @@ def link_names(app, doctree):
 
 
 def mathml(tex, *, block):
-    """Return tex as MathML, with the thin space after log and its like that browsers leave out."""
+    """Return tex as MathML with a thin space after log and other functions, and with double bars of the height of a letter."""
     before_bracket = r'(?!\s*<mo stretchy="false">[(\[])'
-    return re.sub("<mo>&ApplyFunction;</mo>" + before_bracket, '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
+    found = re.sub("<mo>&ApplyFunction;</mo>" + before_bracket, '<mspace width="0.17em"/>', tex2mathml(tex, as_block=block))
+    # a fence without a partner would grow to the height of the line
+    return re.sub("<mo[^>]*>([\u2016\u2223\u2225])</mo>", r'<mo stretchy="false">\1</mo>', found)
 
 
 def visit_math(translator, node):
