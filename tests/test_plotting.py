@@ -117,6 +117,7 @@ def test_axes_are_taken_and_returned():
 
 
 def test_labels():
+    assert compare(NOISE).get_title().endswith(type(NOISE).__name__)
     unlike = compare(NOISE, PURE, kind="profile")
     assert [word.partition(":")[0] for word in legend_of(unlike)] == ["BinomialNoise", "StrongerClones"]
     assert legend_of(compare(NOISE, NOISE, kind="profile", labels=["a", "b"])) == ["a", "b"]

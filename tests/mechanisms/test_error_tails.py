@@ -1,11 +1,12 @@
 """Tails of the errors of noise and of SmallDB at tiny probabilities, against interval arithmetic."""
 
 import math
+from fractions import Fraction
 
 import pytest
 from flint import arb, ctx, fmpz
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 from shufflebounds.selection import small_db_error
 
 BITS = 1400
@@ -83,3 +84,22 @@ def test_small_db_error_is_not_below_the_exact_bound(domain, size, records, eps,
     exact = (arb(2 * queries).log() / (2 * size)).sqrt() + 2 / (arb(eps) * records) * (arb(databases).log() - arb(beta).log())
     value = small_db_error(domain=domain, queries=queries, records=records, eps=eps, beta=beta, size=size).error
     assert exact <= value <= float(exact) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("users", "beta"), [(12, 0.05), (24, 1e-6)])
+def test_error_quantile_of_a_matrix_is_near_the_exact_one(users, beta):
+    """Two inputs, of which each is reported with probability 3/4; the estimate of a count is (y - users/4)/(1/2)."""
+    keep, worst = Fraction(3, 4), Fraction(0)
+    for ones in range(users + 1):
+        law = [Fraction(1)]
+        for chance in [keep] * ones + [1 - keep] * (users - ones):
+            law = [chance * a + (1 - chance) * b for a, b in zip([0, *law], [*law, 0])]
+        tail = Fraction(0)
+        for error, mass in sorted(((abs(2 * (y - Fraction(users, 4)) - ones), mass) for y, mass in enumerate(law)), reverse=True):
+            tail += mass
+            if tail > Fraction(beta):
+                worst = max(worst, error)
+                break
+    quantile = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_quantile(beta, users)
+    # Chernoff's bound of two normal tails is at most sqrt(2 log 40)/1.96 = 1.39 times the quantile for beta = .05
+    assert worst * (1 - Fraction(1, 10**12)) <= quantile <= 1.5 * worst

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from shufflebounds.shuffle import Clones, PersonalizedClones, StrongerClones
 from tests.errors import distance, log_of, reference, to_decimal
+from tests.oracles import at, thresholds
 from tests.strategies import thinned
 
 KINDS = {"clones": Clones, "stronger": StrongerClones}
@@ -42,6 +43,26 @@ def enumerate_pair(n, eps0, eps, rate_of):
             forward += weight * max(mpmath.mpf(0), p - e * q)
             backward += weight * max(mpmath.mpf(0), q - e * p)
     return forward, backward
+
+
+@pytest.mark.parametrize("kind", [Clones, StrongerClones])
+@pytest.mark.parametrize(("n", "odds"), [(1, 3), (2, 2), (6, 9)])
+def test_curves_by_enumeration(kind, n, odds):
+    # e^eps0 = odds up to an ulp of eps0; log of odds is not a double
+    rate, low = (Fraction(1, odds) if kind is Clones else Fraction(2, odds + 1)), Fraction(1, odds + 1)
+    laws = [], []
+    for c in range(n):
+        weight = math.comb(n - 1, c) * rate**c * (1 - rate) ** (n - 1 - c) / 2**c
+        for a in range(c + 2):
+            stay, step = math.comb(c, a), math.comb(c, a - 1) if a else 0
+            laws[0].append(weight * (low * stay + (1 - low) * step))
+            laws[1].append(weight * ((1 - low) * stay + low * step))
+    boundary = thresholds(*laws)
+    lower, upper = (kind(n, math.log(odds)).tradeoff(bound=bound) for bound in ("lower", "upper"))
+    for alpha in [1e-6, 0.01, *(float(x) for x, _ in boundary[1:-1]), 0.3, 0.7, 0.99]:
+        exact = float(at(boundary, Fraction(alpha)))
+        assert lower.beta(alpha) - 1e-15 <= exact <= upper.beta(alpha) + 1e-15
+        assert upper.beta(alpha) - lower.beta(alpha) <= 1e-11
 
 
 RATES = {Clones: lambda e0: 1 / e0, StrongerClones: lambda e0: 2 / (e0 + 1)}
