@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair, _record_pair
 from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow
@@ -323,3 +323,15 @@ def test_sums_wider_than_tables_over_all_data():
     lower, upper = wide.log_delta(1e-6, bound="lower"), wide.log_delta(1e-6)
     assert ShuffledBits(2**53, 1e-3, ones=0).log_delta(1e-6, bound="lower") - 1e-9 <= upper
     assert -math.inf < lower <= upper < 0
+
+
+def test_the_pair_of_one_bin_attains_its_sum_in_both_orders():
+    others, fakes, bins, flip, eps = 5, 3, 4, 0.25, 0.25
+    shown = (1 - Fraction(flip)) / bins + (1 - Fraction(1, bins)) * Fraction(flip)
+    rest = total(power(coin(Fraction(flip)), others), power(coin(shown), fakes))
+    zero, one = (total(rest, coin(chance)) for chance in (Fraction(flip), 1 - Fraction(flip)))
+    values = [pair.hockey_stick(np.array([eps])).alone() for pair in _record_pair.one_bin_pairs(others, fakes, bins, flip)]
+    exact = sorted(math.log(hockey_stick(*order, rational(eps))) for order in ((zero, one), (one, zero)))
+    for (lower, upper), value in zip(sorted(values), exact, strict=True):
+        assert value - 1e-9 <= lower <= value + 1e-14
+        assert value - 1e-14 <= upper <= value + 1e-9
