@@ -73,6 +73,9 @@ def expand_bracket(start: float, enough: Callable[[float], bool], step: float, e
     """
     value = start
     while not enough(value):
+        if value + step == value:
+            # the step underflowed, or is below an ulp of the value
+            step = math.nextafter(value, end) - value
         value += step
         step *= growth
         if value >= end if step > 0 else value <= end:

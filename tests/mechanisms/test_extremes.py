@@ -6,7 +6,20 @@ import warnings
 import numpy as np
 import pytest
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism, RandomizedResponse
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    FiniteRandomizer,
+    GaussianMechanism,
+    HadamardResponse,
+    KaryResponse,
+    LaplaceMechanism,
+    LocalHashing,
+    PrivUnit,
+    RandomizedResponse,
+    Rappor,
+    SubsetSelection,
+    UnaryEncoding,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +61,43 @@ def test_discrete_gaussian_at_very_large_eps(sigma):
     near = -((m + 1) ** 2) / (2 * sigma**2) - 0.5 * math.log(2 * math.pi * sigma**2) * (sigma > 1)
     assert noise.log_delta(eps, bound="lower") == pytest.approx(near, rel=1e-6)
     assert noise.log_delta(eps) == pytest.approx(near, rel=1e-6)
+
+
+CORNERS = {
+    "RandomizedResponse": lambda budget: RandomizedResponse(budget),
+    "KaryResponse, 2 bins": lambda budget: KaryResponse(2, budget),
+    "KaryResponse, 2**53 bins": lambda budget: KaryResponse(2**53, budget),
+    "HadamardResponse": lambda budget: HadamardResponse(2, budget),
+    "LocalHashing, 2 buckets": lambda budget: LocalHashing(2, budget, 2),
+    "LocalHashing": lambda budget: LocalHashing(2**30, budget),
+    "SubsetSelection, one of 2 bins": lambda budget: SubsetSelection(2, budget, 1),
+    "SubsetSelection, one bin": lambda budget: SubsetSelection(2**20, budget, 1),
+    "SubsetSelection, all but one bin": lambda budget: SubsetSelection(2**20, budget, 2**20 - 1),
+    "SubsetSelection": lambda budget: SubsetSelection(2**20, budget),
+    "PrivUnit": lambda budget: PrivUnit(2, budget),
+}
+
+
+@pytest.mark.parametrize("budget", [5e-324, 1e-310, 1e-8, 700.0])
+@pytest.mark.parametrize("build", CORNERS.values(), ids=CORNERS)
+def test_randomizers_at_the_ends_of_their_ranges(build, budget):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        randomizer = build(budget)
+    # one of these searches once did not end, because a step of a denormal budget underflowed to 0
+    for ask in (lambda bound: randomizer.epsilon(0.0, bound=bound), lambda bound: randomizer.epsilon(1e-9, bound=bound)):
+        assert 0 <= ask("lower") <= ask("upper") <= budget * (1 + 1e-9) + 5e-324
+    for eps in (0.0, budget / 2):
+        assert -math.inf <= randomizer.log_delta(eps, bound="lower") <= randomizer.log_delta(eps) <= 0
+
+
+@pytest.mark.parametrize("randomizer", [
+    UnaryEncoding(2, 1e-299, 1e-300), UnaryEncoding(2**20, 1 - 2.0**-53, 0.5), UnaryEncoding(2, 0.5, 0.5 * (1 - 2.0**-53)),
+    Rappor(1e-304), Rappor(1 - 2.0**-53, hashes=2), FiniteRandomizer([[1.0], [1.0]]),
+    FiniteRandomizer([[1.0, 0.0], [0.0, 1.0]]), FiniteRandomizer([[1.0, 0.0], [1.0, 0.0]]),
+    FiniteRandomizer([[5e-324, 1.0], [0.0, 1.0]]),
+], ids=repr)
+def test_degenerate_randomizers(randomizer):
+    for ask in (randomizer.epsilon, randomizer.log_delta):
+        for at in (0.0, 1e-9):
+            assert ask(at, bound="lower") <= ask(at)
