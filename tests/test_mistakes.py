@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from shufflebounds import mechanisms, shuffle
+from shufflebounds import composition, mechanisms, shuffle
 from shufflebounds.shuffle import samples
 
 SIZING = [
@@ -38,6 +38,7 @@ SIZED = {
     "GeometricMechanism": lambda eps, delta: mechanisms.GeometricMechanism.from_dp(eps=eps, delta=delta),
     "LaplaceMechanism": lambda eps, delta: mechanisms.LaplaceMechanism.from_eps(eps=eps, delta=delta),
     "compare_at": lambda eps, delta: shuffle.compare_at(10, 2, eps=eps, delta=delta),
+    "Ledger": lambda eps, delta: composition.Ledger(eps, delta),
     "support_identification": lambda eps, delta: samples.support_identification(2, eps=eps, delta=delta),
 }
 

@@ -36,7 +36,7 @@ class Ledger:
     eps : float
         The budget in nats, > 0.
     delta : float
-        The budget's delta, in (0, 1).
+        The budget's delta, in (0, 1); a value above 1e-3 draws a warning.
 
     Notes
     -----
@@ -61,8 +61,7 @@ class Ledger:
     """
 
     def __init__(self, eps: float, delta: float) -> None:
-        self._eps = _validate.real("eps", eps, 0, open_low=True)
-        self._delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+        self._eps, self._delta = _validate.target(eps, delta, open_eps=True)
         self._entries: list[tuple[PrivacyProfile, int, str]] = []
         self._whole: Composition | None = None
 
