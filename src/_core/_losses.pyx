@@ -1,6 +1,6 @@
 """Privacy losses on a grid: the hockey-stick divergence of their distribution, and outcomes split or merged onto grid points.
 
-Layer: three kernels ``noexcept nogil`` (declared in _losses.pxd), functions on arrays over them.
+Layer: four kernels ``noexcept nogil`` (declared in _losses.pxd), functions on arrays over them.
 
 Definition. An outcome of mass p under P and loss l has mass p e^-l under Q. Above eps its contribution to the hockey-stick
 divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p, l), l increasing.
@@ -8,7 +8,9 @@ Method
     law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
                     H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, so relatively accurate in the extreme
                     tail; compensated, with an adaptive integer exponent.
-    tilted_hockey_stick  the same for a tilted distribution on a grid, where a point takes two multiplications.
+    tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
+                    any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
+                    of a tilted mass at distance z above K has the weight phi(z) e^(-theta z), whose supremum and sum are closed.
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the masses under P and Q kept. The
                     divergence does not decrease, since the split is undone by post-processing. It adds variance (l-g)(g+h-l).
     merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
@@ -20,11 +22,12 @@ Method
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
-Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_hockey_stick 3 ns
+Cost      law_hockey_stick, split, merge 140 ns an outcome each (merge 11 ns where many share a point), tilted_excess 3 ns,
+          read_excess 60 ns a level
 Source    the split is the connect-the-dots method of Doroshenko et al. 2022, section 4; the merge is new here
 """
 
-from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, fmin, log, log1p
+from libc.math cimport INFINITY, ceil, exp, expm1, fabs, floor, fmax, fmin, log, log1p
 
 import numpy as np
 
@@ -33,10 +36,16 @@ cdef extern from *:
     #define SEARCHED 64                     /* number of grid points below that are searched for one that can give a share */
     #define ROUNDED 0.015625                /* fraction of a step by which the lowest loss may be rounded down */
     #define TIED 8.9e-16                    /* relative rounding error of a grid point, 4 ulp */
+    #define FAINTEST 60.0                   /* weights below e^-60 of the largest have one error bound together */
+    #define NAPIER 2.718281828459045
+    #define ULP 2.220446049250313e-16
     """
     const int SEARCHED
     const double ROUNDED
     const double TIED
+    const double FAINTEST
+    const double NAPIER
+    const double ULP
 
 from shufflebounds._core._special cimport c_log_add_exp
 
@@ -199,19 +208,86 @@ cdef void c_merge(
         k += 1
 
 
-cdef void c_tilted_hockey_stick(const double *g, Py_ssize_t n, double theta, double step, double *tail,
-                                double *hockey_stick) noexcept nogil:
-    """Write tilted tails of Q and divergences at n points a step apart. The caller has checked: theta >= 0, step > 0.
+# A grid of tilted masses, of which the points first .. first + stored - 1 are kept, and bounds of its errors: the `error` of each
+# mass, and the mass `outside` of the grid, which the transform wraps into it.
+cdef struct Tilted:
+    double origin, step, theta, discount, error, outside
+    Py_ssize_t first, stored, size
 
-    With g(k) = P(k) e^(theta l_k):  tail[k] = e^((theta + 1) l_k) Q(loss >= l_k),  hockey_stick[k] = e^(theta l_k) H(l_k).
+
+cdef inline double discounted(double x, double discount) noexcept nogil:
+    return x if discount == 0 else -expm1(-discount * x) / discount
+
+
+cdef void c_tilted_excess(const double *g, Py_ssize_t n, double theta, double step, double discount, double *tail,
+                          double *excess) noexcept nogil:
+    """Write tilted tails and discounted excesses at n points a step apart. The caller has checked: theta, discount >= 0, step > 0.
+
+    With g(k) = P(k) e^(theta l_k):  tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j),
+    excess[k] = e^(theta l_k) E phi(S - l_k).
     """
-    cdef double fade = exp(-theta * step), steeper = exp(-(theta + 1) * step), part = -expm1(-step), w = 0, d = 0
+    cdef double fade = exp(-theta * step), steeper = exp(-(theta + discount) * step), part = discounted(step, discount)
+    cdef double w = 0, d = 0
     cdef Py_ssize_t i
     for i in range(n - 1, -1, -1):
         d = fade * (d + part * w)
         w = g[i] + steeper * w
         tail[i] = w
-        hockey_stick[i] = d
+        excess[i] = d
+
+
+cdef void c_read_excess(const Tilted *grid, const double *tail, const double *excess, const double *level, Py_ssize_t m,
+                        bint upper, double *log_value, double *slope, double *share) noexcept nogil:
+    """Write, for each of m levels K, log e^(theta K) E phi(S - K) as a bound, minus its slope, and the share of rounding in it.
+
+    The slope is that of log E phi(S - K). The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
+    points grid.first .. grid.first + grid.stored - 1, and every level lies between these or beyond the end of the whole grid.
+    """
+    cdef double theta = grid.theta, step = grid.step, discount = grid.discount
+    cdef double farthest = FAINTEST / theta if theta > 0 else INFINITY
+    cdef double x, fade, part, w, d, total, error, largest, shares, reached, rest, supremum
+    cdef Py_ssize_t i, place, left, size = grid.size
+    # The supremum of phi(z) e^(-theta z) over z > 0, at e^(-discount z) = theta/(theta + discount).
+    if theta == 0:
+        supremum = 1 / discount
+    elif discount == 0:
+        supremum = 1 / (NAPIER * theta)
+    else:
+        supremum = exp(theta / discount * log1p(-discount / (discount + theta))) / (discount + theta)
+    for i in range(m):
+        place = whole(fmin(fmax(floor((level[i] - grid.origin) / step) + 1, 0.0), <double> size), 0, size)
+        x = grid.origin + step * place - level[i]
+        if x <= 0 and place < size:
+            # The quotient was rounded up.
+            place, x = place + 1, x + step
+        if place >= size:
+            # Beyond the last point the difference may be dominated by rounding: limit it to one step.
+            x = fmin(fmax(x, 0.0), step)
+        w = d = 0
+        # Beyond the grid only a bound of the mass is known.
+        if place < size:
+            w, d = tail[slot(place - grid.first, grid.stored)], excess[slot(place - grid.first, grid.stored)]
+        left = max(size - place, 0)
+        fade, part = exp(-theta * x), discounted(x, discount)
+        total = fade * (d + part * w)
+        # The weight of a mass on the grid is at most phi of the distance of the last point.
+        largest = fmin(supremum, discounted(step * max(left, 1), discount) * (1 + 4 * ULP))
+        # A bound of the sum of the weights of all points, by an integral.
+        shares = largest * left
+        if theta > 0:
+            shares = fmin(shares, largest + 1 / (step * theta * (discount + theta)))
+        reached = left if theta == 0 else fmin(<double> left, FAINTEST / (theta * step))
+        error = grid.error * shares + ULP * (80 + 4 * reached) * (total + 2 * grid.error * shares)
+        share[i] = error / total if total > 0 else 1.0
+        slope[i] = fade * (1 - discount * part) * w
+        if upper:
+            # Weights below e^-60 of the largest have a separate error term.
+            rest = 4 * ULP * size * exp(-FAINTEST) * fmin(farthest, 1 / discount) if reached < left else 0
+            total += error + grid.outside * supremum + rest
+        else:
+            total -= error + grid.outside * largest
+        log_value[i] = log(total) if total > 0 else -INFINITY
+        slope[i] = fmax(0.0, slope[i] / total) if total > 0 else 0
 
 
 def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p not None, double log_rest):
@@ -260,12 +336,32 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
     return out[:size]
 
 
-def tilted_hockey_stick(const double[::1] g not None, double theta, double step):
-    """Return (tail, hockey_stick) for tilted masses a step apart: e^((theta + 1) l) Q(loss >= l) and e^(theta l) H(l)."""
+def tilted_excess(const double[::1] g not None, double theta, double step, double discount):
+    """Return (tail, excess) for tilted masses a step apart, as c_tilted_excess defines them."""
     cdef Py_ssize_t n = g.shape[0]
-    tail, hockey_stick = np.empty(n), np.empty(n)
-    cdef double[::1] w = tail, d = hockey_stick
+    tail, excess = np.empty(n), np.empty(n)
+    cdef double[::1] w = tail, d = excess
     with nogil:
         if n:
-            c_tilted_hockey_stick(&g[0], n, theta, step, &w[0], &d[0])
-    return tail, hockey_stick
+            c_tilted_excess(&g[0], n, theta, step, discount, &w[0], &d[0])
+    return tail, excess
+
+
+def read_excess(const double[::1] level not None, const double[::1] tail not None, const double[::1] excess not None,
+                Py_ssize_t first, Py_ssize_t size, double origin, double step, double theta, double discount, double error,
+                double outside, bint upper):
+    """Return log e^(theta K) E phi(S - K) at every level K as a bound, minus the slope of log E phi(S - K), and the rounding share.
+
+    tail and excess hold the points first .. of a grid of `size` points a step apart that starts at origin. `error` bounds the error
+    of each tilted mass, `outside` the tilted mass outside of the grid, which may be wrapped into it or lost.
+    """
+    cdef Py_ssize_t m = level.shape[0]
+    cdef Tilted grid = Tilted(origin, step, theta, discount, error, outside, first, tail.shape[0], size)
+    out = np.empty((3, m))
+    cdef double[:, ::1] o = out
+    if excess.shape[0] != tail.shape[0]:
+        raise ValueError(f"tail and excess have {tail.shape[0]} and {excess.shape[0]} points, and need the same number")
+    with nogil:
+        if m and tail.shape[0]:
+            c_read_excess(&grid, &tail[0], &excess[0], &level[0], m, upper, &o[0, 0], &o[1, 0], &o[2, 0])
+    return out[0], out[1], out[2]

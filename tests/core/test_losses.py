@@ -77,11 +77,23 @@ def test_hockey_stick_in_the_extreme_tail():
         assert abs(value - exact) < 1e-15 * 8 * max(1, abs(exact))
 
 
+@pytest.mark.parametrize("theta", [0.5, 3.0])
+def test_tilted_stop_loss(theta):
+    step = 0.125
+    values = step * np.arange(-8, 9)
+    p = np.exp(-(values**2))
+    tail, excess = _losses.tilted_excess(p * np.exp(theta * values), theta, step, 0.0)
+    for i, x in enumerate(values):
+        assert tail[i] * math.exp(-theta * x) == pytest.approx(math.fsum(p[i:]), rel=1e-13)
+        exact = math.fsum(p * np.maximum(values - x, 0))
+        assert excess[i] * math.exp(-theta * x) == pytest.approx(exact, rel=1e-13, abs=1e-300)
+
+
 def test_tilted_hockey_stick():
     step, theta = 0.125, 3.0
     loss = step * np.arange(-8, 9)
     p = np.exp(-loss**2)
-    tail, hockey_sticks = _losses.tilted_hockey_stick(p * np.exp(theta * loss), theta, step)
+    tail, hockey_sticks = _losses.tilted_excess(p * np.exp(theta * loss), theta, step, 1.0)
     for i, x in enumerate(loss):
         assert tail[i] * math.exp(-(theta + 1) * x) == pytest.approx((p * np.exp(-loss))[i:].sum(), rel=1e-13)
         exact = float(hockey_stick(np.log(p), loss, x))

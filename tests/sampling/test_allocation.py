@@ -8,12 +8,14 @@ from fractions import Fraction
 import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
-from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
+from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted, spread
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 
@@ -232,11 +234,72 @@ def test_sums_against_direct_convolution(times):
     values = 0.25 * times + 0.5 * np.arange(direct.size)
     levels = np.linspace(-1.0, values[-1] + 1, 77)
     exact = np.maximum(values[:, None] - levels, 0).T @ direct
-    total = SumLaw(law, times)
-    low, high = np.exp(total.stop_loss(levels, upper=False)), np.exp(total.stop_loss(levels, upper=True))
+    low, high = (np.exp(StopLoss(law, times, upper=upper).log_stop_loss(levels)) for upper in (False, True))
     assert (low <= exact * (1 + 1e-15)).all()
     assert (exact <= high * (1 + 1e-15)).all()
     np.testing.assert_allclose(low[exact > 0], high[exact > 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("step", [0.125, 4.0])
+def test_the_bound_below_the_floor_is_an_upper_bound(step):
+    mass = np.array([0.5, 0.25, 0.125, 0.125])
+    law = GridLaw(0.0, step, mass)
+    direct = np.ones(1)
+    for _ in range(20):
+        direct = np.convolve(direct, mass)
+    levels = step * np.linspace(5, 59, 40)
+    exact = np.maximum(step * np.arange(direct.size)[:, None] - levels, 0).T @ direct
+    bound = StopLoss(law, 20, upper=True).log_stop_loss(levels, floor=math.inf)
+    assert (bound >= np.log(exact)).all()
+    # a Chernoff bound is within a factor of about the tilted standard deviation of the value
+    assert (bound <= np.log(exact) + 6).all()
+
+
+# answers do not depend on earlier questions
+
+QUESTIONS = {
+    "delta(0.1)": lambda one: one._log_delta(np.array([0.1])),
+    "delta(0.9)": lambda one: one._log_delta(np.array([0.9])),
+    "a few": lambda one: one._log_delta(np.array([2.0, 0.0, 0.35])),
+    "eps": lambda one: one.epsilon(1e-6),
+}
+NOISES = [GaussianMechanism(2.0), LaplaceMechanism(1.0), RandomizedResponse(1.0)]
+
+
+def same_after(make, before, question):
+    """Assert that a question has the answer of a fresh object, bit by bit, after other questions."""
+    used = make()
+    for one in before:
+        QUESTIONS[one](used)
+    np.testing.assert_array_equal(QUESTIONS[question](used), QUESTIONS[question](make()))
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_answers_do_not_depend_on_earlier_ones(mechanism):
+    same_after(lambda: AllocationPair(mechanism, 20), ["delta(0.9)", "a few"], "delta(0.1)")
+
+
+@pytest.mark.slow
+@settings(max_examples=12, deadline=None)
+@given(
+    mechanism=st.sampled_from([*NOISES, GaussianMechanism(0.6)]), steps=st.sampled_from([3, 40, 2000]), removed=st.booleans(),
+    before=st.lists(st.sampled_from(list(QUESTIONS)), max_size=3), question=st.sampled_from(list(QUESTIONS)),
+)
+def test_answers_do_not_depend_on_any_earlier_ones(mechanism, steps, removed, before, question):
+    same_after(lambda: AllocationPair(mechanism, steps, removed), before, question)
+    # both directions share their transforms
+    same_after(lambda: RandomAllocation(mechanism, steps), before, question)
+
+
+@pytest.mark.parametrize("mechanism", [pytest.param(NOISES[0], marks=pytest.mark.slow), *NOISES[1:]])
+def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
+    eps = np.array([1.5, 0.05, 0.3, 0.75])
+    for removed in (True, False):
+        pair = AllocationPair(mechanism, 30, removed)
+        together = pair._log_delta(eps)
+        for i, one in enumerate(eps):
+            alone = AllocationPair(mechanism, 30, removed)._log_delta(np.array([one]))
+            assert (alone.lower[0], alone.upper[0]) == (together.lower[i], together.upper[i])
 
 
 # shuffled batches

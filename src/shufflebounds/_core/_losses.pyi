@@ -8,4 +8,20 @@ def split(
 def merge(
     log_p: NDArray[np.float64], loss: NDArray[np.float64], anchor: float, step: float, first: int, size: int
 ) -> NDArray[np.float64]: ...
-def tilted_hockey_stick(g: NDArray[np.float64], theta: float, step: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def tilted_excess(
+    g: NDArray[np.float64], theta: float, step: float, discount: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def read_excess(
+    level: NDArray[np.float64],
+    tail: NDArray[np.float64],
+    excess: NDArray[np.float64],
+    first: int,
+    size: int,
+    origin: float,
+    step: float,
+    theta: float,
+    discount: float,
+    error: float,
+    outside: float,
+    upper: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...

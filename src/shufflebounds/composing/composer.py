@@ -31,9 +31,10 @@ from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
 from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
-from shufflebounds.composing.product import BYTES_A_POINT, NEAR, Product
+from shufflebounds.composing.product import NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
+from shufflebounds.composing.tilted_sum import BYTES_A_POINT
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 

@@ -22,7 +22,7 @@ from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.sampling._ratios import Ratios
-from shufflebounds.sampling._sums import GridLaw, SumLaw, contracted, spread
+from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted, spread
 
 __all__ = ["Allocation"]
 
@@ -88,8 +88,8 @@ class Allocation:
 
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
-        self._sums: Kept[tuple[str, int], SumLaw] = Kept(2 * MOST_BIG)
-        self._lows: Kept[int, tuple[SumLaw, SumLaw]] = Kept(MOST_REGIMES + 1)
+        self._sums: Kept[tuple[bool, int], StopLoss] = Kept(2 * MOST_BIG)
+        self._lows: Kept[int, tuple[StopLoss, StopLoss]] = Kept(MOST_REGIMES + 1)
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -237,11 +237,12 @@ class Allocation:
         held = q > 0
         return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), loss_error, upper)
 
-    def _sum(self, name: str, times: int) -> SumLaw:
-        """The sum of `times` small ratios, by the "upper" or the "lower" distribution."""
-        return self._sums.of((name, times), lambda: SumLaw(getattr(self, name).small, times))
+    def _sum(self, times: int, *, upper: bool) -> StopLoss:
+        """The sum of `times` small ratios, by the upper or the lower distribution."""
+        side = self.upper if upper else self.lower
+        return self._sums.of((upper, times), lambda: StopLoss(side.small, times, upper=upper))
 
-    def _low_sums(self, regime: int) -> tuple[SumLaw, SumLaw]:
+    def _low_sums(self, regime: int) -> tuple[StopLoss, StopLoss]:
         """The sum over all steps of minus the ratio, for the lower and the upper bound, on the grid of the given regime."""
         grid = self._regimes[regime][1]
         side = self.upper if regime == 0 else self._upper(grid)
@@ -249,7 +250,7 @@ class Allocation:
         # the upper bound counts a large ratio as the last grid point; the lower bound omits it
         above.mass[0] += float(side.big[1].sum())
         below = self._lower(grid, mirrored=True).small
-        return SumLaw(below, self.steps), SumLaw(above, self.steps)
+        return StopLoss(below, self.steps, upper=False), StopLoss(above, self.steps, upper=True)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
@@ -262,25 +263,41 @@ class Allocation:
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * SNAP * self._grid.step
-        side, rest = self.upper if upper else self.lower, -math.inf
-        name = "upper" if upper else "lower"
         # an approximate delta from a single large ratio: smaller terms by a factor e^-SPARE need no accurate value
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - SPARE
-        out = self._sum(name, t).stop_loss(levels, upper=upper, floor=floor)
-        values, mass = side.big
+        # one level of this sum needs one transform, so it is resolved e^CUT deeper than the sums below it
+        out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
+        rest = np.full(eps.size, -np.inf)
+        side = self.upper if upper else self.lower
+        if side.big[1].size:
+            # bound of the contribution of large ratios: the record's own step has one, or at least one other step does
+            above = self.law.log_p_above(math.log(side.small.values[-1]))
+            several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
+            few = several < out - math.log(t) - NEAR_ENOUGH
+            rest[few] = several
+            if not few.all():
+                out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
+        out = out - math.log(t) + sign * 64 * ULP
+        if upper:
+            cut = self.law.log_p_above(self._range[1])
+            out = np.logaddexp(out, np.logaddexp(cut, rest))
+        return np.minimum(out, 0.0)
+
+    def _with_large(
+        self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
+    ) -> tuple[FloatArray, float]:
+        """Add to `out` the sums with 1, 2, ... large ratios, and return a bound of what is left.
+
+        `above` is the log probability under P of a large ratio, `out` the stop-loss transform of sums without one.
+        """
+        t, sign = self.steps, 1 if upper else -1
+        values, mass = (self.upper if upper else self.lower).big
         chance = float(mass.sum())
-        # bound of the contribution of large ratios: the record's own step has one, or at least one other step does
-        above = self.law.log_p_above(math.log(side.small.values[-1])) if chance > 0 else -math.inf
-        if chance > 0 and float(np.logaddexp(above, _more(t, chance, 1))) < float(out.min()) - math.log(t) - NEAR_ENOUGH:
-            chance, rest = 0.0, float(np.logaddexp(above, _more(t, chance, 1)))
         held, weight = np.zeros(1), np.ones(1)
         for j in range(1, min(MOST_BIG, t) + 1):
-            if not chance > 0:
-                break
             if _more(t, chance, j) < NEGLIGIBLE or j == MOST_BIG:
-                rest = float(np.logaddexp(_more(t, chance, j), above + _more(t, chance, j - 1)))
-                break
+                return out, float(np.logaddexp(_more(t, chance, j), above + _more(t, chance, j - 1)))
             sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
             edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
             held, weight = _binned(edges, sums, both, upper)
@@ -290,17 +307,13 @@ class Allocation:
                 with np.errstate(divide="ignore"):
                     inner = np.log(np.maximum(np.subtract.outer(held, levels), 0.0))
             else:
-                asked = np.subtract.outer(-held, -levels)
-                inner = self._sum(name, t - j).stop_loss(asked.ravel(), upper=upper, floor=np.tile(floor - ways, weight.size))
-                inner = inner.reshape(asked.shape)
+                left = np.subtract.outer(-held, -levels)
+                inner = self._sum(t - j, upper=upper).log_stop_loss(left.ravel(), floor=np.tile(floor - ways, weight.size))
+                inner = inner.reshape(left.shape)
             with np.errstate(divide="ignore"):
                 terms = inner + np.log(weight)[:, None]
             out = np.logaddexp(out, ways + np.logaddexp.reduce(terms, axis=0))
-        out = out - math.log(t) + sign * 64 * ULP
-        if upper:
-            cut = self.law.log_p_above(self._range[1])
-            out = np.logaddexp(out, np.logaddexp(cut, rest))
-        return np.minimum(out, 0.0)
+        return out, -math.inf
 
     def add(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(Q || average) at eps >= 0."""
@@ -315,10 +328,10 @@ class Allocation:
         t = self.steps
         weight = eps - math.log(t)
         shift = t * SNAP * self._regimes[regime][1].step
-        levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t)
+        levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t) - SPARE
         below, above = self._lows.of(regime, partial(self._low_sums, regime))
-        upper = above.stop_loss(levels * (1 + 8 * ULP), upper=True, floor=floor)
-        lower = below.stop_loss(levels * (1 - 8 * ULP) + shift, upper=False, floor=floor)
+        upper = above.log_stop_loss(levels * (1 + 8 * ULP), floor=floor)
+        lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = ULP * (64 + 4 * np.abs(weight))
         # the average ratio is below 1/E only if all t ratios are below t/E: a bound for every eps, however large

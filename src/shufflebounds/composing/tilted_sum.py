@@ -1,0 +1,412 @@
+r"""The sum of independent numbers on a common grid, by FFT of exponentially tilted masses, with bounds of all errors.
+
+For S = X_1 + X_2 + ... a transform yields bounds of
+
+.. math:: \mathrm{E}\, \varphi(S - K), \qquad \varphi(x) = \frac{(1 - e^{-c x})_+}{c},
+
+at levels K. The discount c = 1 is the hockey-stick divergence of privacy losses, c = 0 the stop-loss transform E (S - K)_+.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._core import _losses
+from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY
+from shufflebounds._scipy import fft
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.loss_atoms import TooLongError
+from shufflebounds.composing.window import Tails
+
+__all__ = ["BYTES_A_POINT", "Summand", "TiltedSum"]
+
+BYTES_A_POINT = 72
+"""Memory per point of a transform: values, spectrum, its powers, and logarithms of their sizes."""
+
+LONG, ENOUGH = 2**18, 20.0
+"""The tilted mass outside of the window is e^-NEGLIGIBLE on either side; e^-NEGLIGIBLE_ROUGHLY if the window would have more than
+LONG points, and e^-ENOUGH if it would then have more than LARGE_TABLE_SIZE. A smaller mass needs a longer window; a larger one
+widens the gap, since the upper bound counts it at its largest possible weight."""
+
+MARGIN = 32
+"""Number of extra points on both sides of a window."""
+
+FAINT = -110.0
+"""Log of the tilted masses of one summand, relative to the largest, below which they are dropped and only bounded."""
+
+LEAST_TILT = 0.25
+"""Smallest tilt without a discount, in units of 1/standard deviation of the sum. The weights x e^(-theta x) of the masses are
+bounded only for theta > 0. A smaller tilt makes the weights of errors larger, a larger one moves the sum away from its mean."""
+
+BLURRED, SHORT = 1e-6, 2.0**-6
+"""If rounding exceeds the share BLURRED of a value, the intervals of levels are shortened by the factor SHORT. A larger share
+widens the gap of values near the largest value of the sum; a smaller one computes further transforms."""
+
+FINEST = 12
+"""Largest number of times that an interval of levels is divided by four to bring its middle near the level."""
+
+
+class Summand(NamedTuple):
+    """Logs of the masses of a number, their places in grid steps from a point near the heaviest mass, and its multiplicity."""
+
+    log_mass: FloatArray
+    place: FloatArray
+    times: int
+
+
+class _Window(NamedTuple):
+    """First point and size of a window, and a bound of the tilted mass outside of it."""
+
+    lowest: int
+    size: int
+    outside: float
+
+
+class _Interval(NamedTuple):
+    """The tilt of an interval of levels, and the range of levels that its transform serves."""
+
+    theta: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Transform:
+    """Tilted tails and excesses at the points of a window that serve one interval of levels.
+
+    `size` points from `origin` form the window, of which those from `first` on are stored. `error` bounds the error of each tilted
+    mass in it, `outside` the tilted mass outside.
+    """
+
+    theta: float
+    cumulant: float
+    origin: float
+    size: int
+    first: int
+    tail: FloatArray
+    excess: FloatArray
+    error: float
+    outside: float
+
+
+def _bytes(transform: _Transform) -> int:
+    return transform.tail.nbytes + transform.excess.nbytes
+
+
+class TiltedSum:
+    r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
+
+    Each transform is tilted to the middle of an interval of levels. The interval depends on the level alone, so a bound does not
+    depend on the levels that were evaluated before, or on other levels of the same array.
+
+    Parameters
+    ----------
+    summands : sequence of Summand
+        The distributions of the numbers.
+    origin : float
+        The value of the sum where every place is 0.
+    step : float
+        Distance of the grid points.
+    discount : float
+        The discount c >= 0.
+    near : float
+        A transform serves levels within `near` tilted standard deviations of the level that it is tilted to. The rounding error
+        grows as e^(near^2/2); the number of transforms falls as 1/near.
+    widest : int, optional
+        The widest intervals of levels have 4^widest times 0.6 `near` standard deviations. Tilted sums of heavy-tailed numbers have
+        larger standard deviations than the sum itself, so that their transforms serve wider intervals.
+    upper : bool
+        Whether the bounds are upper or lower bounds.
+    log_rest : float
+        Log probability that the sum is infinite. It counts as 1/c.
+    slack : float
+        Bound of the relative error of the product of all masses.
+    level_error : float
+        Bound of the error of `origin` and of the grid points. Levels are moved by it.
+    """
+
+    def __init__(
+        self,
+        summands: Sequence[Summand],
+        origin: float,
+        step: float,
+        *,
+        discount: float,
+        near: float,
+        widest: int = 0,
+        upper: bool,
+        log_rest: float = -math.inf,
+        slack: float = 0.0,
+        level_error: float = 0.0,
+    ) -> None:
+        self._summands, self.origin, self.step, self._discount, self._near = summands, origin, step, discount, near
+        self._widest = widest
+        self.upper, self.log_rest, self.slack, self.level_error = upper, log_rest, slack, level_error
+        self._transforms: Kept[float, _Transform] = Kept(CACHED_BYTES, _bytes)
+        self._intervals: Kept[float, _Interval] = Kept(CACHED_ANSWERS)
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
+        cumulant = mean = var = 0.0
+        for logs, place, r in self._summands:
+            x = self.step * place
+            weight = logs + theta * x
+            top = float(weight.max())
+            weight = np.exp(weight - top)
+            total = float(weight.sum())
+            m = float((weight * x).sum()) / total
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float((weight * (x - m) ** 2).sum()) / total
+        return cumulant, self.origin + mean, var
+
+    @property
+    def finite(self) -> bool:
+        """Whether every summand has finite values; only then does the sum have moments."""
+        return all(logs.size for logs, _, _ in self._summands)
+
+    @cached_property
+    def least_tilt(self) -> float:
+        """The smallest tilt; levels below the mean use it too."""
+        if self._discount > 0:
+            return 0.0
+        whole, mean, var = self.moments(0.0)
+        theta = LEAST_TILT / math.sqrt(max(var, 0.25 * self.step**2))
+        # A few values far above the mean may have all of the tilted mass at a smaller tilt already: E e^(theta (S - mean)) > e.
+        while self.moments(theta)[0] - whole - theta * (mean - self.origin) > 1:
+            theta /= 2
+        return theta
+
+    @cached_property
+    def _least_moments(self) -> tuple[float, float, float]:
+        return self.moments(self.least_tilt)
+
+    @cached_property
+    def _width(self) -> float:
+        """The largest width of an interval of levels."""
+        return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
+
+    def tilt(self, level: float) -> float:
+        """Return theta >= `least_tilt` at which the tilted mean is near the level, or the end of the allowed range."""
+        least = self.least_tilt
+        low, high = least, 60 / self.step
+        _, mean, var = self._least_moments
+        if mean >= level:
+            return least
+        theta = min(least + (level - mean) / var, high) if var > 0 else high
+        for _ in range(60):
+            _, mean, var = self.moments(theta)
+            if abs(mean - level) <= 0.02 * math.sqrt(var):
+                break
+            low, high = (theta, high) if mean < level else (low, theta)
+            theta = theta + (level - mean) / var if var > 0 else math.inf
+            if not low < theta < high:
+                theta = (low + high) / 2
+            if high - low <= 1e-3 * high:
+                break
+        return theta
+
+    def center(self, level: float) -> float:
+        """Return the middle of the interval that contains the level; a transform tilted to it serves the level."""
+        return float(self._centers(np.array([level]), self._width)[0])
+
+    def _centers(self, levels: FloatArray, width: float) -> FloatArray:
+        """Return the middles of the intervals that contain the levels. Each depends on its level alone.
+
+        The widest intervals have the given width. Where the transform of one does not reach the level, it is divided by four, and
+        at last the level itself is the middle.
+        """
+        mean = self._least_moments[1]
+        out, left = levels.copy(), np.arange(levels.size)
+        for _ in range(self._widest + FINEST):
+            left = left[width > 4 * ULP * np.abs(levels[left])]
+            if not left.size:
+                break
+            at = levels[left]
+            middles = mean + np.maximum(0.0, np.ceil((at - mean) / width - 0.5)) * width
+            reached = np.zeros(left.size, dtype=np.bool_)
+            for center in np.unique(middles).tolist():
+                _, low, high = self._interval(center)
+                reached |= (middles == center) & (low <= at) & (at <= high)
+            out[left[reached]] = middles[reached]
+            left = left[~reached]
+            width /= 4
+        return out
+
+    def _interval(self, center: float) -> _Interval:
+        return self._intervals.of(center, partial(self._tilted_to, center))
+
+    def _tilted_to(self, center: float) -> _Interval:
+        theta = self.tilt(center)
+        # No level of an interval is further from its middle than half of the largest width; the share 1e-9 allows for rounding.
+        far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
+        return _Interval(theta, -math.inf if theta == self.least_tilt else center - far, center + far)
+
+    def points(self, level: float) -> int:
+        """Return the number of points of the transform that serves the level."""
+        return self._transformed(self.center(level)).size
+
+    def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
+        rest = self.log_rest + (self.slack if self.upper else -self.slack)
+        values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
+        side = -1 if self.upper else 1
+        at = levels + side * (self.level_error + 4 * ULP * np.abs(levels))
+        inside = np.flatnonzero(at < self._last)
+        if inside.size:
+            values[inside], slopes[inside] = self._closest(at[inside])
+        return values, slopes
+
+    @cached_property
+    def _last(self) -> float:
+        """The largest finite value of the sum, or -inf if there is none."""
+        if not self.finite:
+            return -math.inf
+        return self.origin + self.step * sum(r * float(place[-1]) for _, place, r in self._summands)
+
+    def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds at the levels and minus their slopes, by a tilt closer to the level where rounding is a large share."""
+        values, slopes, shares = self._read(levels, self._centers(levels, self._width))
+        blurred = np.flatnonzero(shares > BLURRED)
+        if blurred.size:
+            again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], SHORT * self._width))
+            better = again < values[blurred] if self.upper else again > values[blurred]
+            values[blurred[better]], slopes[blurred[better]] = again[better], steeper[better]
+        return values, slopes
+
+    def _transformed(self, center: float) -> _Transform:
+        return self._transforms.of(center, partial(self._transform, center))
+
+    def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the bounds at the levels, minus their slopes, and the shares of them that are rounding error."""
+        out = np.empty((3, levels.size))
+        for center in np.unique(centers).tolist():
+            held = np.flatnonzero(centers == center)
+            one, at = self._transformed(center), levels[held]
+            logs, slopes, shares = _losses.read_excess(
+                at, one.tail, one.excess, one.first, one.size, one.origin, self.step, one.theta, self._discount, one.error,
+                one.outside, self.upper,
+            )
+            away = one.theta * (at - self.origin)
+            raw = one.cumulant - away
+            slack = self.slack + 8 * ULP * (abs(one.cumulant) + np.abs(away) + np.abs(raw))
+            slack = slack if self.upper else -slack
+            rest = self.log_rest + (self.slack if self.upper else -self.slack)
+            out[0, held] = np.where(logs > -np.inf, np.logaddexp(raw + logs + slack, self.log_rest + slack), rest)
+            out[1, held], out[2, held] = slopes, shares
+        return out[0], out[1], out[2]
+
+    def _transform(self, center: float) -> _Transform:
+        theta, low, high = self._interval(center)
+        step = self.step
+        cumulant = mean = var = rough = lost = 0.0
+        tilted = []
+        support = 1
+        for logs, place, r in self._summands:
+            weight = logs + theta * step * place
+            top = float(weight.max())
+            weight -= top
+            kept = weight > FAINT
+            # Bounds of the relative error of the tilted masses, and of the masses that are dropped.
+            rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * place[kept])).max() + 120)
+            lost += r * math.exp(FAINT) * (place.size - np.count_nonzero(kept))
+            place = place[kept]
+            weight = np.exp(weight[kept])
+            total = float(weight.sum())
+            weight /= total
+            m = float((weight * place).sum())
+            cumulant += r * (top + math.log(total))
+            mean += r * m
+            var += r * float((weight * (place - m) ** 2).sum())
+            support += r * int(place[-1] - place[0])
+            tilted.append(Summand(weight, place, r))
+        deviation = max(math.sqrt(var), 0.5)
+        lowest, size, outside = self._window(tilted, mean, deviation, support)
+        values, error = _power(tilted, size)
+        tail, excess = _losses.tilted_excess(np.roll(values, -(lowest % size)), theta, step, self._discount)
+        origin = self.origin + step * lowest
+        # Only the points that serve levels of the interval are stored.
+        left = int(min(max((min(low, center) - origin) / step - 2, 0), size - 1))
+        right = int(min(max((max(high, center) - origin) / step + 4, left + 1), size))
+        return _Transform(
+            theta,
+            cumulant + (rough if self.upper else -rough),
+            origin,
+            size,
+            left,
+            tail[left:right].copy(),
+            excess[left:right].copy(),
+            error,
+            outside + lost,
+        )
+
+    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _Window:
+        """Return a window that contains all but a negligible tilted mass on either side, by Chernoff bounds."""
+        tails = Tails(tilted, mean, deviation)
+        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, ENOUGH):
+            down, up = tails.reach(-1, -depth), tails.reach(1, -depth)
+            first = math.floor(mean - down) - MARGIN
+            size = math.ceil(mean + up) + MARGIN - first
+            if size >= support or size <= (LONG if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
+                break
+        # next_fast_len raises for lengths that are far too long.
+        size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
+        if size > LARGE_TABLE_SIZE:
+            # A few large values of little mass may need a longer window than allowed; the caller then takes a coarser grid.
+            raise TooLongError(
+                f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
+                f"{LARGE_TABLE_SIZE}: compose fewer releases at once"
+            )
+        if size >= support:
+            return _Window(sum(r * int(place[0]) for _, place, r in tilted), size, 0.0)
+        return _Window(first, size, 2 * math.exp(-depth) * (1 + 1e-6))
+
+
+def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
+    """Return the circular convolution of all summands, and a bound of the error of its values.
+
+    `tilted` holds masses that sum to 1 in place of their logs. A transform consists of log2(size) rounded butterfly stages, so each
+    output has an error of at most 4 ulp log2(size) times the sum of the absolute inputs.
+    """
+    stage = 4 * ULP * (math.log2(size) + 2)
+    spectra = []
+    for weight, place, _ in tilted:
+        folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
+        spectra.append(fft.rfft(folded))
+    sizes = np.zeros(spectra[0].size)
+    for spectrum, one in zip(spectra, tilted):
+        sizes += one.times * np.log(np.abs(spectrum) + stage)
+    kept = sizes > -NEGLIGIBLE - 15
+    dropped = float(np.exp(sizes[~kept]).sum())
+    sizes = sizes[kept]
+    growth = np.zeros(sizes.size)
+    product = np.ones(sizes.size, dtype=np.complex128)
+    for spectrum, one in zip(spectra, tilted):
+        part = spectrum[kept]
+        with np.errstate(divide="ignore"):
+            growth += one.times * np.log1p(stage / np.abs(part))
+        product *= _whole_power(part, one.times)
+    size_sum = float(np.exp(sizes).sum())
+    error = float((np.exp(sizes) * -np.expm1(-growth)).sum()) + dropped
+    error += size_sum * (4 * ULP * (sum(one.times for one in tilted) + len(spectra)) + stage)
+    full = np.zeros(spectra[0].size, dtype=np.complex128)
+    full[kept] = product
+    return fft.irfft(full, size), 2 * error / size
+
+
+def _whole_power(base: np.ndarray, times: int) -> np.ndarray:
+    """Return base**times by repeated squaring; the relative error is below 4 * 2.2e-16 times the exponent."""
+    out = base.copy() if times & 1 else np.ones_like(base)
+    while times := times >> 1:
+        base = base * base
+        if times & 1:
+            out *= base
+    return out
