@@ -1,4 +1,4 @@
-"""What hypothesis draws: laws, losses, binomial points; and parameters that only the slow run takes."""
+"""Strategies of hypothesis: distributions, losses, arguments of binomial probabilities; and parameters of the slow tests."""
 
 import functools
 import math

@@ -56,7 +56,7 @@ def test_any_data_is_no_better_than_these(lines):
 
 @pytest.mark.slow
 def test_the_table_of_the_page(health, capsys):
-    """What does not depend on the generator's stream stands in the page as it is printed."""
+    """Output that does not depend on the random generator equals the output that the page shows."""
     assert health.main([]) == 0
     printed = capsys.readouterr().out.splitlines()
     page = (ROOT / "docs" / "end_to_end.md").read_text(encoding="utf-8").splitlines()

@@ -142,8 +142,8 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
-    # A rounding error can choose the wrong one of two neighbouring k. This loses at most gain |W(j) - rho W(j - 1)|: for j = k + 1,
-    # rho times the rounding error of W(k).
+    # If two neighbouring k are nearly optimal, rounding errors can choose the worse one. The value is then too small by at most
+    # gain |W(j) - rho W(j - 1)|, j the other one of the two; for j = k + 1 this is gain times rho times the rounding error of W(k).
     blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
     if at.above > at.here - blur or at.below > at.here - blur:
         rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)

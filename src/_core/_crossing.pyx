@@ -121,7 +121,7 @@ cdef double last_positive(const Curve *curve) noexcept nogil:
 
 
 cdef double near(double target, double guess, Line *line, const Curve *curve) noexcept nogil:
-    """Returns an eps in 0..pure with centre(eps) close to the target; `line` is corrected by the values seen."""
+    """Returns an eps in 0..pure with centre(eps) close to the target; each evaluated value of centre corrects `line`."""
     cdef double value, before, eps = solve_rough(target, guess, line, curve)
     for _ in range(4):
         if not 0 < eps < curve.pure:

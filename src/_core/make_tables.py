@@ -207,7 +207,7 @@ def uniform_table():
         return out
 
     for m in range(2, order + 1):
-        # coefficient of t^m in K'(y) y' with a_m = 0, then a_m enters as a_m (1 + m)
+        # Compute the coefficient of t^m in K'(y) y' for a_m = 0. The full coefficient is this plus a_m (1 + m), which gives a_m.
         a.append([Fraction(0)])
         p = powers(m)
         composed = [[Fraction(0)] for _ in range(m + 1)]

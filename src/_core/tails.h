@@ -427,7 +427,7 @@ VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
     for (i = from; i < from + TAILS_ABREAST; i++) {
         int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
         double j = mirror ? t->b[i] : t->j[i], b = mirror ? t->j[i] : t->b[i], p = mirror ? t->q[i] : t->p[i];
-        /* n = (j - 1) + b is exact, and size - 1 is not at n = 2**53 */
+        /* The number of trials is formed as (j - 1) + b, which is exact; size - 1 would not be exact at n = 2**53. */
         dd dev = tails_deviances_dd(j, b, tails_means(j, b, (j - 1) + b, 1, p, fused), fused);
         t->dev[i] = deep ? dev.hi : t->dev[i];
         t->dev_lo[i] = deep ? dev.lo : 0;

@@ -62,8 +62,9 @@ static inline int vectors_level(void)
 static inline int vectors_level(void) { return 0; }
 #endif
 
-/* name(level, ...): calls name_body(..., fused), an always inlined function, as compiled for the level. PARAMETERS and ARGUMENTS
- * are the parameters of name_body but the last, in parentheses, with their types and without. */
+/* VECTORS_ENTRY(name, PARAMETERS, ARGUMENTS) defines the function name(level, ...). It calls name_body(..., fused), an always inlined
+ * function that is compiled once for each level. PARAMETERS is the list in parentheses of the parameters of name_body without the last
+ * one, with their types; ARGUMENTS is the same list without types. */
 #define VECTORS_LIST(...) __VA_ARGS__
 #if VECTORS_LEVELS == 3
 #define VECTORS_ENTRY(name, PARAMETERS, ARGUMENTS)                                                                          \

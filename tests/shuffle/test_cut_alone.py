@@ -1,4 +1,4 @@
-"""Where Chernoff's bound shows that the cut outputs alone decide, the bounds enclose what the kernel would answer."""
+"""If Chernoff's bound shows that all outputs but the cut ones are negligible, the bounds contain the value of the kernel."""
 
 import math
 

@@ -63,7 +63,8 @@ def _(pair: AllocationPair) -> Answer:
     size, outcomes = outcomes_of(pair.mechanism)
 
     def value(factor: Ball) -> Ball:
-        # the sum over steps of L - E, or of 1 - E L, under Q; an outcome that is impossible under Q reveals the step by itself
+        # `blanket` computes E max(0, sum over steps of X)/steps under Q, with X = L - E (removed) or X = 1 - E L (added), L = P/Q
+        # and E = e^eps. An outcome that is impossible under Q identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
         return blanket(laws, pair.steps, factor, rest=False)
 

@@ -137,7 +137,7 @@ class LocalHashing(FrequencyOracle):
         return counts, seen.shape[0]
 
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
-        """Add to the count of each bin the messages of one block whose bucket is the hash of this bin."""
+        """Increase `counts` by one block of messages: a message counts for every bin whose hash is the message's bucket."""
         reported, coefficients = columns[0], columns[1:]
         # above[i] is the hash of the bits from i on; the next bin differs from these only in its lowest set bit
         above = [np.zeros_like(reported) for _ in range(self._length + 1)]

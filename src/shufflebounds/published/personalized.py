@@ -150,7 +150,10 @@ def _laplace_rate_counterexample() -> Counterexample:
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
 )
 def liu2024_laplace_rate(eps_other: float, eps_target: float) -> float:
-    r"""Published rate p_i of a Laplace user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+    r"""Published rate p_i of a user with Laplace noise: the smaller probability of two sets, at the user's worst input.
+
+    The sets are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the user's message and
+    :math:`R_0, R_1` are those of the target with value 0 and 1.
 
     >>> [round(published.liu2024_laplace_rate(e, 2.0), 8) for e in (1.9, 1.0, 0.5, 3.0)]
     [0.19337051, 0.26943151, 0.22768413, 0.11156508]
@@ -187,7 +190,10 @@ def _gaussian_rate_counterexample() -> Counterexample:
     returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Published rate p_i of a Gaussian user: the smaller area of :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}` at the worst x_i.
+    r"""Published rate p_i of a user with Gaussian noise: the smaller probability of two sets, at the user's worst input.
+
+    The sets are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the user's message and
+    :math:`R_0, R_1` are those of the target with value 0 and 1.
 
     >>> 0 < published.liu2024_gaussian_rate(4.0, 2.0) < 0.5
     True

@@ -226,7 +226,7 @@ class WorstDataset:
         # limits for w = inf
         share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
         share[-1, -1] = 1.0
-        # rounding of the thresholds and of the excess near 0
+        # The second term covers rounding errors of the thresholds, and of `excess` where it is close to 0.
         mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]
         happens = (excess > 0).astype(np.float64)
         chance, size = (float(mass @ table @ mass) * (1 + _PADDING) for table in (happens, np.where(excess > 0, share, 0.0)))

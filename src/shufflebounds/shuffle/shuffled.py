@@ -499,8 +499,8 @@ class Shuffled(PrivacyProfile):
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
-        # attained pairs for lower bounds: that with the largest second moment, a symmetric one if possible, and that with the
-        # largest mass of outputs that identify the target
+        # Two attained pairs are used for lower bounds: the one with the largest second moment of X (a symmetric pair if there is
+        # one), and the one with the largest mass of outputs that identify the target.
         wide = max([law for law in laws if _mirrored(law)] or laws, key=lambda law: law.spread(0.0))
         plain = max(laws, key=lambda law: law.lost)
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
