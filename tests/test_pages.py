@@ -156,7 +156,7 @@ def test_the_page_of_the_command_names_every_command():
     assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []
 
 
-COLUMNS = 100           # of code, beside both bars of a window 1400 pixels wide; site.css sets the size of its type
+COLUMNS = 100           # of code fit between the two side bars of a window of 1400 pixels; site.css sets the size of the type
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -220,7 +220,7 @@ cdef double c_nbinom_logpmf(double k, double r, double p) noexcept nogil:
     if k == 0:
         return r * (log(p) if p < 0.5 else log1p(-q.hi))
     if r < 1 or p < TINY_P:
-        # log Gamma(k + r)/(k! Gamma(r)): r is small here, or p is so small that the formula below needs TINY_P in its place
+        # dev is log(Gamma(k + r)/(k! Gamma(r))), which does not depend on p: for r >= 1 it is computed at p = TINY_P.
         if r < 1:
             dev = log(r) - c_lgamma1p(r) + c_lgamma_step(r, k) - log(k)
         else:

@@ -97,7 +97,7 @@ cdef extern from *:
     const double TOO_MANY
 
 cdef struct Line:
-    double u        # slope of the threshold, D > u m
+    double u        # in G_m = E[max(0, D - u m) | M = m] of the module's docstring
     double v        # 1 - u, accurate as u -> 1
     double rate     # of exponential decay: G_m <= e^(-rate m) times a constant
 

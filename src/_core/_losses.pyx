@@ -160,7 +160,7 @@ cdef void c_merge(
         left = 1
         if balance < 0:
             while j < n and balance < 0:
-                # only a share is taken of an outcome whose mass is larger than the balance needs
+                # An outcome whose mass is larger than the balance needs is divided: only a share of it is merged here.
                 f = exp(fmin(log_p[j] - ref, 700))
                 c = -f * expm1(g - loss[j])
                 if balance + c <= 0:
@@ -238,9 +238,10 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, double theta, double st
 
 cdef void c_read_excess(const Tilted *grid, const double *tail, const double *excess, const double *level, Py_ssize_t m,
                         bint upper, double *log_value, double *slope, double *share) noexcept nogil:
-    """Write, for each of m levels K, log e^(theta K) E phi(S - K) as a bound, minus its slope, and the share of rounding in it.
+    """Write three values for each of m levels K: a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K),
+    and the share of rounding errors in the bound.
 
-    The slope is that of log E phi(S - K). The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
+    The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
     points grid.first .. grid.first + grid.stored - 1, and every level lies between these or beyond the end of the whole grid.
     """
     cdef double theta = grid.theta, step = grid.step, discount = grid.discount

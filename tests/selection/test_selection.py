@@ -334,7 +334,7 @@ def test_renyi_forms():
     assert svt_rdp(2.0, gaussian(1), laplace(0.5), cutoff=3, resample=True) == pytest.approx(3 + 1.5, rel=1e-12)
     counted = 0.25 + 50 * 4 / 162 + math.log(8) / 49
     assert svt_rdp(50.0, gaussian(10), gaussian(9, 2), max_queries=7) == pytest.approx(counted, rel=1e-12)
-    # the form by moments: with the supremum of the mean length, and with its second moment
+    # the bound by moments of the length: once with the supremum of its mean, once with its second moment
     base = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=math.log(6))
     assert base == pytest.approx(4 / 18 + 16 / 50 + math.log(6) / 3, rel=1e-12)
     second = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=2 * math.log(6), moment=2.0)

@@ -7,8 +7,8 @@ cdef object ufunc(void *kernel, str doc)
 # For a kernel (const double *in, double *out) with two results an element, which may take long.
 cdef object ufunc_of_pairs(void *kernel, str doc)
 
-# For a kernel (int level, const double *const *in, double *out, Py_ssize_t count) of at most 256 elements; vectors.h documents
-# the level.
+# For a kernel that evaluates count elements, at most 256, in one call: (int level, const double *const *in, double *out,
+# Py_ssize_t count). vectors.h documents the level.
 cdef object ufunc_of_blocks(void *kernel, str doc)
 
 # The docstring of a public ufunc. arguments: name -> description; example: an expression inside an f-string; answer: its output.

@@ -125,7 +125,7 @@ class GeometricMechanism(AdditiveNoise):
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
-        # lower end of the search: smaller bounds fail for a few of the shifts already
+        # The search begins here: at a smaller bound, delta for a few of the shifts already exceeds the target.
         least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)

@@ -49,7 +49,7 @@ def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
     comparison=At(f"{_SETTING}, all other users at 0", _CASE, _least_flip_of_zeros, "flip"),
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
-    r"""Published flip probability where every other user has value 0, :math:`q = 3 L_2 / (n A^2)`.
+    r"""Published flip probability where every other user has value 0, :math:`q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)`.
 
     >>> round(published.zhilyaev_flip_zeros(1000, 0.5, 1e-6), 10)
     0.2811426255

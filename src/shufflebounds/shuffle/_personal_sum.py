@@ -174,7 +174,7 @@ class WorstTarget:
         return found.lower, found.upper, worst[1]
 
     def sides(self, eps: float) -> Interval:
-        """Return bounds of log delta of the user with the largest one."""
+        """Return bounds of log delta for the user whose delta is largest."""
         return Interval(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
 
     def rough(self) -> Curve:

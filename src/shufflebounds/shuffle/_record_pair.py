@@ -54,14 +54,17 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
-    """Return the pair of distributions behind `projected`, which neighbours attain, or None if it has too many outcomes."""
+    """Return the two distributions of the number of records 01 that `projected` compares, or None if they have too many outcomes.
+
+    They are those of two neighbouring datasets.
+    """
     p, q = 1 - flip, flip
     bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
     return _attained((q * q, (p * p + q * q) / bins + (1 - 2 / bins) * p * q), (others, fakes), bits)
 
 
 def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
-    """Return the pair of distributions behind :func:`one_bin` in both orders, or no pair if it has too many outcomes."""
+    """Return the two distributions that :func:`one_bin` compares, in both orders, or no pair if they have too many outcomes."""
     bit = math.log1p(-flip), math.log(flip)
     probabilities = flip, (1 - flip) / bins + (1 - 1 / bins) * flip
     both = (_attained(probabilities, (others, fakes), bits) for bits in ((bit, bit[::-1]), (bit[::-1], bit)))
@@ -69,7 +72,9 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 
 
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
-    """Return the pair S + one bit, S + another bit for the sum S of `counts` bits, or None if it has too many outcomes."""
+    """Return the distributions of S + B and S + B' for two bits B, B' and a sum S of `counts` bits, or None if these have too many
+    outcomes.
+    """
     one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
     used = sizes > 0
     if not used.any() or not one[0] > 0:

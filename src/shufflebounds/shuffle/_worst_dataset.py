@@ -82,7 +82,7 @@ _PAST_LEAST = 0.1
 continues past local minima that come from the tolerance of the searches."""
 
 _LARGE = -3.0
-"""The grid ends where log delta is above this value: the bound gains nothing over the blanket there."""
+"""The grid of eps ends where log delta is above this value: there this bound is no smaller than the blanket bound."""
 
 _STEPS = np.arange(1.0, 13.0) * 0.5
 """Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""

@@ -203,7 +203,7 @@ class ExcessLaw:
         cuts = (self.log_cut + move, self.log_cut_b + move)
         masses = np.append(self.log_mass + move, np.log1p(-share))
         law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
-        # for a small share, the mass at X = 0 may be less than the rounding error of the total
+        # The mass at X = 0 is 1 minus the others; a value within the rounding error of their sum is taken as 0.
         return law.filled(share * rest if rest > 8 * ULP else 0.0)
 
     def values(self, eps: float) -> FloatArray:

@@ -143,8 +143,9 @@ def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
 
 
 def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
-    """Return values of one kind at increasing integers k in 0..n: runs of consecutive k by blocks, other k and the ends one by
-    one.
+    """Return values of one kind, and their errors, at increasing integers k in 0..n.
+
+    Runs of consecutive k are computed in blocks; other k, and 0 and n, one by one.
     """
     values, errors = np.empty(k.size), np.empty(k.size)
     sigma = math.sqrt(law.var)

@@ -146,7 +146,7 @@ def drops(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _at_join(right: Chain, left: Chain) -> float:
-    """Return the mass under Q at the join, 1 - Q(below) - Q(above)."""
+    """Return the mass under Q of the outcome at which the two chains join: 1 minus the masses of the outcomes below and above."""
     (x, y), (u, v) = right, left
     above = math.exp(drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
     under = math.exp(v[0]) + (math.exp(drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)

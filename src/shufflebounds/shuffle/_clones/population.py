@@ -241,9 +241,9 @@ class Population:
             evaluate(inner[~np.isin(inner, masses)])
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the best log mass near `log_mass` for target i, compared by upper bounds instead of estimates.
+        """Return the log mass near `log_mass` that gives target i the smallest upper bound; `log_mass` itself came from estimates.
 
-        Without levels of bins, where evaluations are fast, a second finer step follows.
+        If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
         """
         log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
         return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
