@@ -62,6 +62,26 @@ def test_a_hundred_coordinates(sigma, dimension):
     assert after.epsilon(1e-6, bound="lower") <= after.epsilon(1e-6) < 0.01 * noise.epsilon(1e-6)
 
 
+@pytest.mark.parametrize("noise", [
+    GaussianVector(0.1, 2, "sphere"), GaussianVector(0.12, 8, "sphere"), GaussianVector(1.0, 5, "sphere"), GaussianVector(0.1, 2),
+    GaussianVector(0.3, 10),
+], ids=repr)
+def test_masses_add_up_to_at_least_one_above_and_at_most_one_below(noise):
+    # for sigma = 1/10 on the sphere the mass under R_0 was 1e-7 below 1, and so was the upper bound of delta
+    (pair,) = noise.excess_laws()
+    total = math.fsum(np.exp(pair.upper.log_mass + pair.upper.log_a)) + float(np.exp(pair.upper.log_cut).sum())
+    assert 1 <= total <= 1 + 1e-11
+    for _, law in pair.lower:
+        assert 1 - 1e-11 <= math.fsum(np.exp(law.log_mass + law.log_a)) <= 1
+
+
+def test_vectors_that_are_told_apart_almost_surely():
+    shuffled = GaussianVector(0.1, 2, "sphere").shuffled(3)
+    lower, upper = (shuffled.log_delta(0.1, bound=bound) for bound in ("lower", "upper"))
+    # the target's vector is known but for a probability of e^-50
+    assert -1e-10 < lower < -1e-20 < upper <= 0
+
+
 def test_without_a_shuffle_it_is_gaussian_noise_on_a_line():
     cube, sphere = GaussianVector(2.0, 9), GaussianVector(2.0, 9, "sphere")
     assert cube.epsilon(1e-5) == pytest.approx(GaussianMechanism(2.0, 3.0).epsilon(1e-5), rel=1e-12)

@@ -26,6 +26,12 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianVector"]
 
+_WIDEST_PART = 3.0
+"""Largest width of a part of a cell, in the log likelihood ratio, that is integrated with ten nodes.
+
+At 3 the masses are accurate to 1e-12. At 18 the error was 1e-7 for sigma = 1/10.
+"""
+
 _FINE = 512
 """Number of cells for the likelihood ratio of one coordinate. Raised: tighter bounds and longer run time."""
 
@@ -220,14 +226,20 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         marginal = np.logaddexp.reduce(log_density(middle[:, None], middle[None, :]), axis=1) - np.log(2 * middle)
         levels = (fine / sigma) ** 2
         nodes = chosen(levels, np.append(marginal, marginal[-1]) + np.log(np.append(np.diff(levels), levels[-1] - levels[-2])))
-        edges = sigma * np.sqrt(nodes)
         points, weights = np.polynomial.legendre.leggauss(10)
+        # a quadrature for every part of a cell, since the log density changes by about the width of the part
+        parts = np.maximum(1, np.ceil(np.diff(nodes) / _WIDEST_PART)).astype(int)
+        cell = np.repeat(np.arange(nodes.size - 1), parts)
+        first = np.cumsum(parts) - parts
+        number = np.arange(cell.size) - first[cell]
+        width = np.diff(nodes)[cell] / parts[cell]
+        edges = sigma * np.sqrt(np.append(nodes[cell] + number * width, nodes[-1]))
         half = np.diff(edges)[:, None] / 2
         at = edges[:-1, None] + half * (1 + points)
-        up = log_shares((at / sigma) ** 2, nodes[:-1, None], nodes[1:, None])
+        up = log_shares((at / sigma) ** 2, nodes[cell, None], nodes[cell + 1, None])
         # matrix of the shares of each quadrature point in its two nodes
         share = np.zeros((nodes.size, at.size))
-        cell = np.repeat(np.arange(nodes.size - 1), points.size)
+        cell = np.repeat(cell, points.size)
         place, measure = np.arange(at.size), (half * weights).ravel()
         share[cell, place], share[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
         flat = at.ravel()
