@@ -30,7 +30,7 @@ from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 __all__ = ["one_large_value", "sum_with_jumps"]
 
 _MOST = 60
-"""Largest number of heavy values in a sum. Raised: longer run time for distributions with so heavy tails that more are needed."""
+"""Largest number of heavy values in a sum. Raised: longer run time for distributions with tails so heavy that more are needed."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
