@@ -136,7 +136,7 @@ cdef inline double excess(double log_a, double log_b, double eps) noexcept nogil
 
 
 cdef inline double log_gain(double eps, const Law *law) noexcept nogil:
-    """Returns the logarithm of sum over cuts of (a - e^eps b)_+."""
+    """Returns the logarithm of the sum of max(0, a - e^eps b) over the cuts of the law: outcomes on which m has no mass."""
     cdef double gain = 0
     cdef Py_ssize_t i
     for i in range(law.cuts):

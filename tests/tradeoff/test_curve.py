@@ -130,7 +130,7 @@ def test_bits_of_few_users(users, ones, flip):
 @pytest.mark.slow
 @pytest.mark.parametrize("log_tail", [-100.0, -15.0])
 def test_bits_of_many_users_never_above(log_tail):
-    # beyond 1000 users the window comes from blocks
+    # for more than 1000 users the window of probabilities is computed in blocks
     flip, users, ones = Fraction(1, 16), 1200, 500
     with mpmath.workdps(60):
         kept = [[mpmath.mpf(x.numerator) / x.denominator for x in binomial(n, f)]

@@ -4,6 +4,7 @@
 # 0 <= eps < width ln((1 - flip)/flip), eps <= 700; gap = ln((1 - flip)/flip) - eps to an ulp, used where width = 1.
 
 # Bounds of the largest log delta over all datasets of `others` bits, with `fakes` dummy reports of value 0 (0 if width > 1).
+# The target adds `width` bits, all 0 or all 1.
 # Returns False if memory runs out; the outputs are then not bounds.
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
                             double *lower, double *upper) noexcept nogil

@@ -45,7 +45,7 @@ from shufflebounds.shuffle.laws import ExcessLaw
 __all__ = ["FEWEST_USERS", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""Smallest number of users for which the bound is used: with fewer, too few users remain once 2s of them are drawn."""
+"""Smallest number of users for which the bound is used: the proof draws pairs of users, and of fewer users too few would remain."""
 
 _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""

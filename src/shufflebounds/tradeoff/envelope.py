@@ -170,8 +170,8 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
-    """Return the vertex between the flattest lines of both families at log alpha = x, or further left if a line has its
-    zero before.
+    """Return the point where the flattest lines of both families meet: at log alpha = x, or to the left of it where a line is 0
+    already.
     """
     side = steep.side
     if side == DOWN:
