@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from shufflebounds import DominatingPair, composition, mechanisms, profile, published, selection, shuffle, tails, tradeoff
+from shufflebounds import DominatingPair, composition, mechanisms, published, selection, shuffle, tails, tradeoff
 from shufflebounds.histograms import point_error_lower_bound, point_error_lower_bound_zcdp
 from shufflebounds.shuffle import samples
 
@@ -34,7 +34,7 @@ REFUSED = [
     (lambda: published.chen_long_mu_real_sum(10**4, 5e-324, 4), "lam="),
     (lambda: selection.svt_scales(5e-324, 0.01, 2), "eps="),
     (lambda: shuffle.compare_at(10**6, 100, eps=1e-300, delta=1e-300), "eps="),
-    (lambda: shuffle.compare_at(10**6, 100, eps=700.0, delta=0.1), "eps="),
+    (lambda: shuffle.compare_at(10**6, 100, eps=701.0, delta=0.1), "eps="),
     (lambda: shuffle.StrongerClones(100, 10**5000), "local_eps="),
     (lambda: shuffle.StrongerClones(100, 1.0).delta(10**5000), "eps="),
     (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
@@ -135,8 +135,8 @@ def test_many_budgets_by_one_moment():
     assert three.log_excess(25.0)[0] <= many.log_excess(25.0)[1]
 
 
-def test_eps_beside_one_case():
-    from shufflebounds.profile.roots import bracket_near
+def test_eps_beside_a_cheap_curve():
+    from shufflebounds._crossing import Curve, crossing
 
     asked = []
 
@@ -144,17 +144,15 @@ def test_eps_beside_one_case():
         asked.append(eps)
         return -(eps**2) - eps - 0.5 + 1e-3
 
-    def one(eps):
-        return -(eps**2) - eps - 0.5
-
-    upper = bracket_near(one, every, -2.5, 10.0, upper=True)
+    near = Curve(every, rough=Curve(lambda eps: -(eps**2) - eps - 0.5))
+    upper = crossing(near, -2.5, upper=True)
     assert every(upper) <= -2.5 < every(upper - 2e-4)
-    lower = bracket_near(one, every, -2.5, 10.0, upper=False)
+    lower = crossing(near, -2.5, upper=False)
     assert every(lower) >= -2.5 > every(lower + 2e-4)
-    assert len(asked) < 14
-    # where the case says nothing of the others they are asked themselves
-    assert bracket_near(lambda eps: -500.0 - eps, every, -2.5, 10.0, upper=True) == pytest.approx(1.0003, abs=1e-3)
-    assert profile.roots.solve(every, -2.5, 10.0, upper=True) == pytest.approx(upper, abs=1e-4)
+    assert len(asked) < 25
+    # a cheap curve that is far away does no harm, nor does none
+    for rough in (Curve(lambda eps: -500.0 - eps), None):
+        assert crossing(Curve(every, rough=rough), -2.5, upper=True) == pytest.approx(upper, abs=1e-4)
 
 
 def test_tables_of_mixed_data_are_bounded():
