@@ -34,6 +34,9 @@ __all__ = ["Shuffled"]
 _LEAST_SHARE = 1e-12
 """Smallest participation that is accepted; for smaller ones and large budgets, masses could underflow."""
 
+_MANY = 64
+"""Number of atoms from which on X counts as that of a density: values of delta take longer, and their bounds have larger gaps."""
+
 _MOST_PAIRS = 32
 """Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
 
@@ -446,7 +449,10 @@ class Shuffled(PrivacyProfile):
         laws = [pair.upper for pair in self._pairs]
         blanket = Curve(lambda eps: min(0.0, *(law.rough_log_phi(eps, self.users).upper for law in laws)), rtol=1e-3)
         # The search over datasets with different inputs is omitted: only the last steps of a root search need it.
-        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, settles=1e-9)
+        # Bounds of many atoms vary by about 1e-6 irregularly, so a smaller tolerance would only locate one of several crossings.
+        rtol = 1e-6 if max(law.log_mass.size for law in laws) >= _MANY else 1e-9
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=rtol,
+                     settles=1e-9)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:
@@ -488,7 +494,7 @@ class Shuffled(PrivacyProfile):
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
         # a value takes milliseconds, and the upper and lower bound have a gap
-        spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < 64 else 0.5
+        spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < _MANY else 0.5
         # an output that only the target can send, and under one input only
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
         known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
