@@ -125,3 +125,12 @@ def test_noise_may_be_negative(eps):
     same = BinomialNoise(1000, 0.5)
     assert Centred(1000).log_delta(eps) == pytest.approx(same.log_delta(eps), rel=1e-8)
     assert Centred(1000).log_delta(eps, bound="lower") <= same.log_delta(eps)
+
+
+@pytest.mark.parametrize("prob", [0.05, 0.4, 0.95])
+@pytest.mark.parametrize("log_tail", [-3.0, -8.0, -14.0, -20.0])
+def test_the_listed_outcomes_miss_no_more_mass_than_is_charged(prob, log_tail):
+    plain, shifted, log_lost = PolyaNoise(3.5, prob)._window(log_tail)
+    assert plain.size == shifted.size
+    for masses in (plain, shifted):
+        assert 1 - math.fsum(np.exp(masses)) <= math.exp(log_lost) * (1 + 1e-6)
