@@ -264,6 +264,15 @@ def test_two_inputs_of_any_randomizer_are_bounded_over_all_datasets():
         assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._pairs)
 
 
+@pytest.mark.parametrize("sensitivity", [1, 2, 3])
+def test_geometric_noise_has_two_inputs_only_for_sensitivity_one(sensitivity):
+    shuffled = mechanisms.GeometricMechanism(1.0, sensitivity).shuffled(500)
+    bounds = dict(shuffled._upper_bounds(0.05))
+    assert ("shuffled bits" in bounds) == (sensitivity == 1)
+    if sensitivity == 1:
+        assert bounds["shuffled bits"] < bounds["privacy blanket"]
+
+
 def test_outputs_that_identify_the_target_make_eps_infinite():
     bounded = mechanisms.GeometricMechanism(1.0, 10, bound=10).shuffled(100)
     assert bounded.epsilon(1e-6, bound="lower") == math.inf
