@@ -194,6 +194,7 @@ def problem(row, now):
     if not (lower <= most and least <= upper):
         return f"was in [{lower!r}, {upper!r}], now in [{least!r}, {most!r}]"
     size = abs(upper) if math.isfinite(upper) else 0.0
-    if _gap(least, most) > _gap(lower, upper) + (1e-9 + 8e-16) * size:
+    # searches over users or datasets end at a relative 1e-9, for each of the two bounds
+    if _gap(least, most) > _gap(lower, upper) + 2.5e-9 * size:
         return f"[{lower!r}, {upper!r}] is now as wide as [{least!r}, {most!r}]"
     return ""

@@ -163,7 +163,7 @@ def test_budgets_of_zero_over_all_datasets():
 @pytest.mark.slow
 def test_all_users_with_more_groups_than_the_search_has(monkeypatch):
     # the search has few groups; the reference evaluates all users one by one
-    monkeypatch.setattr(_personal_sum, "MOST_GROUPS", 16)
+    monkeypatch.setattr(_personal_sum, "MOST_ENUMERATED", 16)
     rng = np.random.default_rng(4)
     budgets, bits = rng.uniform(0.3, 1.5, 60), (rng.random(60) < 0.5).astype(float)
     everyone = PersonalizedBits(budgets, bits=bits)
