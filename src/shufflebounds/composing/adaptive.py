@@ -35,13 +35,8 @@ Laws = Sequence[tuple[GridPLD, int]]
 """A product of distributions, each with its multiplicity."""
 
 SLOW = 1.5
-"""Smallest tilt, in units of 1/spread. The tilt must be positive, so that f also decreases to the left of the grid."""
-
-AHEAD = np.geomspace(1.0, 16.0, 9)
-"""Tilts, in units of 1/spread, for the Chernoff bound of f beyond the grid.
-
-The grid ends where the best of these bounds is below e^-NEGLIGIBLE times the size of f.
-"""
+"""Smallest tilt, in units of 1/spread. The tilt must be positive, so that f also decreases to the left of the grid. Raised: larger
+rounding errors near the mean. Lowered: a longer grid."""
 
 
 class _Block(NamedTuple):
@@ -59,8 +54,7 @@ class _Tilted(NamedTuple):
     """An exponentially tilted distribution of losses: grid indices, masses divided by e^scale, and their sum `total`.
 
     `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` holds the
-    log moments
-    at the larger tilts AHEAD.
+    log moments at larger tilts.
     """
 
     place: FloatArray
@@ -71,10 +65,6 @@ class _Tilted(NamedTuple):
     rough: float
     ahead: FloatArray
     log_rest: float
-
-
-MOST_STEPS = 2.0**24
-"""Largest distance of eps from 0 in grid steps; beyond it the trivial bound is returned."""
 
 
 def points(spread: float, step: float, theta: float, eps: float) -> float:
@@ -117,8 +107,8 @@ class Adaptive:
         """Return the bound of the log hockey-stick divergence at eps."""
         outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
-        if self.loss_error > self.step or abs(at) > MOST_STEPS * self.step:
-            # Rounding errors exceed the step of the grid: return the trivial bound.
+        if self.loss_error > self.step or abs(at) > 2.0**24 * self.step:
+            # Rounding errors exceed the step of the grid, or eps is 2**24 steps away from 0: return the trivial bound.
             return 0.0 if self.upper else -math.inf
         block = self._recursion(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
@@ -176,7 +166,9 @@ class Adaptive:
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        more = AHEAD / spread
+        # Tilts for the Chernoff bound of f beyond the grid, which ends where the best of these bounds is below e^-NEGLIGIBLE times
+        # the size of f. With fewer tilts, or a smaller range, the grid is longer.
+        more = np.geomspace(1.0, 16.0, 9) / spread
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)

@@ -18,9 +18,6 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["Blocks"]
 
-MOST = 600
-"""Number of eps at which the bound of each block is evaluated. Fewer widen the gap of adaptive compositions."""
-
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
@@ -34,7 +31,7 @@ class Blocks:
     count : int
         Number of blocks.
     seconds : float
-        Predicted seconds of the rows at MOST eps.
+        Predicted seconds of the rows at 600 eps, as many as :meth:`laws` evaluates.
     """
 
     rows: Callable[[FloatArray], FloatArray]
@@ -42,13 +39,14 @@ class Blocks:
     seconds: float
 
     def laws(self, samples: SampledProfile) -> list[LossAtoms]:
-        """Return for each block a distribution that dominates it, by linear interpolation between about MOST values of eps.
+        """Return for each block a distribution that dominates it, by linear interpolation between about 600 values of eps.
 
         The values of eps are spaced like those of `samples`.
         """
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
-        places = np.linspace(0.0, seen.size - 1.0, MOST)
+        # Fewer values widen the gap of adaptive compositions; more take longer in proportion.
+        places = np.linspace(0.0, seen.size - 1.0, 600)
         eps = np.unique(np.interp(places, np.arange(seen.size), seen))
         values = np.full((self.count, eps.size), -np.inf)
         inside = eps.size if samples.high[-1] > -np.inf else eps.size - 1

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._costs import BYTES, SECONDS, VALUES
 from shufflebounds._limits import (
+    BLOCK,
     DEEPER,
     FIRST_TAIL,
     MOST_ENUMERATED,
@@ -30,11 +32,10 @@ from shufflebounds.composing.inversion import Inversion, InversionAccount
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
-from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds.composing.pair_info import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.product import NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
-from shufflebounds.composing.tilted_sum import BYTES_A_POINT
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 
@@ -44,48 +45,21 @@ LOOSE = 1e-3
 A smaller value costs time and changes the bound by less than 1e-3 of it.
 """
 
-REMEMBERED, ANSWERS = 40, 2**14
-"""Sizes of two caches: composed distributions, and bounds at single values of eps. Larger caches take more memory."""
+COMPOSED = 40
+"""Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a
+search for eps computes them again."""
 
-CHEAP_POINTS = 2**17
-"""Smallest number of points of the first grid for distributions with a lattice; after refinement it has at most TABLE_SIZE."""
-
-SHORT_POINTS, QUICK = 2**16, 0.25
-"""The first grid has at least SHORT_POINTS points if its values take less effort than QUICK."""
-
-USUAL = 1e-5
-"""Default rtol. With a larger rtol, as for a trade-off function, the first grid is coarser."""
-
-INVERTED, INVERTED_BYTES = 0.004, 2**27
-"""Seconds of a value by inversion of a moment generating function, and its memory in bytes; measured, for predictions only."""
-
-TRANSFORMS, GRID_POINT, ON_LATTICE = 0.02, 3e-6, 0.015
-"""Predicted seconds: the transforms around one eps, one grid point of one release, and the first value on a lattice."""
-
-SHARED, SHORT_VALUE = 8, 1e-3
-"""Predicted number of values that share the transforms around one eps, and seconds of such a value."""
-
-CHOSEN_POINT, CHOSEN_POINTS = 1.5e-8, 2e5
-"""Predicted seconds per point, and points per release, if the pair may change from release to release."""
-
-APART = 5e-5
-"""Smallest relative gap of eps for blocks of datasets. The blocks themselves leave a larger gap, so a finer grid would not help."""
+FIRST_POINTS = 2**16
+"""Smallest number of points of the first grid, if its values take little effort; twice as many if the losses have a lattice.
+Raised: longer run time of every composition. Lowered: more refinements."""
 
 TIED = 1e-9
-"""Largest distance from a grid point, in steps, at which an atom counts as on the grid."""
+"""Largest distance from a grid point, in steps, at which an atom counts as on the grid. Raised: atoms beside the grid are taken
+for exact, and the bounds become less tight. Lowered: rounding errors move atoms."""
 
 CHOSEN = 4e7
-"""Largest total number of points of all transforms of an adaptive strategy, which take about two seconds."""
-
-RARE = 200.0
-"""Number of standard deviations of the losses beyond which no adaptive strategy is evaluated.
-
-There rare outcomes decide delta, and the strategy would need a long grid for a small improvement.
-"""
-
-FARTHEST = 1e6
-"""Multiple of the largest loss above a mass of e^FIRST_TAIL, or of the pure budget. At larger eps delta is bounded by its value at
-this multiple, at most SQUARABLE: for larger eps the grid points have large rounding errors, and the square of eps overflows."""
+"""Largest total number of points of all transforms of an adaptive strategy, which take about two seconds. Raised: longer run
+time. Lowered: a coarser grid, and less tight bounds."""
 
 Releases = Sequence[tuple[DominatingPairInfo, int]]
 
@@ -151,12 +125,13 @@ class Composer:
     ) -> None:
         self._deepest = deepest
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
-        self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(REMEMBERED)
-        self._products: Kept[tuple[float, float, float, int], Product] = Kept(REMEMBERED)
-        self._known: Kept[float, Interval] = Kept(ANSWERS)
+        self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
+        self._products: Kept[tuple[float, float, float, int], Product] = Kept(COMPOSED)
+        # An entry is a few numbers, so that a block of them takes about 3 MB.
+        self._known: Kept[float, Interval] = Kept(BLOCK)
         # Read by `account` only; no bound depends on them.
-        self._steps: Kept[float, float] = Kept(ANSWERS)
-        self._adaptive: Kept[float, bool] = Kept(ANSWERS)
+        self._steps: Kept[float, float] = Kept(BLOCK)
+        self._adaptive: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # False if the lower bound comes from other distributions than the upper one: then no grid makes the bounds agree.
@@ -174,21 +149,23 @@ class Composer:
     def cost(self, log_delta: float, values: int) -> Cost:
         """Return the predicted cost of that number of bounds, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
-            return Cost(INVERTED * values, INVERTED_BYTES, values)
-        memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES_A_POINT
+            return Cost(SECONDS["value by inversion"] * values, BYTES["inversion"], values)
+        memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
+        read = SECONDS["value on a grid"] * values
         if self._lattice is not None:
-            return Cost(ON_LATTICE + SHORT_VALUE * values, memory, values)
+            return Cost(SECONDS["first value on a lattice"] + read, memory, values)
         releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
         cheap = all(max(known.effort, known.setup) <= MOST_VALUE_EFFORT for known in releases.values())
         if not self._known and self._count > 1 and cheap:
             # The range of the losses is cheap to find here, and with it the number of grid points.
-            seconds += GRID_POINT * self.grid_values(log_delta)
+            seconds += SECONDS["grid point"] * self.grid_values(log_delta)
         if self._free is not None:
             blocks = self._upper[self._free.place][0].blocks
             seconds += blocks.seconds if blocks and not self._known else 0.0
-            seconds += sum(CHOSEN_POINT * min(transforms * CHOSEN_POINTS, CHOSEN) for transforms in self._transforms(self._free))
-        return Cost(seconds + TRANSFORMS * math.ceil(values / SHARED) + SHORT_VALUE * values, memory, values)
+            points = sum(min(number * VALUES["adaptive strategy"], CHOSEN) for number in self._transforms(self._free))
+            seconds += SECONDS["point of an adaptive strategy"] * points
+        return Cost(seconds + SECONDS["transforms"] * math.ceil(values / VALUES["transforms"]) + read, memory, values)
 
     def grid_values(self, log_delta: float) -> int:
         """Return the number of losses on the first grid at which the divergences are evaluated for a delta of this logarithm."""
@@ -248,13 +225,15 @@ class Composer:
         if not self.tight:
             # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
             step *= 8
-        # A finer step costs little as long as transforms are short and values on the grid are cheap.
+        # A finer step costs little as long as transforms are short and values on the grid are cheap: they take half of the largest
+        # effort. For an rtol above the default of 1e-5, as for a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
-        values = sum((scale.high - scale.low) * seconds for scale, seconds in spans)
-        step = min(step, max(20 * math.sqrt(variance) / SHORT_POINTS, values / QUICK) * math.sqrt(max(self._rtol / USUAL, 1.0)))
+        efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
+        cheap = max(20 * math.sqrt(variance) / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT)
+        step = min(step, cheap * math.sqrt(max(self._rtol / 1e-5, 1.0)))
         if spacings:
             # Errors between the breakpoints of a lattice do not average out, so the step is finer. Short transforms are cheap.
-            step = min(step, 20 * math.sqrt(variance) / CHEAP_POINTS)
+            step = min(step, 10 * math.sqrt(variance) / FIRST_POINTS)
         step = max(step, 40 * math.sqrt(variance) / TABLE_SIZE)
         # A distribution of the upper bound may have no spread, while one of the lower bound has. The grid must contain every loss.
         sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
@@ -412,8 +391,9 @@ class Composer:
             # delta decreases in eps
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
-        # If the bounds without adaptive choice agree, skip the recursion.
-        if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + RARE * self._spread:
+        # If the bounds without adaptive choice agree, skip the recursion, and also beyond 200 standard deviations of the losses:
+        # there rare outcomes decide delta, and the strategy would need a long grid for a small improvement.
+        if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + 200 * self._spread:
             return Interval(low, high)
         better = self._chosen(self._free, eps)
         self._adaptive.of(eps, lambda: True)
@@ -430,7 +410,10 @@ class Composer:
         known, times = self._upper[free.place]
 
         def answer(transforms: int, upper: bool) -> float:
-            rtol, most = (max(self._rtol, APART), CHOSEN if upper else CHOSEN / 2) if known.blocks else (self._rtol, CHOSEN)
+            rtol, most = self._rtol, CHOSEN
+            if known.blocks:
+                # The blocks leave a relative gap of eps above 5e-5, so a finer grid would not help.
+                rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / TABLE_SIZE)
             if step > 0.5 * self._spread / math.sqrt(self._count):
@@ -550,7 +533,10 @@ class Composer:
 
     @cached_property
     def _farthest(self) -> float:
-        """The largest eps that is evaluated on a grid."""
+        """The largest eps that is evaluated on a grid: 1e6 times the largest loss above a mass of e^FIRST_TAIL, or the pure budget.
+
+        For larger eps the grid points have large rounding errors, and the square of eps overflows.
+        """
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)
-        return min(FARTHEST * max(1.0, losses, pure if pure < math.inf else 0.0), SQUARABLE)
+        return min(1e6 * max(1.0, losses, pure if pure < math.inf else 0.0), SQUARABLE)

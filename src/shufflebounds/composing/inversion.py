@@ -41,37 +41,17 @@ RATIO = 1.06
 """Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that several eps share transforms. With a larger ratio the
 tilt is farther from the saddle point; with a smaller one a curve needs more transforms."""
 
-LEAST_TILT, FIRST_TILT, LARGEST_TILT = -480, 58, 196
-"""Exponents of the smallest tilt (5e-13), the largest one at which a search starts (30), and the largest one (9e4). The number of
-quadrature points grows with the tilt."""
+TILTS = range(-480, 197)
+"""Allowed exponents: the tilts are between 7e-13 and 9e4. The number of quadrature points grows with the tilt. With a smaller range
+the bounds by inversion fail for larger or for smaller losses."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point. Those up to 0 are tried as contours, all
 of them as rates of the Chernoff bound. A smaller tilt needs a longer period on the left, a larger one a longer period on the right.
 More tilts take longer to compare."""
 
-CANCELLATION, ROUNDED = 16.0, 1e-14
-"""Largest log ratio of the integrand's size to the integral, and expected relative rounding error of the integrand. Their product
-must be at most the tolerance of the integral. With a larger ratio cancellation is larger; a smaller one excludes short periods."""
-
-LEAST_ESTIMATE = -5000.0
-"""If log delta is estimated to be below this value, the grid is used, because the saddle point is too far from the nearest tilt."""
-
 FREQUENCY_RATIO = 1.25
 """Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary."""
-
-ROUNDS = 4
-"""Periods and numbers of nodes are rounded up to powers of 2^(1/ROUNDS), so that neighbouring eps share transforms."""
-
-MOST_WORK = 4 * 10**8
-"""Largest number of products of nodes and quadrature points of a release: about 1 s."""
-
-
-RTOL = 0.01
-"""Goal for the gap of log delta, relative to that of eps which the composition asks for, and at least SAME_LOG.
-
-A larger goal leaves a larger gap, a smaller one needs more nodes.
-"""
 
 
 class Spectrum(NamedTuple):
@@ -227,6 +207,11 @@ class _Window:
         return self.log_largest + self.cumulant - exponent + 4 * ULP * (np.abs(self.cumulant) + np.abs(exponent))
 
 
+def _rounded_up(value: float) -> float:
+    """Return the next power of 2^(1/4), so that neighbouring eps share transforms: their periods and numbers of nodes are equal."""
+    return float(2 ** (math.ceil(4 * math.log2(value)) / 4))
+
+
 class Inversion:
     """The hockey-stick divergence of a product of pairs whose losses have a known moment generating function.
 
@@ -242,7 +227,8 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
         self._releases = tuple(releases)
-        self._tolerance = max(RTOL * rtol, SAME_LOG)
+        # The goal for the gap of log delta. A larger share of rtol leaves a larger gap, a smaller one needs more nodes.
+        self._tolerance = max(0.01 * rtol, SAME_LOG)
         self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
         self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)
@@ -253,7 +239,7 @@ class Inversion:
         """Whether the transforms are known at the smallest tilt; if not, no tilt is possible: all need too many quadrature
         points.
         """
-        return self._known(LEAST_TILT) is not None
+        return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
         # a tuple, as None is not kept
@@ -266,12 +252,12 @@ class Inversion:
 
     def _saddle(self, eps: float) -> int:
         """Return the exponent of the tilt at which the integrand at t = 0 is about the smallest."""
-        one = self._tilt(LEAST_TILT)
-        # the saddle point of a Gaussian with these moments
+        one = self._tilt(TILTS[0])
+        # the saddle point of a Gaussian with these moments; the search starts at 29 at most, where quadrature needs few points
         deviation = math.sqrt(max(one.var, 1e-300))
-        guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**FIRST_TILT)
-        place = max(math.ceil(math.log(guess) / math.log(RATIO)), LEAST_TILT)
-        low, high, step = LEAST_TILT, LARGEST_TILT, 1
+        guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
+        place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
+        low, high, step = TILTS[0], TILTS[-1], 1
         while low < high:
             tilt = self._known(place)
             if tilt is not None and tilt.slope(eps) < 0:
@@ -280,10 +266,10 @@ class Inversion:
             else:
                 high = place
                 place = max(place - step, low)
-            if not low <= place < high or (low > LEAST_TILT and high < LARGEST_TILT):
+            if not low <= place < high or (low > TILTS[0] and high < TILTS[-1]):
                 place = (low + high) // 2
             step *= 2
-        if low == LEAST_TILT:
+        if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
         # the cumulant may rise by many orders of magnitude from one tilt to the next
@@ -309,14 +295,16 @@ class Inversion:
         account, gap = None, math.inf
         # The tolerance of log delta is that of eps times the slope of log delta, which is about the tilt.
         tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
-        if not estimate > LEAST_ESTIMATE:
+        # The grid is used for smaller delta, because the saddle point is too far from the nearest tilt.
+        if not estimate > -5000.0:
             return Interval(low, high), account
         for _ in range(MOST_ROUNDS):
             place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
             if count > TABLE_SIZE:
                 break
             tilt = self._tilt(place)
-            if count * sum(part.points for part, _ in tilt.parts) > MOST_WORK:
+            if count * sum(part.points for part, _ in tilt.parts) > 4e8:
+                # products of nodes and quadrature points that take more than about a second
                 break
             nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
             found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
@@ -342,22 +330,24 @@ class Inversion:
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        digits = min(CANCELLATION, math.log(tolerance / ROUNDED))
+        # The integrand may be larger than the integral by a factor whose product with its rounding error, about 1e-14, is below the
+        # tolerance, and by e^16 at most. A larger factor means more cancellation, a smaller one excludes short periods.
+        digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))
         best, period = window.places[index], float(needed[index])
         if period == math.inf:
             return best, 1.0, TABLE_SIZE + 1
-        spacing = 2 * math.pi / 2 ** (math.ceil(ROUNDS * math.log2(period)) / ROUNDS)
+        spacing = 2 * math.pi / _rounded_up(period)
         count = self._last(best, eps, goal, spacing) / spacing + 2
         if not count <= TABLE_SIZE:
             return best, spacing, TABLE_SIZE + 1
-        return best, spacing, math.ceil(2 ** (math.ceil(ROUNDS * math.log2(count)) / ROUNDS))
+        return best, spacing, math.ceil(_rounded_up(count))
 
     def _window(self, saddle: int) -> _Window:
         """Return the tilts about a saddle point."""
         def made() -> _Window:
-            places = [saddle + offset for offset in OFFSETS if saddle + offset >= LEAST_TILT]
+            places = [saddle + offset for offset in OFFSETS if saddle + offset >= TILTS[0]]
             return _Window.of([(place, tilt) for place in places if (tilt := self._known(place)) is not None])
 
         return self._windows.of(saddle, made)

@@ -10,18 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _losses, _tradeoff
-from shufflebounds._limits import MOST_ENUMERATED
+from shufflebounds._limits import LARGE_TABLE_SIZE, MOST_ENUMERATED
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["LossAtoms", "GridPLD", "TooLongError", "union_probability", "grid"]
-
-MERGED = 64 * ULP
-"""Error of a merged loss, from rounding in the kernel that keeps the mean at a grid point."""
-
-MOST_LISTED = 2**25
-"""Largest number of grid points of one distribution; more would take more than a gigabyte."""
 
 
 class TooLongError(ValueError):
@@ -262,15 +256,17 @@ class LossAtoms:
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
         first, size = _span(loss, anchor, step)
-        if size > MOST_LISTED:
+        most = 8 * LARGE_TABLE_SIZE  # more would take more than a gigabyte in all
+        if size > most:
             raise TooLongError(
-                f"the composition needs {size} points for the losses of one release, more than {MOST_LISTED}: its scale is far "
+                f"the composition needs {size} points for the losses of one release, more than {most}: its scale is far "
                 "below that of its losses"
             )
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        return GridPLD(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + MERGED)
+        # A merged loss has an error of 64 ulp, from rounding in the kernel that keeps the mean at a grid point.
+        return GridPLD(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + 64 * ULP)
 
 
 def union_probability(chances: list[tuple[float, int]]) -> float:

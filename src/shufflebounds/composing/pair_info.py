@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._progress import tick
 from shufflebounds._types import FloatArray, IntervalArray
@@ -22,13 +23,7 @@ from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["ENOUGH_VALUES", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
-
-MOST_KNOTS = 2**18
-"""Largest number of breakpoints of a grid, about. On longer grids the breakpoints in the tails are further apart."""
-
-DENSE, LEAST_DENSE = 12.0, 1000.0
-"""Every grid point within this number of standard deviations of the mean, and within this number of points, is a breakpoint."""
+__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
 
 MOST_GRID_EFFORT = 0.5
 """Effort of a whole grid above which the distribution is sampled at few losses instead.
@@ -37,41 +32,8 @@ A larger value takes longer, a smaller one widens the gap of the bounds.
 """
 
 MOST_VALUE_EFFORT = 1e-4
-"""Effort of one value above which it is never evaluated at every grid point, however few there are."""
-
-MOST_VALUES = 2**12
-"""Largest number of values at which a distribution is sampled."""
-
-BASE_SECONDS = 0.02
-"""Measured seconds for all values of a release whose values are cheap; it enters predictions only."""
-
-ENOUGH_VALUES = 400
-"""Typical number of sampled values if the divergence is convex. It enters predictions only."""
-
-FEWEST_VALUES, FIRST_VALUES = 64, 40
-"""Smallest number of sampled values allowed, and number of values that determine the range of the losses."""
-
-PIECE, LEAST_PIECE = 0.2, 32
-"""Effort of the values that are evaluated in one call, and their least number: more of them share work, but delay Ctrl-C."""
-
-BESIDE, BESIDE_DEAR, DEAR = 1.1, 1.5, 0.01
-"""Values of the divergence are added until the interpolation error is at most BESIDE times the gap of the values themselves, or
-BESIDE_DEAR times if the effort of one value is above DEAR. Larger factors widen the gap of a composition; smaller ones need more
-values."""
-
-LITTLE = 0.01
-"""If the gap of the values exceeds this share of the integral, no lower bound is expected, and the gap does not stop the
-refinement."""
-
-MOST_CHOICES = 8
-"""Largest number of pairs for which the best adaptive strategy is computed; its cost grows with their number."""
-
-HEAVY, HEAVY_STEPS = 0.9, 4.0
-"""If at least the mass HEAVY of a distribution lies within HEAVY_STEPS grid steps of its median, the grid is placed on this mass.
-
-With a larger HEAVY_STEPS, grids that resolve the distribution are moved, too. With a smaller one, the mean of this mass omits
-losses that merging moves to the grid point.
-"""
+"""Effort of one value above which it is never evaluated at every grid point, however few there are. Raised: longer run time.
+Lowered: a larger gap."""
 
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
@@ -103,14 +65,18 @@ class Scale:
         return cls(low, high, mean, float(p @ (x - mean) ** 2), apart, p, x)
 
     def heavy(self, step: float) -> float | None:
-        """Return the mean of the losses within HEAVY_STEPS steps of the median, or None if their mass is less than HEAVY."""
+        """Return the mean of the losses within four steps of the median, or None if their mass is less than 0.9.
+
+        With more steps, grids that resolve the distribution would be moved, too. With fewer, the mean would omit losses that
+        merging moves to the grid point.
+        """
         if not self.losses.size:
             return None
         sums = np.cumsum(self.masses)
         median = self.losses[np.searchsorted(sums, 0.5 * sums[-1])]
-        near = np.abs(self.losses - median) <= HEAVY_STEPS * step
+        near = np.abs(self.losses - median) <= 4 * step
         mass = float(self.masses[near].sum())
-        return float(self.masses[near] @ self.losses[near]) / mass if mass >= HEAVY * sums[-1] > 0 else None
+        return float(self.masses[near] @ self.losses[near]) / mass if mass >= 0.9 * sums[-1] > 0 else None
 
 
 class _Remembered:
@@ -120,7 +86,8 @@ class _Remembered:
     """
 
     def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
-        self._hockey_stick, self._piece = hockey_stick, max(LEAST_PIECE, int(PIECE / effort))
+        # Values that are evaluated in one call: more of them share work, but delay Ctrl-C.
+        self._hockey_stick, self._piece = hockey_stick, max(32, int(0.2 / effort))
         self._table = _NOTHING
 
     def __call__(self, eps: FloatArray) -> IntervalArray:
@@ -241,7 +208,8 @@ class DominatingPairInfo:
         """
         if self.single or self.parts:
             return 0
-        several = len(self.attained) if self.all_attained and 1 < len(self.attained) <= MOST_CHOICES else 0
+        # The run time of an adaptive strategy grows with the number of choices.
+        several = len(self.attained) if self.all_attained and 1 < len(self.attained) <= 8 else 0
         return self.blocks.count if self.blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
@@ -279,11 +247,17 @@ class DominatingPairInfo:
 
     @property
     def _beside(self) -> float:
-        return math.log(BESIDE if self.effort <= DEAR else BESIDE_DEAR)
+        """Log of the largest ratio of the interpolation error to the gap of the values themselves.
+
+        Values are added until the ratio is met. A larger one widens the gap of a composition, a smaller one needs more values,
+        which take too long at an effort above 0.01.
+        """
+        return math.log(1.1 if self.effort <= 0.01 else 1.5)
 
     @property
     def _most_values(self) -> int:
-        return int(min(MOST_VALUES, max(FEWEST_VALUES, 2 * MOST_GRID_EFFORT / self.effort)))
+        """Largest number of values at which the divergence is sampled. Fewer than 64 do not resolve the range of the losses."""
+        return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.effort)))
 
     @property
     def predicted(self) -> float:
@@ -294,8 +268,9 @@ class DominatingPairInfo:
     def expected(self) -> float:
         """Predicted seconds that a composition spends on values of this divergence."""
         if self.atoms is not None or not self.expensive:
-            return BASE_SECONDS + self.setup
-        values = FIRST_VALUES + (min(self._most_values, ENOUGH_VALUES) if self.convex else self._most_values)
+            return SECONDS["cheap release"] + self.setup
+        sampled = min(self._most_values, VALUES["sampled release"]) if self.convex else self._most_values
+        values = VALUES["range of a release"] + sampled
         return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
     @cached_property
@@ -365,7 +340,8 @@ class DominatingPairInfo:
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
             # The gap of the values themselves cannot be reduced by more values, so it is allowed on top of the goal.
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
-            if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(LITTLE):
+            if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(0.01):
+                # No lower bound is expected from values with so large a gap, and the gap does not stop the refinement.
                 held = [np.full(part.size, -np.inf) for part in held]
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + self._beside
             allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept)
@@ -391,7 +367,7 @@ class DominatingPairInfo:
             return False
         scale = self.scale(log_tail)
         # The number of breakpoints is limited, because those of a long grid are further apart.
-        values = min((scale.high - scale.low) / step, MOST_KNOTS)
+        values = min((scale.high - scale.low) / step, TABLE_SIZE // 4)
         return self.expensive or values * self.effort > MOST_GRID_EFFORT
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
@@ -402,10 +378,9 @@ class DominatingPairInfo:
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # Breakpoints are uniform near the mean. In the tails, which have little mass, their distance grows in
-        # proportion to that from
-        # the mean.
-        near = min(max(DENSE * math.sqrt(scale.var) / (step * stride), LEAST_DENSE), MOST_KNOTS / 3)
+        # Breakpoints are uniform within 12 standard deviations of the mean, and 1000 points. In the tails, which have little mass,
+        # their distance grows in proportion to that from the mean, so that there are about TABLE_SIZE/4 breakpoints at most.
+        near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
         steps = stride * _distinct(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))

@@ -14,7 +14,7 @@ __all__ = ["NEAR", "Product"]
 
 NEAR = 1.5
 """A transform is used for eps within this number of standard deviations of the eps that it was tilted to. A larger value means
-fewer transforms and larger errors."""
+fewer transforms and larger errors, a smaller one more transforms."""
 
 
 class Product(TiltedSum):

@@ -11,29 +11,25 @@ from numpy.typing import NDArray
 
 from shufflebounds._limits import MOST_ROUNDS, TINY
 from shufflebounds._progress import tick
+from shufflebounds._quadrature import STEEPEST, gauss_legendre
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below
 
-__all__ = ["STAGES", "STEEP", "SampledProfile", "HockeyStickBounds"]
+__all__ = ["DEPTH", "FULL_DETAIL", "STAGES", "SampledProfile", "HockeyStickBounds"]
 
 HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """Returns a lower and an upper bound of the log hockey-stick divergence at each eps >= 0."""
 
-DEPTH = 45.0
-"""If there is no pure budget, the samples end at delta = e^(-DEPTH**2/2)."""
-
-STAGES = (5.0, 10.0, DEPTH)
+STAGES = (5.0, 10.0, 45.0)
 """The samples of an expensive profile are placed in stages, each when a result needs it. An entry is the largest sqrt(-2 log delta)
 of a stage. The first stage suffices for trade-off functions at alpha above about 1e-6, the second above about 1e-22. The last one
-ends at the pure budget if there is one."""
+ends at the pure budget if there is one. Raised: more values before the first result of a stage. Lowered: more stages are needed."""
 
-FULL_DETAIL = 10.0
+_, FULL_DETAIL, DEPTH = STAGES
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in sqrt(-2 log delta); for smaller delta their distance
-grows."""
+grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
 
-STEEP = 8.0
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_NODES, _WEIGHTS = 0.5 * (_NODES + 1), 0.5 * _WEIGHTS
+_NODES, _WEIGHTS = gauss_legendre(12)
 
 
 class SampledProfile:
@@ -231,11 +227,11 @@ class SampledProfile:
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return logs of the integrals of e^(power t) delta(t) between neighbours, with delta linear in e^t, and which are coarse.
 
-    A piece is coarse if the weight or e^t changes by more than a factor e^STEEP. It is bounded by its largest terms, because the
+    A piece is coarse if the weight or e^t changes by more than a factor e^STEEPEST. It is bounded by its largest terms, because the
     quadrature would be inaccurate.
     """
     width = np.diff(eps)[:, None]
-    coarse = max(abs(power), 1.0) * width[:, 0] > STEEP
+    coarse = max(abs(power), 1.0) * width[:, 0] > STEEPEST
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         part = np.where(width > 0, np.expm1(width * _NODES) / np.expm1(width), _NODES)
         after = np.exp(log_delta[1:] - log_delta[:-1])[:, None]

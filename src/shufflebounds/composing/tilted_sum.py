@@ -19,39 +19,19 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
-from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY
+from shufflebounds._costs import BYTES
+from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.loss_atoms import TooLongError
 from shufflebounds.composing.window import Tails
 
-__all__ = ["BYTES_A_POINT", "Summand", "TiltedSum"]
-
-BYTES_A_POINT = 72
-"""Memory per point of a transform: values, spectrum, its powers, and logarithms of their sizes."""
-
-LONG, ENOUGH = 2**18, 20.0
-"""The tilted mass outside of the window is e^-NEGLIGIBLE on either side; e^-NEGLIGIBLE_ROUGHLY if the window would have more than
-LONG points, and e^-ENOUGH if it would then have more than LARGE_TABLE_SIZE. A smaller mass needs a longer window; a larger one
-widens the gap, since the upper bound counts it at its largest possible weight."""
-
-MARGIN = 32
-"""Number of extra points on both sides of a window."""
-
-FAINT = -110.0
-"""Log of the tilted masses of one summand, relative to the largest, below which they are dropped and only bounded."""
+__all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 
 LEAST_TILT = 0.25
 """Smallest tilt without a discount, in units of 1/standard deviation of the sum. The weights x e^(-theta x) of the masses are
 bounded only for theta > 0. A smaller tilt makes the weights of errors larger, a larger one moves the sum away from its mean."""
-
-BLURRED, SHORT = 1e-6, 2.0**-6
-"""If rounding exceeds the share BLURRED of a value, the intervals of levels are shortened by the factor SHORT. A larger share
-widens the gap of values near the largest value of the sum; a smaller one computes further transforms."""
-
-FINEST = 12
-"""Largest number of times that an interval of levels is divided by four to bring its middle near the level."""
 
 
 class Summand(NamedTuple):
@@ -221,12 +201,12 @@ class TiltedSum:
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
         """Return the middles of the intervals that contain the levels. Each depends on its level alone.
 
-        The widest intervals have the given width. Where the transform of one does not reach the level, it is divided by four, and
-        at last the level itself is the middle.
+        The widest intervals have the given width. Where the transform of one does not reach the level, it is divided by four, up
+        to twelve times, and at last the level itself is the middle.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)
-        for _ in range(self._widest + FINEST):
+        for _ in range(self._widest + 12):
             left = left[width > 4 * ULP * np.abs(levels[left])]
             if not left.size:
                 break
@@ -275,9 +255,10 @@ class TiltedSum:
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds at the levels and minus their slopes, by a tilt closer to the level where rounding is a large share."""
         values, slopes, shares = self._read(levels, self._centers(levels, self._width))
-        blurred = np.flatnonzero(shares > BLURRED)
+        # A larger share widens the gap of values near the largest value of the sum; a smaller one computes further transforms.
+        blurred = np.flatnonzero(shares > 1e-6)
         if blurred.size:
-            again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], SHORT * self._width))
+            again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], self._width / 64))
             better = again < values[blurred] if self.upper else again > values[blurred]
             values[blurred[better]], slopes[blurred[better]] = again[better], steeper[better]
         return values, slopes
@@ -314,10 +295,12 @@ class TiltedSum:
             weight = logs + theta * step * place
             top = float(weight.max())
             weight -= top
-            kept = weight > FAINT
+            # masses below e^-110 of the largest are dropped and only bounded
+            faint = -110.0
+            kept = weight > faint
             # Bounds of the relative error of the tilted masses, and of the masses that are dropped.
             rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * place[kept])).max() + 120)
-            lost += r * math.exp(FAINT) * (place.size - np.count_nonzero(kept))
+            lost += r * math.exp(faint) * (place.size - np.count_nonzero(kept))
             place = place[kept]
             weight = np.exp(weight[kept])
             total = float(weight.sum())
@@ -349,20 +332,27 @@ class TiltedSum:
         )
 
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _Window:
-        """Return a window that contains all but a negligible tilted mass on either side, by Chernoff bounds."""
+        """Return a window that contains all but a negligible tilted mass on either side, by Chernoff bounds.
+
+        The mass is e^-NEGLIGIBLE; e^-NEGLIGIBLE_ROUGHLY if the window would have more than TABLE_SIZE/4 points, and e^-20 if it
+        would then have more than LARGE_TABLE_SIZE. A larger mass widens the gap, as the upper bound counts it at its largest
+        possible weight.
+        """
         tails = Tails(tilted, mean, deviation)
-        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, ENOUGH):
+        for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 20.0):
             down, up = tails.reach(-1, -depth), tails.reach(1, -depth)
-            first = math.floor(mean - down) - MARGIN
-            size = math.ceil(mean + up) + MARGIN - first
-            if size >= support or size <= (LONG if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
+            # 32 points on either side keep the levels at the ends of the window away from its edges
+            first = math.floor(mean - down) - 32
+            size = math.ceil(mean + up) + 32 - first
+            if size >= support or size <= (TABLE_SIZE // 4 if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
                 break
         # next_fast_len raises for lengths that are far too long.
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
             # A few large values of little mass may need a longer window than allowed; the caller then takes a coarser grid.
+            memory = size * BYTES["point of a transform"] / 2**20
             raise TooLongError(
-                f"the composition needs a transform of {size} points, about {size * BYTES_A_POINT / 2**20:.0f} MiB, more than "
+                f"the composition needs a transform of {size} points, about {memory:.0f} MiB, more than "
                 f"{LARGE_TABLE_SIZE}: compose fewer releases at once"
             )
         if size >= support:

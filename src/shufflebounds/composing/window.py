@@ -12,14 +12,9 @@ from shufflebounds._types import FloatArray
 
 __all__ = ["Tails"]
 
-FEW = 1024
-"""Distributions with fewer points are not coarsened."""
-
 RATES = np.geomspace(0.05, 40.0, 32)
-"""Rates of the Chernoff bound that are tried, in units of 1/standard deviation of the sum."""
-
-FAINT = -500.0
-"""Smaller exponents are replaced by this one, because arithmetic with subnormal numbers is slow."""
+"""Rates of the Chernoff bound that are tried, in units of 1/standard deviation of the sum. More of them take longer; fewer give
+longer windows."""
 
 
 class Tails:
@@ -49,7 +44,8 @@ class Tails:
             for weight, place, r in self._laws:
                 power = (sign * s) * place
                 top = float(power.max())
-                grown = weight * np.exp(np.maximum(power - top, FAINT))
+                # arithmetic with subnormal numbers is slow
+                grown = weight * np.exp(np.maximum(power - top, -500.0))
                 total = float(grown.sum())
                 cumulant += r * (top + math.log(total))
                 slope += r * sign * float((grown * place).sum()) / total
@@ -61,7 +57,8 @@ class Tails:
 
 def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
     stride = math.floor(width)
-    if stride < 2 or place.size < FEW:
+    # fewer than 1024 points are cheap
+    if stride < 2 or place.size < 1024:
         return weight, place
     places = place / stride
     first = math.floor(places[0])

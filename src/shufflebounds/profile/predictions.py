@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import math
 
+from shufflebounds._costs import VALUES
 from shufflebounds._progress import Question
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import DEPTH, FULL_DETAIL, STAGES
 from shufflebounds.profile.curves import SKETCH
 
 __all__ = ["curve_values", "predicted_values", "spread_values"]
-
-SEARCH, TAIL, EXPENSIVE_TAIL, REFINED = 12, 82, 30, 12
-"""Values of delta, as counted: in the search for eps, for the tail of the loss (forty secants on either side, fewer where values
-are expensive), and in the refinement of a curve at one level."""
-
-CHEAP_RDP = 3000
-"""Values of delta for a Renyi divergence that is refined to a relative 1e-6, as counted."""
 
 
 def spread_values(step: float, depth: float = DEPTH) -> int:
@@ -30,7 +24,7 @@ def spread_values(step: float, depth: float = DEPTH) -> int:
 
 def curve_values(sketch: float) -> int:
     """Return the number of samples for one level of a curve: the first stage, and the refinement."""
-    return math.ceil(STAGES[0] / sketch) + REFINED
+    return math.ceil(STAGES[0] / sketch) + VALUES["refined curve"]
 
 
 def predicted_values(question: Question, known: DominatingPairInfo, most: int) -> int:
@@ -39,9 +33,9 @@ def predicted_values(question: Question, known: DominatingPairInfo, most: int) -
     if question == "delta":
         return 1
     if question == "epsilon":
-        return SEARCH
+        return VALUES["epsilon"]
     if question == "loss_tail":
-        return EXPENSIVE_TAIL if known.expensive else TAIL
+        return VALUES["loss tail, expensive" if known.expensive else "loss tail"]
     if known.single and known.listed:
         # the outcomes are enumerated
         return 0
@@ -52,5 +46,5 @@ def predicted_values(question: Question, known: DominatingPairInfo, most: int) -
     if known.unbounded_loss:
         return 0
     if known.spacing < 0.1:
-        return both * spread_values(max(known.spacing, 0.05)) if question == "gdp_mu" else CHEAP_RDP
+        return both * spread_values(max(known.spacing, 0.05)) if question == "gdp_mu" else VALUES["renyi divergence"]
     return most if question == "gdp_mu" else most // 2

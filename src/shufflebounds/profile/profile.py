@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property, uncached
+from shufflebounds._costs import BYTES
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from shufflebounds.profile.pair import DominatingPair
 
 __all__ = ["PrivacyProfile"]
-
-PLAIN_BYTES = 2**26
-"""Memory of a value of delta that is no composition: measured 26 to 45 MB, more only for 10**7 users with budgets of their own."""
 
 
 @with_passages
@@ -174,12 +172,12 @@ class PrivacyProfile(ExportMixin):
         known, pairs = self._pair_info(), self._listed_pairs()
         if question not in ("delta", "epsilon") and pairs and all(pair is not self for pair in pairs):
             parts = [pair._cost(log_delta, question) for pair in pairs]
-            return Cost(sum(part.seconds for part in parts), PLAIN_BYTES, sum(part.values for part in parts))
+            return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
         unproven = known.pure == math.inf and self._mixture() is not None and question in ("gdp_mu", "rdp")
         values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
         # the setup of an expensive profile is that of its compositions
         setup = known.setup if values and not known.expensive else 0.0
-        return Cost(setup + values * max(self._seconds(), known.predicted), PLAIN_BYTES, values)
+        return Cost(setup + values * max(self._seconds(), known.predicted), BYTES["value"], values)
 
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         pairs = self._listed_pairs()

@@ -14,8 +14,9 @@ import math
 import numpy as np
 
 from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._quadrature import STEEPEST
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.sampled_profile import STEEP, SampledProfile
+from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["mixture_renyi", "renyi"]
 
@@ -75,7 +76,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), SMALL_FALL)
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                open_ &= (steepest * width > STEEP) | ~(fall < enough) | ends
+                open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
             samples.add(middle)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import __version__, _validate, plotting
+from shufflebounds._costs import VALUES
 from shufflebounds._types import FloatArray
-from shufflebounds.composing.pair_info import ENOUGH_VALUES
 from shufflebounds.profile._pictures import name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -177,7 +177,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
             "a factor of 1 would be perfect protection. "
         )
     miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
-    if ENOUGH_VALUES * profile._seconds() < _CURVE_SECONDS:
+    if VALUES["sampled release"] * profile._seconds() < _CURVE_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
     miss -= 1e-12
     if miss >= 1e-4:

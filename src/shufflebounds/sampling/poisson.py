@@ -12,6 +12,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._costs import SECONDS
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -22,9 +23,6 @@ from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
 from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
-
-SETUP = 2.0
-"""Approximate seconds that a composition needs to build the distributions of one direction, whose grids are long."""
 
 _FAR = 30.0
 """From this eps on, a formula without e^eps is used, which could overflow; below, one without cancellation for small eps."""
@@ -167,7 +165,7 @@ class SampledPair(OfMechanism, DominatingPair):
         mechanism = self.mechanism._pair_info()
         known = replace(super()._pair_info(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
                         convex=mechanism.convex,
-                        setup=0.0 if mechanism.listed or mechanism.density else SETUP)
+                        setup=0.0 if mechanism.listed or mechanism.density else SECONDS["distributions of a direction"])
         if not mechanism.single:
             known = replace(known, attained=tuple(pair._pair_info() for pair in self._attained_pairs()))
         pure = self.mechanism._pure_epsilon()
