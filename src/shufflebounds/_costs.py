@@ -46,9 +46,11 @@ VALUES: Mapping[str, int] = MappingProxyType({
     # values at which an expensive divergence is sampled: for the range of its losses, and in all if it is convex
     "range of a release": 40,
     "sampled release": 400,
-    # values of delta in a search for eps; for the tail of the loss, with forty secants on either side (fewer where values are
-    # expensive); in the refinement of a curve at one level; and for a Renyi divergence with a relative gap of 1e-6
+    # values of delta in a search for eps, and in the searches for both bounds of it; for the tail of the loss, with forty secants
+    # on either side (fewer where values are expensive); in the refinement of a curve at one level; and for a Renyi divergence with
+    # a relative gap of 1e-6
     "epsilon": 12,
+    "both bounds of epsilon": 40,
     "loss tail": 82,
     "loss tail, expensive": 30,
     "refined curve": 12,

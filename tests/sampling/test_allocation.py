@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shufflebounds._convex_order import grid_spread
 from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
-from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted, spread
+from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 
 
@@ -199,7 +200,7 @@ def test_spread_and_contraction_bound_stop_losses():
     mass = np.exp(-((edges[:-1] - 2) ** 2)) + 1e-3
     mass /= mass.sum()
     means = edges[:-1] + 0.1 * rng.uniform(0.3, 0.7, 59)
-    wide = spread(0.5, 0.1, 60, means, mass)
+    wide = GridLaw(0.5, 0.1, grid_spread((means - 0.5) / 0.1, mass, 0, 60))
     narrow = contracted(0.5, 0.1, mass, means)
     levels = np.linspace(0, 7, 300)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
+from shufflebounds._costs import VALUES
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 
@@ -21,18 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["compare", "losses_shown", "name_of", "parameters", "plot_profile", "table"]
 
 
-_POINTS = 241
-"""Number of points of a curve in a figure. More take longer, fewer show corners."""
-
 _LEAST_DELTA = 1e-15
-"""Lower end of the axis of delta."""
-
-_TABLE_DELTA = (1e-6, 1e-9, 1e-12)
-_TABLE_SECONDS = 0.02
-"""Seconds after which the table for notebooks computes no more values."""
-
-_QUESTIONS = 40
-"""Approximate number of values of delta that both bounds of one epsilon need."""
+"""Lower end of the axis of delta. Raised: smaller delta is not shown. Lowered: the curve at usual delta becomes flatter."""
 
 
 def parameters(profile: Any) -> dict[str, Any]:
@@ -42,8 +33,9 @@ def parameters(profile: Any) -> dict[str, Any]:
     return {f.name: getattr(profile, f.name) for f in fields(profile) if f.init and f.repr}
 
 
-_LONGEST = 64
-"""Number of characters that fit into the title of a figure."""
+def _fits(text: str) -> bool:
+    """Return whether a text fits into the title of a figure, which has a width of about 64 characters."""
+    return len(text) <= 64
 
 
 def name_of(profile: Any) -> str:
@@ -52,21 +44,24 @@ def name_of(profile: Any) -> str:
     if factors is not None:
         return _name_of_releases(factors)
     text = repr(profile)
-    return text if len(text) <= _LONGEST else type(profile).__name__.lstrip("_")
+    return text if _fits(text) else type(profile).__name__.lstrip("_")
 
 
 def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
-    """Return the composed mechanisms with their numbers of releases, in at most _LONGEST characters."""
+    """Return the composed mechanisms with their numbers of releases, so that they fit into a title."""
     for names in ([name_of(one) for one, _ in factors], [type(one).__name__.lstrip("_") for one, _ in factors]):
         text = " + ".join(f"{plotting.number(times)} × {name}" for name, (_, times) in zip(names, factors))
-        if len(text) <= _LONGEST:
+        if _fits(text):
             return text
     return f"{len(factors)} mechanisms, {plotting.number(sum(times for _, times in factors))} releases"
 
 
 @_validate.quiet()
-def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = _POINTS) -> FloatArray:
-    """Return the values of eps to draw: `eps` if given, otherwise a grid from 0 to where delta is negligible or constant."""
+def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = 241) -> FloatArray:
+    """Return the values of eps to draw: `eps` if given, otherwise a grid from 0 to where delta is negligible or constant.
+
+    A curve of fewer points shows corners; one of more takes longer.
+    """
     if eps is not None:
         return np.unique(_validate.real_array("eps", eps, 0))
     ends = []
@@ -156,13 +151,14 @@ def table(profile: ExportMixin) -> str:
     """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
-    start = time.perf_counter()
-    quick = _QUESTIONS * profile._seconds() < _TABLE_SECONDS
-    for delta in _TABLE_DELTA:
+    # Notebooks draw the table without being asked for it, so it computes values for 20 ms at most.
+    start, longest = time.perf_counter(), 0.02
+    quick = VALUES["both bounds of epsilon"] * profile._seconds() < longest
+    for delta in (1e-6, 1e-9, 1e-12):
         told = f"takes longer: <code>.epsilon({delta:g})</code>"
-        if quick and time.perf_counter() - start < _TABLE_SECONDS:
+        if quick and time.perf_counter() - start < longest:
             low = profile.epsilon(delta, bound="lower")
-            if time.perf_counter() - start < _TABLE_SECONDS:
+            if time.perf_counter() - start < longest:
                 told = f"{low:.6g} &le; &epsilon; &le; {profile.epsilon(delta):.6g}"
         rows.append((f"&epsilon; at &delta; = {delta:g}", told))
     head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'

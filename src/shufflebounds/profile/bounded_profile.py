@@ -18,12 +18,6 @@ from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArra
 
 __all__ = ["BoundedProfile"]
 
-TINY_EPS = 1e-4
-"""delta(eps) warns if eps is positive, at most this value and below delta, because such a number is usually meant as a delta.
-
-A higher threshold would warn about guarantees that are possible with many users.
-"""
-
 
 @with_passages
 @explained
@@ -111,7 +105,9 @@ class BoundedProfile(ABC):
         {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
         value = probability(self.log_delta(eps, bound=bound), bound == "upper")
-        if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= TINY_EPS and value > one:  # type: ignore[arg-type]
+        # An eps of at most 1e-4 and below delta is usually meant as a delta. A higher threshold would warn about guarantees that
+        # are possible with many users.
+        if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= 1e-4 and value > one:  # type: ignore[arg-type]
             _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
                            f"Did you mean epsilon(delta={one:g})?")
         return value

@@ -14,19 +14,6 @@ from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["least_count", "least_parameter", "meets"]
 
-PARTED = 8
-"""Number of integers, from the smallest with delta(eps) <= delta on, that are tried until epsilon(delta) <= eps holds, too.
-
-If none of them meets both conditions, a search follows.
-"""
-
-
-ROUNDED = 1e-12
-"""Largest relative increase of the parameter that compensates the tolerance of the root search."""
-
-SHARE = 2.0
-"""Relative increase of the parameter, in units of the relative excess of epsilon(delta) over eps."""
-
 
 @quiet()
 def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
@@ -58,13 +45,14 @@ def least_parameter(
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
     # epsilon(delta) is a search. Increase the parameter first, so that rounding rarely makes epsilon(delta) exceed eps.
-    value, step = value * (1 + min(rtol, ROUNDED)), rtol
+    value, step = value * (1 + min(rtol, 1e-12)), rtol
     while value < high:
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # A bound that comes from a search may miss eps by its tolerance. eps decreases about like the square root of the parameter.
-        value *= 1 + max(step, SHARE * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
+        # A bound that comes from a search may miss eps by its tolerance. eps decreases about like the square root of the parameter,
+        # so that twice the relative excess of epsilon(delta) compensates for it.
+        value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high
 
@@ -89,7 +77,7 @@ def least_count(
         return meets(build(value), eps, delta)
 
     # The conditions on delta(eps) and epsilon(delta) may differ by rounding or by the gap of the bounds, which is many integers if
-    # they are large.
-    last = min(high, count + PARTED)
+    # they are large. Eight integers are tried before a search.
+    last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)

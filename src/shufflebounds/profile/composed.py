@@ -40,18 +40,7 @@ __all__ = ["Composition"]
 
 CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller delta would need more
-grids."""
-
-_CURVE_ACCURATE = -120.0
-"""Log delta below which a curve uses an upper bound by inversion alone, without a lower bound: for alpha below e^-50 the two bounds
-of a curve have a large gap in any case. With a smaller value the grid is used more often, which takes seconds for each eps."""
-
-APART_SKETCH = 0.1
-"""Distance of the first samples of a curve, in sqrt(-2 log delta), if the lower bound of delta comes from other distributions than
-the upper one. Refinement cannot reduce this gap; more samples improve only the lower bound."""
-
-_LARGEST_MU, _CURVE_SLACK = 1e6, 1e-6
-"""Largest mu for which delta of a Gaussian mechanism is used, and the assumed relative error of its log delta."""
+grids. Lowered: a less tight curve at alpha below 1e-147."""
 
 
 @with_passages
@@ -262,8 +251,12 @@ class Composition(PrivacyProfile):
 
     @property
     def _sketch_step(self) -> float:
-        """Distance of the first samples of a curve at one level, in quantiles of delta."""
-        return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else APART_SKETCH
+        """Distance of the first samples of a curve at one level, in quantiles of delta.
+
+        It is smaller if the lower bound of delta comes from other distributions than the upper one. Refinement cannot reduce this
+        gap; more samples improve only the lower bound.
+        """
+        return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 
     def explain(self, eps: float) -> str:
         """Describe in a few lines how the bounds at one eps are computed.
@@ -356,7 +349,8 @@ class Composition(PrivacyProfile):
         if self._by_gaussian_rule:
             # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
             value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
-            upper[within] = np.minimum(value + _CURVE_SLACK * (1 + np.abs(value)), 0.0)[within]
+            # the assumed relative error of this log delta is 1e-6
+            upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
@@ -371,9 +365,12 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _by_gaussian_rule(self) -> bool:
-        """Whether a grid is too coarse for the losses of one release, and the Gaussian that dominates each of them is used."""
+        """Whether a grid is too coarse for the losses of one release, and the Gaussian that dominates each of them is used.
+
+        delta of a Gaussian mechanism is computed for mu up to 1e6.
+        """
         resolved = self._pure_epsilon() == math.inf or self._composer.inversion is not None or not self._composer.coarse
-        return not resolved and self._gaussian_rule <= _LARGEST_MU
+        return not resolved and self._gaussian_rule <= 1e6
 
     @cached_property
     def _floors(self) -> tuple[_Floor, ...]:
@@ -426,8 +423,11 @@ class Composition(PrivacyProfile):
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
+        # For log delta below -120 the curve uses an upper bound by inversion alone, without a lower bound: for alpha below e^-50
+        # its two bounds have a large gap in any case. With a smaller value the grid is used more often, which takes seconds for
+        # each eps.
         for one in (coarse, coarse._reversed):
-            one.__dict__.update(_plain=True, _deepest=_CURVE_ACCURATE)
+            one.__dict__.update(_plain=True, _deepest=-120.0)
         return coarse
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:

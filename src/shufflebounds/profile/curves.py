@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import MOST_ROUNDS
 from shufflebounds._progress import announced
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
@@ -32,20 +33,6 @@ Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 SKETCH = 0.5
 """Distance, in quantiles of delta, of the first samples if f is computed at a few levels alpha only; each level is refined from
 there. With a smaller distance more values are computed at first; with a larger one the refinement takes more rounds."""
-
-ONE_BY_ONE = 16
-"""Largest number of levels alpha that are refined separately, each with at most 4 (ROUNDS - 1) values of delta."""
-
-ROUNDS, NARROW = 9, 1e-7
-"""Largest number of rounds of the refinement at one alpha, and the gap of log beta, relative to log beta, at which it ends.
-
-For beta near 1 this is the relative gap of 1 - beta. The refinement also ends if a round leaves more than 90 % of the gap, because
-the bounds of delta themselves then have this gap.
-"""
-
-BESIDE = 0.06
-"""Distance of two new samples from the estimated eps of a slope, as a fraction of the interval. The gap decreases with its square
-in each round, but errors of delta affect the slope like its inverse."""
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
@@ -123,7 +110,8 @@ class Staged(Piecewise):
             return self._log_beta(x)
 
     def _log_beta(self, x: FloatArray) -> FloatArray:
-        few = x.size <= ONE_BY_ONE
+        # a few levels are refined separately, each with at most 32 values of delta
+        few = x.size <= 16
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
             form, first, last = self._at(self._sketch if few else self._spacing, stage)
@@ -155,12 +143,14 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
     at, low, high, before = np.array([log_alpha]), -math.inf, 0.0, math.inf
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
-    for _ in range(ROUNDS):
+    # The refinement ends at a relative gap of log beta of 1e-7 (for beta near 1, this is the gap of 1 - beta), or if a round leaves
+    # more than 90 % of the gap, because the bounds of delta themselves then have this gap.
+    for _ in range(MOST_ROUNDS + 1):
         below, eps = _enclosing(*both, False)
         above, corners = _enclosing(*both, True)
         low, high = max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
         gap = high - low
-        if gap <= NARROW * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
+        if gap <= 1e-7 * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
         # The line that decides at alpha belongs to the eps where the slope of delta, as a function of e^eps, is -alpha. Where f is
@@ -198,7 +188,10 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     goal = float(np.interp(-log_slope, -falling, middle[known]))
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
-    fresh = [goal - BESIDE * width, goal, goal + BESIDE * width, *([corner] if corner is not None else [])]
+    # The gap decreases with the square of the distance of the two new samples beside the goal in each round, but errors of delta
+    # affect the slope like its inverse.
+    away = 0.06 * width
+    fresh = [goal - away, goal, goal + away, *([corner] if corner is not None else [])]
     samples.add(np.array([value for value in fresh if value >= 0]))
     return samples.evaluations - before
 

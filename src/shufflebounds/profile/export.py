@@ -25,7 +25,8 @@ __all__ = ["ExportMixin"]
 
 _MARGIN = 1e-13
 """Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them. A larger one
-adds an error to the exported delta; :meth:`ExportMixin.to_dp_accounting` promises 1e-13."""
+adds an error to the exported delta; :meth:`ExportMixin.to_dp_accounting` promises 1e-13. A smaller
+one could make it too small."""
 
 @with_passages
 class ExportMixin(BoundedProfile):

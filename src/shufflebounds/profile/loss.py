@@ -11,10 +11,8 @@ from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 __all__ = ["loss_tail"]
 
 STEPS = np.geomspace(1e-6, 1.0, 40)
-"""Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`."""
-
-STRIDE = 4
-"""If delta is expensive, every fourth length is tried, and then the two next to the best on either side."""
+"""Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`. More of them tighten the bounds and take
+longer."""
 
 
 def loss_tail(
@@ -63,7 +61,8 @@ def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bo
     """Return the least value over the lengths tried, for each of `count` eps; `values` maps lengths of shape (count, any)."""
     if not expensive:
         return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))
-    coarse = np.arange(STRIDE - 1, STEPS.size, STRIDE)
+    # every fourth length, and then the two next to the best on either side
+    coarse = np.arange(3, STEPS.size, 4)
     found = values(np.tile(STEPS[coarse], (count, 1)))
     best = coarse[found.argmin(axis=1)][:, None]
     beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)

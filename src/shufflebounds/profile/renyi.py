@@ -20,15 +20,9 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["mixture_renyi", "renyi"]
 
-
-SMALL_FALL = 0.1
-"""If log delta decreases by more than this over an interval, the interval is divided, even if the gap of delta itself is larger.
-
-Straight lines in e^eps exceed delta by up to SMALL_FALL**2/8, about 0.1 %. With a smaller value more values of delta are evaluated.
-"""
-
-FEW_VALUES, LARGEST_FIRST = 256, 4.0
-"""If at most FEW_VALUES may be evaluated, intervals with gaps below e^(-LARGEST_FIRST) times the largest gap are not divided."""
+FEW_VALUES = 256
+"""If at most this number of values of delta may be evaluated, those with the largest gaps come first. Raised: larger gaps where an
+expensive divergence may be evaluated more often. Lowered: a few values are spread over gaps that do not matter."""
 
 
 def _beyond(samples: SampledProfile, power: float) -> float:
@@ -66,14 +60,17 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
-                # if only a few values may be evaluated, the intervals with the largest gaps are divided first
-                allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - LARGEST_FIRST)
+                # if only a few values may be evaluated, the intervals whose gaps are above e^-4 of the largest one are divided
+                # first
+                allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else max(abs(power), 1.0)
             # If the gap of delta itself is as large as the decrease of delta over the interval, more samples do not help.
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
-                enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), SMALL_FALL)
+                # Straight lines in e^eps exceed delta by up to the square of the fall of log delta, divided by 8: 0.1 % for 0.1.
+                # With a smaller fall more values of delta are evaluated.
+                enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), 0.1)
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
                 open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends

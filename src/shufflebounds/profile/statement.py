@@ -9,29 +9,21 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shufflebounds import __version__, _validate, plotting
 from shufflebounds._costs import VALUES
+from shufflebounds._limits import CALM_SECONDS
 from shufflebounds._types import FloatArray
 from shufflebounds.profile._pictures import name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["Statement", "statement"]
 
-_DIGITS = 6
-"""Significant digits of epsilon in a sentence; the last one is rounded conservatively."""
 _ACCUSED = 0.05
 """Rate of false accusations in the sentence about tests: the level that is customary in statistics."""
-_POINTS = (9, 49)
-"""Smallest and largest number of values of epsilon in the curve of the web page; with more than 49, a width of 560 pixels shows no
-difference."""
-_CURVE_SECONDS = 2.0
-"""CPU seconds that the curve of the web page may take, as far as the profile knows the cost of one value."""
-_BELOW = 1e-3
-"""The curve extends to the epsilon at which delta has fallen to this part of the target."""
 _HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version")
 _SUBJECT = {
     "replace-one": "What one user contributes",
@@ -152,7 +144,7 @@ def _joined(texts: Iterable[str], between: str) -> str:
     return between.join(dict.fromkeys(texts))
 
 
-def _rounded(value: float, rounding: str, digits: int = _DIGITS) -> str:
+def _rounded(value: float, rounding: str, digits: int = 6) -> str:
     context = decimal.Context(prec=digits, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
@@ -177,7 +169,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
             "a factor of 1 would be perfect protection. "
         )
     miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
-    if VALUES["sampled release"] * profile._seconds() < _CURVE_SECONDS:
+    if VALUES["sampled release"] * profile._seconds() < CALM_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
     miss -= 1e-12
     if miss >= 1e-4:
@@ -240,11 +232,15 @@ def _imports(expression: str) -> list[str]:
 
 
 def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return values of epsilon with the lower and upper bound of log10 delta."""
-    fewest, most = _POINTS
+    """Return values of epsilon with the lower and upper bound of log10 delta.
+
+    The curve takes about CALM_SECONDS, as far as the profile knows the cost of one value, and extends to where delta has fallen to
+    a thousandth of the target. With more than 49 points, a width of 560 pixels shows no difference.
+    """
+    fewest, most = 9, 49
     seconds = max(profile._seconds(), 1e-9)
-    points = int(min(max(_CURVE_SECONDS / (2 * seconds), fewest), most))
-    end = profile.epsilon(_BELOW * delta) if delta > 0 and seconds * most < _CURVE_SECONDS else math.inf
+    points = int(min(max(CALM_SECONDS / (2 * seconds), fewest), most))
+    end = profile.epsilon(1e-3 * delta) if delta > 0 and seconds * most < CALM_SECONDS else math.inf
     if not 0 < end < math.inf:
         end = 1.5 * epsilon if 0 < epsilon < math.inf else 1.0
     eps = np.linspace(0.0, end, points)
@@ -270,12 +266,22 @@ _STYLE = """
   .privacy-statement .dot { fill: #e69f00; }
 }
 """
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 360, 80, 620, 16, 304
-"""Size of the picture and the sides of its frame, in the units of the SVG."""
+
+
+class _Frame(NamedTuple):
+    """Size of the picture and the sides of its frame, in the units of the SVG."""
+
+    width: int = 640
+    height: int = 360
+    left: int = 80
+    right: int = 620
+    top: int = 16
+    bottom: int = 304
 
 
 def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float, float] | None) -> str:
     """Return the curve as SVG: epsilon to the right, log10 of delta upwards."""
+    frame = _Frame()
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
     # The scale follows the upper bound, because the last value of a lower bound may be far smaller.
     floor = float(high[np.isfinite(high)].min()) if np.isfinite(high).any() else -1.0
@@ -283,10 +289,10 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     top = max(0.0, float(finite.max())) if finite.size else 0.0
 
     def across(value: float) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * value / float(eps[-1])
+        return frame.left + (frame.right - frame.left) * value / float(eps[-1])
 
     def down(value: float) -> float:
-        return _TOP + (_BOTTOM - _TOP) * (top - max(value, bottom)) / (top - bottom)
+        return frame.top + (frame.bottom - frame.top) * (top - max(value, bottom)) / (top - bottom)
 
     def line(values: FloatArray, kind: str) -> str:
         seen = np.isfinite(values)
@@ -296,20 +302,23 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     step = 10.0 ** math.floor(math.log10(eps[-1] / 2))
     step *= next(m for m in (1, 2, 5) if eps[-1] / (m * step) <= 10 or m == 5)
     ticks = [
-        f'<text x="{across(i * step):.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{i * step:.4g}</text>'
+        f'<text x="{across(i * step):.1f}" y="{frame.bottom + 18}" text-anchor="middle">{i * step:.4g}</text>'
         for i in range(int(eps[-1] / step) + 1)
     ]
     jump = max(1, math.ceil(-bottom / 6))
     ticks += [
-        f'<text x="{_LEFT - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
+        f'<text x="{frame.left - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
         for i in range(0, -bottom + 1, jump)
     ]
     dot = f'<circle class="dot" cx="{across(point[0]):.1f}" cy="{down(point[1]):.1f}" r="5"/>' if point else ""
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="delta over epsilon, upper and lower bound">'
-        f'<rect class="frame" x="{_LEFT}" y="{_TOP}" width="{_RIGHT - _LEFT}" height="{_BOTTOM - _TOP}"/>'
+        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="delta over epsilon, upper and lower bound">'
+        f'<rect class="frame" x="{frame.left}" y="{frame.top}" '
+        f'width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"/>'
         f'{"".join(ticks)}{line(low, "lower")}{line(high, "upper")}{dot}'
-        f'<text x="{(_LEFT + _RIGHT) / 2:.0f}" y="{_HEIGHT - 12}" text-anchor="middle">privacy loss epsilon (nats)</text>'
-        f'<text transform="translate(18 {(_TOP + _BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">delta (probability)</text>'
+        f'<text x="{(frame.left + frame.right) / 2:.0f}" y="{frame.height - 12}" text-anchor="middle">'
+        'privacy loss epsilon (nats)</text>'
+        f'<text transform="translate(18 {(frame.top + frame.bottom) / 2:.0f}) rotate(-90)" text-anchor="middle">'
+        'delta (probability)</text>'
         "</svg>"
     )

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.composing.inversion import Spectrum
@@ -41,39 +42,21 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledGaussian"]
 
-ACCURACY, FINE = 50.0, 90.0
-"""Negative log of the relative error of the rule; FINE for Renyi divergences, which may be as small as the square of the rate.
-Larger values need more points."""
-
-DROPPED = 4.0
-"""Terms below e^-(accuracy + DROPPED) of the largest one are dropped; all dropped ones are counted as errors of that size."""
-
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
 """Heights y of the line of integration that are compared, as fractions of the largest one. The first gives the longest step unless
 a < 0."""
 
-MOST_STRIP = 4.0
-"""Largest height of the strip of a rule on the real line; the normal density grows by e^(height^2/2) there."""
-
 MOST_HEIGHT = 1.2
-"""Largest height y of the line: the absolute values sum to e^(y^2/2) times the integral, which amplifies rounding errors."""
-
-SMALL = 0.5
-"""Cumulants below this are computed from A(a) - 1, which has a small relative error near 0."""
+"""Largest height y of the line: the absolute values sum to e^(y^2/2) times the integral, which amplifies rounding errors.
+Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
-"""Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded."""
-
-MOST_POINTS = 2**17
-"""Largest number of points of a rule; a tilt that needs more is not used."""
-
-SHIFTS = 2.0 ** -np.arange(12)
-"""Heights of the lines on which absolute values are integrated, as parts of 0.6 pi/(2 mu) or of MOST_HEIGHT."""
+"""Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded. Raised: a larger bound
+of the values on the circle. Lowered: division by a smaller radius."""
 
 BLOCK = 64
-"""Largest number of powers of the phases that are computed at once, as a product of two matrices."""
-
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+"""Largest number of powers of the phases that are computed at once, as a product of two matrices. Raised: larger
+rounding errors. Lowered: more products."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +79,7 @@ class SampledGaussian:
 
     def renyi(self, order: float, *, upper: bool) -> float | None:
         """Return a bound of the Renyi divergence of an order in [1, inf), or None if the rule needs too many points."""
-        tilted = TiltedGaussian(self, order - 1, FINE)
+        tilted = TiltedGaussian(self, order - 1, 90.0)
         return tilted.renyi(upper=upper) if tilted.error < math.inf else None
 
     def tilted(self, theta: float) -> TiltedGaussian | None:
@@ -127,17 +110,18 @@ class TiltedGaussian:
     theta.
     """
 
-    def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = ACCURACY) -> None:
+    def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
         # on the real line the strip reaches to the same height on both sides
-        heights = min(self._most, MOST_STRIP) * LINES
+        # the normal density grows by e^(height^2/2) there
+        heights = min(self._most, 4.0) * LINES
         step, height = max((self._step(y, y), y) for y in heights.tolist())
         self.scale = self.mean = self.var = 0.0
         # if the rule would need too many points, the error stays infinite
         self.error = math.inf
         first, last = self._range
-        if not (last - first) / min(step, self._line[0]) <= MOST_POINTS:
+        if not (last - first) / min(step, self._line[0]) <= TABLE_SIZE // 8:
             return
         points = self._points(step)
         top = float(points.log_weight.max())
@@ -148,7 +132,8 @@ class TiltedGaussian:
         self.var = float(weight @ (loss - self.mean) ** 2) / total
         self.scale = top + math.log(total)
         rounding = float(weight @ self._rounding(points, 0.0)) / total + ULP * (points.x.size + 8 + abs(self.scale))
-        if abs(self.scale) < SMALL:
+        if abs(self.scale) < 0.5:
+            # A(a) - 1 has a small relative error near 0
             excess, rounding = self._excess(points)
             self.scale = math.log1p(excess)
         outside = points.dropped * math.exp(min(points.top - self.scale, 700.0))
@@ -201,9 +186,16 @@ class TiltedGaussian:
         return math.exp(min(exponent + 1e-9, 700.0)) / -math.expm1(-2 * math.pi * width / step)
 
     @property
+    def _dropped(self) -> float:
+        """Terms below e^-this of the largest one are dropped, and counted as errors of that size; far below the rule's own
+        error.
+        """
+        return self._accuracy + 4
+
+    @property
     def _reach(self) -> float:
-        """The distance from 0 at which a normal density is e^-(accuracy + DROPPED) of its largest value."""
-        return math.sqrt(2 * (self._accuracy + DROPPED))
+        """The distance from 0 at which a normal density is e^-`_dropped` of its largest value."""
+        return math.sqrt(2 * self._dropped)
 
     @property
     def _range(self) -> tuple[float, float]:
@@ -224,11 +216,11 @@ class TiltedGaussian:
         own = mu * x - mu * mu / 2
         rest = math.log1p(-q) if q < 1 else -math.inf
         loss = mixed_losses(own, q)
-        log_weight = a * loss - x * x / 2 + (math.log(step) - _LOG_ROOT_TWO_PI)
+        log_weight = a * loss - x * x / 2 + (math.log(step) - 0.5 * math.log(2 * math.pi))
         # the points are used for phi, phi g and phi g^a
         envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
         top = float(envelope.max())
-        least = self._accuracy + DROPPED
+        least = self._dropped
         kept = envelope > top - least
         # both ends fall at least as fast as a normal density from `_reach` on
         dropped = math.exp(-least) * (np.count_nonzero(~kept) + 2 * (1 + 1 / (self._reach * step)))
@@ -329,7 +321,7 @@ class TiltedGaussian:
         rounding.
         """
         mu = self._kind.mu
-        heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * SHIFTS, dtype=np.float64)
+        heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)
         points = self._points(self._line[0])
         real, angle = self._complex_loss(points, heights[:, None])
         logs = points.log_weight + self._order * (real - points.loss) + (heights * heights / 2 - self.scale)[:, None]

@@ -17,50 +17,35 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._convex_order import largest_charge, merged, shares, to_nodes
+from shufflebounds._convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._core._binomial import binom_logsf
+from shufflebounds._limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.tilted_sum import LEAST_TILT
 from shufflebounds.sampling._ratios import Ratios
-from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted, spread
+from shufflebounds.sampling._sums import NEARLY, GridLaw, StopLoss, contracted
 
 __all__ = ["Allocation"]
 
 POINTS = 2**15
 """Largest number of points of the grid of small ratios. More tighten the bounds and take longer."""
 
-FINE, COARSER_FROM = 0.02, 1000.0
-"""Step of the grid of small ratios, in standard deviations of one ratio. If sqrt(number of steps) exceeds COARSER_FROM, it grows in
-proportion to sqrt(number of steps). A smaller step tightens the bounds and takes longer."""
-
-FIRST_TILT, MOST_REGIMES, UNNOTICED = 0.25, 24, 1e-16
-"""For levels K far below the mean of the sum, finer grids are used, one for each exponential tilt. FIRST_TILT is the first tilt in
-units of 1/(standard deviation), and each next tilt is twice as large. MOST_REGIMES is the largest number of tilts. UNNOTICED is the
-tilted probability of a ratio above the grid."""
+FINE = 0.02
+"""Step of the grid of small ratios, in standard deviations of one ratio, for at most 10**6 steps (see `_fine`). A smaller step
+tightens the bounds and takes longer."""
 
 CUT = -75.0
-"""Large ratios with a total mass of e^CUT under P are not resolved: for the upper bound they count as infinite."""
+"""Large ratios with a total mass of e^CUT under P are not resolved: for the upper bound they count as infinite. Raised: a larger
+gap at small delta. Lowered: longer grids."""
 
 LOWER_CUT = -300.0
-"""Small ratios with a total mass of e^LOWER_CUT under Q are not resolved."""
+"""Small ratios with a total mass of e^LOWER_CUT under Q are not resolved. Raised: no bounds of smaller delta. Lowered: longer
+grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Cells of the logarithmic grid, and the largest number of ratios above the grid that is treated. More tighten the bounds."""
-
-NEGLIGIBLE = -70.0
-"""If log Pr[more than k ratios are above the grid] is below this value, the contribution of this event is bounded, not computed."""
-
-CHUNK = 256
-"""Number of levels evaluated at once, which limits memory."""
-
-NEAR_ENOUGH = 8.0
-"""Ratios above the grid that contribute less than e^-8 of delta are only bounded."""
-
-SPARE = 25.0
-"""A part of delta that is smaller than delta by a factor e^-25 is only bounded."""
-
-SNAP = 1e-7
-"""An atom within this distance of a grid point, in steps, is placed on the point; the lower bound allows for the difference."""
+"""Cells of the logarithmic grid, and the largest number of ratios above the grid that is treated. More tighten the bounds and take
+longer."""
 
 
 class _Grid(NamedTuple):
@@ -89,7 +74,7 @@ class Allocation:
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
         self._sums: Kept[tuple[bool, int], StopLoss] = Kept(2 * MOST_BIG)
-        self._lows: Kept[int, tuple[StopLoss, StopLoss]] = Kept(MOST_REGIMES + 1)
+        self._lows: Kept[int, tuple[StopLoss, StopLoss]] = Kept(CACHED_ANSWERS)
 
     @cached_property
     def _range(self) -> tuple[float, float]:
@@ -110,13 +95,18 @@ class Allocation:
         value = np.exp(edges[1:])
         return value, q, np.where(q > 0, p / np.where(q > 0, q, 1.0), value)
 
+    @property
+    def _fine(self) -> float:
+        """Step of the grid in standard deviations of one ratio; beyond 10**6 steps it grows like the deviation of their sum."""
+        return FINE * max(1.0, math.sqrt(self.steps) / 1000)
+
     @cached_property
     def _grid(self) -> _Grid:
         """The grid of small ratios for sums of all steps."""
         value, q, ratio = self._rough
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
-        fine = FINE * max(1.0, math.sqrt(self.steps) / COARSER_FROM)
+        fine = self._fine
         fits = value - math.exp(self._range[0]) <= POINTS * fine * deviation
         top = value[int(np.flatnonzero(fits)[-1])] if fits.any() else value[-1]
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
@@ -134,21 +124,24 @@ class Allocation:
 
     @cached_property
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
-        """Grids and the smallest eps of each: sums far below their mean consist of small ratios, and have finer grids."""
+        """Grids and the smallest eps of each: sums far below their mean consist of small ratios, and have finer grids.
+
+        There are up to 24, one for each exponential tilt, and each next tilt is twice as large. The tilted probability of a ratio
+        above the grid is at most 1e-16.
+        """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
-        theta = FIRST_TILT / (self._grid.step / FINE)
-        while theta * value[0] < 1 and len(out) < MOST_REGIMES:
+        theta = LEAST_TILT / (self._grid.step / FINE)
+        while theta * value[0] < 1 and len(out) < 24:
             weight = q * np.exp(-theta * ratio)
             total = float(weight.sum())
             mean = float(weight @ ratio) / total
             deviation = math.sqrt(float(weight @ (ratio - mean) ** 2) / total)
             beyond = self.steps * np.cumsum(weight[::-1])[::-1] / total
-            top = float(value[min(int(np.count_nonzero(beyond > UNNOTICED)), value.size - 1)])
+            top = float(value[min(int(np.count_nonzero(beyond > 1e-16)), value.size - 1)])
             if not mean > 0 or not top < self._grid.top or self.law.loss.size:
                 break
-            fine = FINE * max(1.0, math.sqrt(self.steps) / COARSER_FROM)
-            out.append((-math.log(mean), self._laid(top, fine * deviation)))
+            out.append((-math.log(mean), self._laid(top, self._fine * deviation)))
             theta *= 2
         return tuple(out)
 
@@ -193,9 +186,10 @@ class Allocation:
         mass = q * (1 + loss_error)
         out = to_nodes(mass, mass * shares(means + 4 * loss_error * points[1:], points[:-1], points[1:]))
         place = np.exp(self.law.loss)
-        inside = place <= points[-1] + SNAP * step
-        atoms = spread(anchor, step, size, np.minimum(place[inside], points[-1]), self.law.q[inside] * (1 + 64 * ULP))
-        return _Side(GridLaw(anchor, step, out + atoms.mass), self._big(float(points[-1]), upper=True))
+        inside = place <= points[-1] + NEARLY * step
+        places = (np.minimum(place[inside], points[-1]) - anchor) / step
+        atoms = grid_spread(places, self.law.q[inside] * (1 + 64 * ULP), 0, size)
+        return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
         """The smaller distribution of the ratio, or (mirrored) of minus the ratio."""
@@ -207,9 +201,9 @@ class Allocation:
         means = np.clip(means * (1 + (4 if mirrored else -4) * loss_error), points[:-1], points[1:])
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
-        inside = place <= size - 1 + SNAP
+        inside = place <= size - 1 + NEARLY
         near = np.round(place[inside])
-        on = np.abs(place[inside] - near) <= SNAP
+        on = np.abs(place[inside] - near) <= NEARLY
         atoms = np.bincount(near[on].astype(np.intp), weights=self.law.q[inside][on] * (1 - 64 * ULP), minlength=size)
         if not on.all():
             cell = np.clip(np.floor(place[inside][~on]), 0, size - 2).astype(np.intp)
@@ -254,7 +248,8 @@ class Allocation:
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
-        parts = np.split(eps, range(CHUNK, eps.size, CHUNK))
+        # the number of levels evaluated at once limits memory
+        parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
         return IntervalArray(lower, upper)
 
@@ -262,10 +257,10 @@ class Allocation:
         t, sign = self.steps, 1 if upper else -1
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
-            levels = levels + t * SNAP * self._grid.step
-        # an approximate delta from a single large ratio: smaller terms by a factor e^-SPARE need no accurate value
+            levels = levels + t * NEARLY * self._grid.step
+        # an approximate delta from a single large ratio: smaller terms by a factor e^-NEGLIGIBLE_ROUGHLY need no accurate value
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
-        floor = np.maximum(alone, CUT) + math.log(t) - SPARE
+        floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # one level of this sum needs one transform, so it is resolved e^CUT deeper than the sums below it
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
@@ -274,7 +269,8 @@ class Allocation:
             # bound of the contribution of large ratios: the record's own step has one, or at least one other step does
             above = self.law.log_p_above(math.log(side.small.values[-1]))
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            few = several < out - math.log(t) - NEAR_ENOUGH
+            # less than e^-8 of delta is only bounded
+            few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
@@ -296,7 +292,7 @@ class Allocation:
         chance = float(mass.sum())
         held, weight = np.zeros(1), np.ones(1)
         for j in range(1, min(MOST_BIG, t) + 1):
-            if _more(t, chance, j) < NEGLIGIBLE or j == MOST_BIG:
+            if _more(t, chance, j) < CUT or j == MOST_BIG:
                 return out, float(np.logaddexp(_more(t, chance, j), above + _more(t, chance, j - 1)))
             sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
             edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
@@ -327,8 +323,8 @@ class Allocation:
     def _add(self, eps: FloatArray, regime: int) -> IntervalArray:
         t = self.steps
         weight = eps - math.log(t)
-        shift = t * SNAP * self._regimes[regime][1].step
-        levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t) - SPARE
+        shift = t * NEARLY * self._regimes[regime][1].step
+        levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t) - NEGLIGIBLE_ROUGHLY
         below, above = self._lows.of(regime, partial(self._low_sums, regime))
         upper = above.log_stop_loss(levels * (1 + 8 * ULP), floor=floor)
         lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)

@@ -15,26 +15,16 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
-__all__ = ["GridLaw", "StopLoss", "contracted", "spread"]
-
-NEAR = 4.0
-"""A transform is used for levels within NEAR standard deviations of the level that it was tilted to. A larger value means fewer
-transforms and larger errors; e^(NEAR^2/2) times the rounding error is far below the error of the grid."""
-
-WIDEST = 3
-"""Exponent of the widest intervals of levels, 4^WIDEST times 0.6 NEAR standard deviations: the ratio of Gaussian noise with sigma
-below 1 has heavy tails. A smaller value needs more transforms, a larger one no fewer."""
+__all__ = ["NEARLY", "GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
 """Levels that are lower than the mean by more than LOWEST standard deviations use that E max(0, S - K) is about E S - K there. The
-upper bound adds E max(0, S - K) - E S + K at LOWEST standard deviations, which falls as e^(-LOWEST^2/2)."""
+upper bound adds E max(0, S - K) - E S + K at LOWEST standard deviations, which falls as e^(-LOWEST^2/2).
+Raised: further transforms. Lowered: a less tight upper bound."""
 
 NEARLY = 1e-8
-"""A mean at most this distance, in steps, below a grid point is treated as this grid point; callers move their levels by as
-much."""
-
-_NEAR_HEAVIEST = 20
-"""Number of cells on either side of the heaviest one in which `_exchanged` looks for the equation to omit."""
+"""A mean at most this distance, in steps, below a grid point is treated as this grid point, and so is an atom on either side of it;
+callers move the levels of the lower bound by as much. Raised: a less tight lower bound. Lowered: rounding errors move atoms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,20 +45,6 @@ class GridLaw:
         return GridLaw(-(self.anchor + self.step * (self.mass.size - 1)), self.step, self.mass[::-1].copy())
 
 
-def spread(anchor: float, step: float, size: int, values: FloatArray, mass: FloatArray) -> GridLaw:
-    """Return the distribution with each mass split between its two neighbouring grid points, with the same mean.
-
-    It is larger in the convex order.
-    """
-    place = (values - anchor) / step
-    left = np.clip(np.floor(place), 0, size - 2)
-    share = np.clip(place - left, 0.0, 1.0)
-    left = left.astype(np.intp)
-    out = np.bincount(left, weights=mass * (1 - share), minlength=size)
-    out = out + np.bincount(left + 1, weights=mass * share, minlength=size)
-    return GridLaw(anchor, step, np.asarray(out, dtype=np.float64))
-
-
 def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
     """Return a distribution on the grid, smaller in the increasing convex order, of masses with one given mean in each cell.
 
@@ -78,7 +54,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-        # means within NEARLY of the next grid point are treated as this point
+    # means within NEARLY of the next grid point are treated as this point
     at_end = inside >= step * (1 - NEARLY)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
@@ -121,7 +97,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
     near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
-    low, high = max(heaviest - _NEAR_HEAVIEST, 0), min(heaviest + _NEAR_HEAVIEST, size - 1)
+    # 20 cells on either side contain one whose equation costs little
+    low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
@@ -157,9 +134,11 @@ class StopLoss(TiltedSum):
         self._place = (held - middle).astype(np.float64)
         # The origin has the rounding error of two products and a sum, and the anchor of a reversed distribution that of another.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
+        # The ratio of Gaussian noise with sigma below 1 has heavy tails: wider intervals need fewer transforms, and e^(near^2/2)
+        # times the rounding error is far below the error of the grid.
         super().__init__(
             [Summand(np.log(self._mass), self._place, times)], times * (law.anchor + law.step * middle), law.step, discount=0.0,
-            near=NEAR, widest=WIDEST, upper=upper, slack=16 * ULP * times, level_error=error,
+            near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
         )
         if held.size:
             starts = _groups(self._place, heaviest)

@@ -24,23 +24,19 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 
-_FAR = 30.0
-"""From this eps on, a formula without e^eps is used, which could overflow; below, one without cancellation for small eps."""
-
-LEAST_RATE = 1e-100
-"""Smallest sampling rate: its square is a normal double."""
-
 
 def checked_rate(name: str, value: float) -> float:
-    """Return the value if it is a probability in [1e-100, 1]; raise ValueError otherwise."""
-    return _validate.real(name, value, LEAST_RATE, 1)
+    """Return the value if it is a probability in [1e-100, 1], whose square is a normal double; raise ValueError otherwise."""
+    return _validate.real(name, value, 1e-100, 1)
 
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
     """Return log(1 + (e^eps - 1)/rate), with relative error below 8 ulp."""
-    near = np.log1p(np.expm1(np.minimum(eps, _FAR)) / rate)
-    far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, _FAR)))
-    return np.asarray(np.where(eps < _FAR, near, far))
+    # the first formula has no cancellation for small eps, and the second no overflow for large ones
+    parting = 30.0
+    near = np.log1p(np.expm1(np.minimum(eps, parting)) / rate)
+    far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, parting)))
+    return np.asarray(np.where(eps < parting, near, far))
 
 
 def sampled_budget(pure: float, rate: float, removed: bool) -> float:

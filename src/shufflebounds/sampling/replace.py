@@ -16,17 +16,6 @@ from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["ReplaceOne"]
 
-_SPLITS, _ROUNDS = 17, 3
-"""Number of values of t that are compared in one round, and number of rounds; each round is around the best t so far. More of them
-tighten the bound and take longer."""
-
-_CONJUGATES = 1 + np.geomspace(0.02, 50.0, 49)
-"""Exponents p of the triangle inequality that are tried, 17 % apart in p - 1. More of them tighten the bound."""
-
-_NEAR_ONE = 1 + np.geomspace(0.1, 10.0, 9)
-"""Larger Renyi orders that are tried for an order below 1.1, where the triangle inequality is infinite or weak: the divergence
-increases with the order, so these are upper bounds."""
-
 
 @dataclass(frozen=True)
 class ReplaceOne(PrivacyProfile):
@@ -85,8 +74,9 @@ class ReplaceOne(PrivacyProfile):
         upper = np.zeros(eps.size)
         for i, total in enumerate(eps.tolist()):
             low, high = 0.0, total
-            for _ in range(_ROUNDS):
-                splits = np.linspace(low, high, _SPLITS) if high > low else np.array([low])
+            # Each round is around the best t so far. More values, or rounds, tighten the bound and take longer.
+            for _ in range(3):
+                splits = np.linspace(low, high, 17) if high > low else np.array([low])
                 # rounded down, so that the two parts sum to at most eps
                 rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
                 values = np.logaddexp(remove._log_side(splits, upper=True), splits + add._log_side(rest, upper=True))
@@ -135,11 +125,13 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
 
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
-    (Mironov, 2017, Proposition 11). The minimum over several p, and, for an order below 1.1, over several larger orders.
+    (Mironov, 2017, Proposition 11). The minimum over 49 p, 17 % apart in p - 1. For an order below 1.1, where the inequality is
+    infinite or weak, also over nine larger orders: the divergence increases with the order, so these are upper bounds.
     """
-    a = np.append(order, _NEAR_ONE)[:, None] if order < _NEAR_ONE[0] else np.array([[order]])
+    larger = 1 + np.geomspace(0.1, 10.0, 9)
+    a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])
     a = a[a[:, 0] > 1]
-    p = _CONJUGATES[None, :]
+    p = 1 + np.geomspace(0.02, 50.0, 49)[None, :]
     # slightly larger orders compensate for the rounding of 1/p and of the conjugate exponent
     grown = 1 + 16 * ULP
     first, second = p * a * grown, (p / (p - 1)) * (a - 1 / p) * grown

@@ -15,15 +15,6 @@ from shufflebounds.profile import DominatingPair
 
 __all__ = ["shuffled_sgd_delta"]
 
-BINS = 3000
-"""Number of intervals for the value of the largest entry. More tighten the lower bound and take longer."""
-
-ERROR = 1e-8
-"""Bound of the relative error of an interval's mass: log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more."""
-
-LEAST_SHARE = 1e-3
-"""An interval with a smaller share of the tail beyond it is merged with the next one. Lower: finer intervals, larger errors."""
-
 
 @with_passages
 def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) -> float:
@@ -90,8 +81,9 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     epochs = _validate.integer("epochs", epochs, 1)
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
-    # relative errors of the masses change eps by at most twice as much, and delta by a factor of the same size
-    loss_error = epochs * ERROR
+    # relative errors of the masses change eps by at most twice as much, and delta by a factor
+    # of the same size. Log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more: a mass has one below 1e-8.
+    loss_error = epochs * 1e-8
     at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))
     return max(0.0, math.exp(log_delta) * (1 - 2 * loss_error) - 1e-300)
@@ -102,7 +94,8 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
     # in units of sigma; the mass of both distributions below the first and above the last edge is below about 1e-18
     reach = math.sqrt(2 * math.log(steps + 1)) + 9.0
     quiet = -9.0 if steps < 50 else max(-9.0, math.sqrt(max(0.0, 2 * math.log(steps) - 12)) - 3.0)
-    edges = np.linspace(quiet, max(reach, 2 / sigma + 9.0), BINS - 1)
+    # More intervals tighten the lower bound and take longer.
+    edges = np.linspace(quiet, max(reach, 2 / sigma + 9.0), 2999)
 
     def tails(mean: float) -> tuple[FloatArray, FloatArray]:
         below = log_ndtr(edges - mean / sigma) + (steps - 1) * log_ndtr(edges)
@@ -114,9 +107,12 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
-    """Return the indices of the edges to keep, so that every interval has at least LEAST_SHARE of the smaller tail beside it."""
+    """Return the indices of the edges to keep, so that every interval has at least 1/1000 of the smaller tail beside it.
+
+    With a smaller share the intervals are finer, and the errors of their masses larger.
+    """
     kept: list[int] = []
-    least = -math.log1p(-LEAST_SHARE)
+    least = -math.log1p(-1e-3)
     for i in range(laws[0][0].size):
         if any(max(below[i], -1e300) < -700 or above[i] < -700 for below, above in laws):
             continue

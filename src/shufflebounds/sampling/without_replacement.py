@@ -18,9 +18,6 @@ from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_
 
 __all__ = ["WithoutReplacement"]
 
-POINTS = 4000
-"""Number of losses in the distribution for the lower bound of a composition. More tighten it and take longer."""
-
 MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
 """Cuts c that are tried, in standard deviations of the loss. For the lower bound of a composition, outcomes with losses between -c
 and c are merged into one. A smaller cut gives a tighter bound."""
@@ -145,7 +142,8 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     if known.reverse is not None:
         return None
     scale = known.scale(FIRST_TAIL)
-    law = known.law(0.0, (scale.high - scale.low) / POINTS, FIRST_TAIL, None, upper=False)
+    # more than 4000 losses tighten the lower bound of a composition and take longer
+    law = known.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
     q = p * np.exp(law.loss_error - loss)
