@@ -8,9 +8,9 @@ import math
 
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
-    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ROUNDS", "NEGLIGIBLE",
-    "NEGLIGIBLE_ROUGHLY", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS",
-]
+    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENTRIES", "MOST_ENUMERATED", "MOST_ROUNDS",
+    "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT",
+    "UPDATE_SECONDS", ]
 
 LARGEST_EXPONENT = 700.0
 """Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
@@ -89,6 +89,17 @@ LARGE_TABLE_SIZE = 2**22
 
 Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
 """
+
+MOST_ENTRIES = 10**7
+"""Resource limit: largest number of steps, users, values or table entries that a caller may ask for where each is enumerated; it
+takes 80 MB, and a few seconds.
+
+Raised: more memory and run time. Lowered: ValueError for smaller inputs.
+"""
+
+MOST_ROWS = 10**5
+"""Resource limit: largest number of rows of an output, some megabytes of text, or of values that take milliseconds each. Raised:
+longer run time. Lowered: ValueError for smaller inputs."""
 
 MOST_ENUMERATED = 2**14
 """Largest number of outcomes, or of groups of users, that are enumerated where a grid or rounding is an alternative.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shufflebounds._progress import tick
 
 __all__ = [
-    "EXP_SLACK", "ULP", "Interval", "Bound", "FloatArray", "IntervalArray", "at_each", "largest", "plain", "probability",
+    "EXP_SLACK", "SLACK", "ULP", "Interval", "Bound", "FloatArray", "IntervalArray", "at_each", "largest", "plain", "probability",
     "typed_as",
 ]
 
@@ -29,6 +29,12 @@ EXP_SLACK = 4 * ULP
 """Assumed relative error of exp and log of the C library, 4 ulp; glibc documents errors of at most 1 ulp.
 
 A smaller value could make a bound invalid on a less accurate C library; a larger value makes every bound less tight.
+"""
+
+SLACK = 16 * ULP
+"""Relative margin for the rounding of up to 16 operations on positive numbers, or of the logarithm of such a result.
+
+A smaller value could make a bound invalid; a larger value makes every bound less tight.
 """
 
 

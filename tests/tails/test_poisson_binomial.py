@@ -43,7 +43,7 @@ def window_with_error(p, counts=None, *, log_tail=-50.0):
 def tails_with_error(k, p, counts=None):
     """Return log Pr[S = k], log Pr[S <= k], log Pr[S > k] and a bound on the relative error of all three."""
     inner, multiplicities, shift = _checked_law(p, counts)
-    flat, kinds = np.ravel(k).astype(float) - shift, (tables.PMF, tables.LOWER, tables.UPPER)
+    flat, kinds = np.ravel(k).astype(float) - shift, (tables.Kind.PMF, tables.Kind.LOWER, tables.Kind.UPPER)
     results = [tables.served(inner, multiplicities, flat, kind) for kind in kinds]
     logs, error = [r[0] for r in results], np.max([r[1] for r in results], axis=0)
     return tuple(value.reshape(np.shape(k)) for value in [*logs, error])
@@ -356,7 +356,7 @@ def test_one_point_of_many_groups_by_the_series_is_the_point_itself(shape):
     p = rng.random(30000) ** (1 if shape == "uniform" else 6)
     inner, counts, _ = module._checked_law(p, None)
     sigma = math.sqrt(float(p @ (1 - p)))
-    for kind in (tables.PMF, tables.LOWER, tables.UPPER):
+    for kind in (tables.Kind.PMF, tables.Kind.LOWER, tables.Kind.UPPER):
         for z in (-9.0, -0.3, 0.4, 4.0, 9.3, 11.0):
             k = np.array([math.floor(p.sum() + z * sigma)], dtype=float)
             fast = tables.served(inner, counts, k, kind, series=True)[0][0]

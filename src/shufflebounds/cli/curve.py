@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import plotting
+from shufflebounds._limits import MOST_ROWS
 from shufflebounds._types import FloatArray
 from shufflebounds.cli.answers import add_questions, add_releases, asked_of
 from shufflebounds.cli.files import save
@@ -24,10 +25,6 @@ __all__ = ["KINDS", "add_arguments", "check_out", "run"]
 
 KINDS = ("tradeoff", "profile")
 SUFFIXES = (".png", ".csv", ".json")
-MAX_POINTS = 100_000
-"""Resource limit: largest number of points of a printed curve, some megabytes of text."""
-NEAR = 0.05
-"""Advantage below which the picture shows 1 - alpha - beta, because the curve is too close to the diagonal to be seen."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
@@ -54,8 +51,8 @@ def check_out(out: str, points: Any) -> None:
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
         raise ValueError(f"out={out!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if not isinstance(points, int) or not 10 <= points <= MAX_POINTS:
-        raise ValueError(f"points={points!r} must be an integer in 10..{MAX_POINTS}")
+    if not isinstance(points, int) or not 10 <= points <= MOST_ROWS:
+        raise ValueError(f"points={points!r} must be an integer in 10..{MOST_ROWS}")
 
 
 def _columns(profile: PrivacyProfile, kind: str, points: int) -> dict[str, FloatArray]:
@@ -86,7 +83,8 @@ def _csv(table: dict[str, FloatArray]) -> str:
 def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
     """Draw the trade-off function, or 1 - alpha - beta if the curve is too close to the diagonal."""
     curve = profile.tradeoff()
-    if curve.advantage() >= NEAR:
+    # a curve with an advantage below 0.05 cannot be told from the diagonal
+    if curve.advantage() >= 0.05:
         curve.plot(ax)
         title = "Trade-off function"
     else:

@@ -23,20 +23,8 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated."""
-
-COMMENSURATE = 2**8
-"""Largest number of outcomes of an enumerated product (`_releases`) if all losses lie on one lattice; otherwise MOST_ENUMERATED.
-
-With more outcomes the lattice is too fine, compared with the range of the losses, to be recognised by `common_step`.
-"""
-
-GRID_RTOL = 1e-6
-"""Relative gap of eps to which the grid is refined."""
-
-LARGE_SECONDS, SMALL_SECONDS, MOST_SECONDS = 0.4, 8e-3, 10.0
-"""Predicted run time in seconds of a group on the grid, with more than WHOLE mechanisms and with fewer. If the total exceeds
-MOST_SECONDS, less tight bounds are used, which take less time."""
+"""Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated. Raised: longer run time.
+Lowered: truncated mass of smaller groups."""
 
 
 class _Half(NamedTuple):
@@ -90,7 +78,8 @@ class BudgetSum:
     def _coarse(self) -> BudgetSum | None:
         """The sum with all budgets rounded down to two values, or None if the exact sum is fast enough."""
         large = int((self.counts > WHOLE).sum())
-        if LARGE_SECONDS * large + SMALL_SECONDS * (self.eps.size - large) < MOST_SECONDS:
+        # On the grid, a group of more than WHOLE mechanisms takes as long as 50 smaller ones; 1250 of these take about ten seconds.
+        if 50 * large + (self.eps.size - large) < 1250:
             return None
         # Choose the two values that keep most of the variance.
         counts = np.cumsum(self.counts[::-1])[::-1]
@@ -136,7 +125,7 @@ class BudgetSum:
     def _on_a_grid(self, e: float) -> Interval:
         if self._composer is None:
             releases = self._releases()
-            self._composer = Composer(releases, [releases], GRID_RTOL)
+            self._composer = Composer(releases, [releases], 1e-6)
         lower, upper = self._composer.bounds(e)
         return Interval(lower, min(0.0, upper))
 
@@ -145,7 +134,9 @@ class BudgetSum:
         rounded to a grid.
         """
         large = self.counts > WHOLE
-        most = MOST_ENUMERATED if common_step(2 * self.eps) is None else COMMENSURATE
+        # If all losses lie on one lattice, the lattice of more outcomes is too fine, compared with the range of the losses, to be
+        # recognised by `common_step`.
+        most = MOST_ENUMERATED if common_step(2 * self.eps) is None else 2**8
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
             size = min(count, most - 1)

@@ -11,13 +11,9 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST
-from shufflebounds._types import FloatArray
+from shufflebounds._types import SLACK, FloatArray
 
-__all__ = ["SLACK", "above", "rdp_to_dp", "zcdp_to_dp"]
-
-
-SLACK = 16 * float(np.finfo(float).eps)
-"""Relative margin for the rounding of a few operations."""
+__all__ = ["above", "rdp_to_dp", "zcdp_to_dp"]
 
 
 @with_passages

@@ -14,9 +14,6 @@ __all__ = ["calibrate_releases"]
 
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 
-_RTOL = 1e-3
-"""Relative tolerance of eps of one release. Each tenfold smaller one takes one or two compositions more."""
-
 
 @with_passages
 def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
@@ -66,6 +63,7 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
         return made[parts].self_compose(releases)
 
     # releases of (eps/releases, delta/releases) each meet the target by the basic rule of composition
-    parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=_RTOL) if releases > 1 else 1.0
+    # each tenfold smaller tolerance of eps of one release takes one or two compositions more
+    parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=1e-3) if releases > 1 else 1.0
     build(parts)
     return made[parts]

@@ -13,9 +13,9 @@ from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import Bound, FloatArray, Interval, plain, probability, typed_as
+from shufflebounds._types import SLACK, Bound, FloatArray, Interval, plain, probability, typed_as
 from shufflebounds.composition.budgets import BudgetSum
-from shufflebounds.composition.conversions import SLACK, above
+from shufflebounds.composition.conversions import above
 
 __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 

@@ -30,25 +30,11 @@ from shufflebounds._types import FloatArray
 __all__ = ["MOST_STEPS", "WIDEST", "gaussian_rows", "grid_numbers"]
 
 MOST_STEPS = 32
-"""Largest number N of steps of the grid. Each cell has N outputs, so more steps leave fewer cells and a larger upper bound."""
+"""Largest number N of steps of the grid. Each cell has N outputs, so more steps leave fewer cells and a larger upper bound.
+With fewer, inputs on a finer grid are refused."""
 
 WIDEST = 27.0
 """Largest distance of the first and the last input in units of sigma. For a larger one, probabilities could underflow."""
-
-_OFF_GRID = 1e-14
-"""Largest distance of an input from the grid, relative to the distance of the first and the last input.
-
-At 15 standard deviations it changes a likelihood by a relative 1.5e-13 per standard deviation between these inputs.
-"""
-
-_NODES = 16
-"""Number of nodes in a cell, besides N. The integrals are exact to rounding for cells of less than two standard deviations."""
-
-_ABOVE = 1 + 1e-9
-"""Factor by which the tail masses of the blanket are increased, to cover their rounding."""
-
-_FINE = 4
-"""Number of cells of the lower bound for each output of the upper bound. More cells: a larger lower bound, and more run time."""
 
 
 def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
@@ -56,7 +42,8 @@ def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
     positions = (np.array(inputs) - inputs[0]) / (inputs[-1] - inputs[0])
     for steps in range(len(inputs) - 1, MOST_STEPS + 1):
         numbers = np.rint(positions * steps)
-        if float(np.abs(positions - numbers / steps).max()) <= _OFF_GRID:
+        # at 15 standard deviations, 1e-14 changes a likelihood by a relative 1.5e-13 per standard deviation between these inputs
+        if float(np.abs(positions - numbers / steps).max()) <= 1e-14:
             return [int(number) for number in numbers]
     return None
 
@@ -88,22 +75,28 @@ def gaussian_rows(
     place = width * (np.array(numbers) / steps - 0.5)
     end = 0.5 * width - float(ndtri_exp(log_cut))
     inner = _bernstein_masses(np.linspace(-end, end, -(-outputs // steps) + 1), place, numbers, width / steps)
-    cut = math.exp(log_cut) * _ABOVE
+    # the tail masses of the blanket are increased, to cover their rounding
+    margin = 1 + 1e-9
+    cut = math.exp(log_cut) * margin
     above = inner.copy()
     for nearest, column in ((0, 0), (-1, -1)):
         # The tail is added to the outermost output. Likelihood ratios are more extreme in the tail, so that every input's added
         # mass is at least its tail.
         above[:, column] *= 1 + cut / inner[nearest, column]
     tails = np.exp(log_ndtr(np.array([-end - place, place - end])))
-    blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * _ABOVE)], axis=1)
-    at, weights = _nodes(np.linspace(-end, end, _FINE * outputs + 1))
+    blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * margin)], axis=1)
+    # more cells than four for each output: a larger lower bound, and more run time
+    at, weights = _nodes(np.linspace(-end, end, 4 * outputs + 1))
     below = np.concatenate([np.exp(-0.5 * (at - place[:, None, None]) ** 2) @ weights, tails.T], axis=1)
     return above, blanket, below, 4 * cut
 
 
 def _nodes(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return the nodes of Gauss and Legendre in each cell (cells, nodes), and the weights over the root of 2 pi."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES + more)
+    """Return the nodes of Gauss and Legendre in each cell (cells, nodes), and the weights over the root of 2 pi.
+
+    With `more` = 0 the integrals are exact to rounding for cells of less than two standard deviations.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(16 + more)
     half = 0.5 * np.diff(edges)
     return (edges[:-1] + half)[:, None] + half[:, None] * nodes, weights * (half[0] / math.sqrt(2 * math.pi))
 

@@ -15,13 +15,10 @@ import numpy as np
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["NODES", "chosen", "product_law"]
-
-NODES = 128
-"""Number of nodes for a and for b; X then has at most its square as atoms. Raised: tighter bounds and longer run time."""
+__all__ = ["chosen", "product_law"]
 
 
-def chosen(levels: FloatArray, log_mass: FloatArray, count: int = NODES) -> FloatArray:
+def chosen(levels: FloatArray, log_mass: FloatArray, count: int = 128) -> FloatArray:
     """Return at most `count` of the increasing levels, including both ends, dense where mass times squared height is large."""
     if levels.size <= count:
         return levels

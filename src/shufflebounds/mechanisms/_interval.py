@@ -20,9 +20,6 @@ from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
 __all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
 
-_TIE = 2.0**-46
-"""Relative tolerance, 1e-14, in comparisons of two sums of masses: it covers their rounding errors."""
-
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
     """Return the validated arguments of `excess_laws`, or raise ValueError."""
@@ -50,7 +47,9 @@ def ends_are_worst(logs: FloatArray) -> bool:
         # Interpolate at the mass c = m(S) or at the mass of the complement, whichever is smaller and thus more accurate.
         few = up < left
         most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
-        if (gain > most * (1 + _TIE)).any() or (rest < least * (1 - _TIE)).any():
+        # the margin of 1e-14 covers the rounding of the sums
+        margin = 2.0**-46
+        if (gain > most * (1 + margin)).any() or (rest < least * (1 - margin)).any():
             return False
     return True
 

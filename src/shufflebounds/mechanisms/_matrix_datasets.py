@@ -10,20 +10,12 @@ import math
 import numpy as np
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["MatrixDatasets"]
-
-_STEPS = 200
-"""Number of iterations towards the centre of the smallest ball that contains all rows.
-
-Every centre gives a valid radius. More iterations give a smaller one.
-"""
-
-_LEAST_MASS = 1e-12
-"""Smallest mass of m = min_x R_x for which the bound is used: its error term grows with the inverse of this mass."""
 
 
 class MatrixDatasets:
@@ -48,8 +40,11 @@ class MatrixDatasets:
 
     @property
     def offered(self) -> bool:
-        """Whether the bound is available: every output must have a positive probability under every input."""
-        return bool((self._base > 0).all()) and math.fsum(self._base) > _LEAST_MASS
+        """Whether the bound is available: every output must have a positive probability under every input.
+
+        The error term of the bound grows with the inverse of the mass of m = min_x R_x.
+        """
+        return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR
 
     def _ratios(self) -> FloatArray:
         """Return R_a/R_j for all ordered pairs of different rows and all outputs."""
@@ -73,11 +68,14 @@ class MatrixDatasets:
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
     def _distance(self) -> float:
-        """Return the square of the radius of a ball that contains all rows, in the Euclidean norm with weights 1/m."""
+        """Return the square of the radius of a ball that contains all rows, in the Euclidean norm with weights 1/m.
+
+        Every centre gives a valid radius. More iterations towards the centre of the smallest ball give a smaller one.
+        """
         scaled = self._rows[self._kinds] / np.sqrt(self._base)
         weights = np.full(len(scaled), 1.0 / len(scaled))
         best = math.inf
-        for step in range(_STEPS):
+        for step in range(200):
             centre = weights @ scaled
             gaps = ((scaled - centre) ** 2).sum(axis=1)
             best = min(best, float(gaps.max()))

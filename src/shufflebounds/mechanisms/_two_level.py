@@ -17,16 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Others", "Shares", "TwoLevel"]
-
-_SLACK = 64 * ULP
-"""Bound of the relative error of the masses, which are computed from shares, a power and a quotient."""
 
 
 class Shares(NamedTuple):
@@ -80,11 +77,12 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        # the masses are computed from shares, a power and a quotient
         top, sides = self._log_masses()[2], []
         for sign in (-1, 1):
             gap = self.local_eps + sign * self._loss_error() - eps
             value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
-            sides.append(np.where(gap > 0, np.minimum(value + sign * _SLACK * (1 + np.abs(value)), 0.0), -np.inf))
+            sides.append(np.where(gap > 0, np.minimum(value + sign * 4 * SLACK * (1 + np.abs(value)), 0.0), -np.inf))
         return IntervalArray(*sides)
 
     def _loss_error(self) -> float:
@@ -103,7 +101,7 @@ class TwoLevel(LocalRandomizer):
         log_p = np.array(self._log_masses())
         seen = log_p > -np.inf
         loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        slack = _SLACK * (1 + self.local_eps)
+        slack = 4 * SLACK * (1 + self.local_eps)
         return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, slack, 2 * self._loss_error())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
@@ -132,8 +130,8 @@ class TwoLevel(LocalRandomizer):
         return DatasetLaws(
             self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
             tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
-            distance * (1 + 2 * _SLACK + 4 * loss_error), self._pure_epsilon(),
-            lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + _SLACK), 0.0),
+            distance * (1 + 8 * SLACK + 4 * loss_error), self._pure_epsilon(),
+            lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + 4 * SLACK), 0.0),
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:

@@ -22,9 +22,6 @@ from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
 
-_LARGEST = 2.0**31
-"""Largest threshold m that is evaluated: times twice the sensitivity it is still an exact double."""
-
 
 @dataclass(frozen=True)
 class DiscreteGaussianMechanism(AdditiveNoise):
@@ -128,7 +125,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
         for i, e in enumerate(eps):
-            largest = _LARGEST * d / (s * s)
+            # the threshold m is at most 2^31: times twice the sensitivity it is still an exact double
+            largest = 2.0**31 * d / (s * s)
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
             # start one or two terms earlier, in case the threshold was rounded up

@@ -26,12 +26,6 @@ from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["FiniteRandomizer"]
 
-_MOST_INPUTS = 64
-"""Resource limit: largest number of inputs, because all ordered pairs of inputs are evaluated."""
-
-_SUM_ERROR = 1e-12
-"""Largest accepted deviation of the sum of a row from 1."""
-
 
 @with_passages
 @dataclass(frozen=True, repr=False)
@@ -76,11 +70,12 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     def __post_init__(self) -> None:
         rows = _validate.real_array("matrix", self.matrix, 0, 1)
-        if rows.ndim != 2 or not 2 <= rows.shape[0] <= _MOST_INPUTS or rows.shape[1] > 2**20:
+        # all ordered pairs of inputs are evaluated
+        if rows.ndim != 2 or not 2 <= rows.shape[0] <= 64 or rows.shape[1] > 2**20:
             raise ValueError(f"matrix has shape {rows.shape}: it must be (inputs, outputs), 2 to 64 inputs, at most 2**20 outputs")
         for i, row in enumerate(rows):
             total = math.fsum(row)
-            if abs(total - 1) > _SUM_ERROR:
+            if abs(total - 1) > 1e-12:
                 raise ValueError(f"matrix has the sum {total:.17g} in row {i}: each row must sum to 1 within 1e-12")
         object.__setattr__(self, "matrix", tuple(tuple(row) for row in rows.tolist()))
 

@@ -31,29 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GaussianMechanism"]
 
-_LISTED_CELLS, _LISTED_CUT = 300, -50.0
-"""For given `inputs`: number of cells of the output, and the log of the mass of a tail, which is moved to the outermost cell.
-
-n times this mass is added to delta for n users.
-"""
-
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
-
-_SERIES_FROM = 1.5
-"""Smallest c = eps/mu for the continued fraction, which converges in 140 steps there."""
-
-_NEAR = 0.1
-"""Relative distance from the starting value within which `from_training` searches first.
-
-The starting value comes from the central limit theorem and has an error of 2 to 8 %.
-"""
-
-_TRAINING_RTOL = 1e-4
-"""Relative tolerance of sigma in `from_training`. A smaller one takes two more compositions, 0.1 to 0.4 s each."""
-
-_MOST_NOISE = 1e9
-"""Largest sigma that `from_training` tries: 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need a sigma of 4e8."""
-
 
 @with_passages
 @dataclass(frozen=True)
@@ -227,8 +204,11 @@ class GaussianMechanism(AdditiveNoise):
         with _validate.quiet():
             one = cls.from_dp(eps=eps, delta=delta).sigma
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
-            high = _search.expand_bracket(start * (1 + _NEAR), enough, _NEAR * start, _MOST_NOISE)
-            return cls(least_parameter(training, start * (1 - _NEAR), high, eps, delta, _TRAINING_RTOL))
+            # The starting value comes from the central limit theorem and has an error of 2 to 8 %. The largest sigma that is tried,
+            # 1e9, suffices for 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300, which need 4e8. A smaller tolerance takes
+            # two more compositions, 0.1 to 0.4 s each.
+            high = _search.expand_bracket(1.1 * start, enough, 0.1 * start, 1e9)
+            return cls(least_parameter(training, 0.9 * start, high, eps, delta, 1e-4))
 
     @classmethod
     def from_rho(cls, rho: float, sensitivity: float = 1.0) -> Self:
@@ -322,7 +302,7 @@ class GaussianMechanism(AdditiveNoise):
         def mass(center: float) -> FloatArray:
             square = -0.5 * ((at - center) / s) ** 2
             top = square.max(axis=1)
-            inner = np.log(np.exp(square - top[:, None]) @ weights) + top + np.log(width / (2 * s)) - _LOG_ROOT_TWO_PI
+            inner = np.log(np.exp(square - top[:, None]) @ weights) + top + np.log(width / (2 * s)) - 0.5 * math.log(2 * math.pi)
             return np.append(inner, log_ndtr((center - end) / s))
 
         edges = t / (s * s)
@@ -350,6 +330,8 @@ class GaussianMechanism(AdditiveNoise):
             If the values are further apart than `sensitivity`, or more than two are not on a grid, or further apart than 27 sigma.
         """
         names = named(inputs, self.sensitivity)
+        # n times the mass of a tail, which is moved to the outermost cell, is added to delta for n users
+        cells, log_cut = 300, -50.0
         if len(inputs) > 2:
             numbers, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
             if numbers is None:
@@ -359,10 +341,10 @@ class GaussianMechanism(AdditiveNoise):
                 least = (inputs[-1] - inputs[0]) / WIDEST
                 raise ValueError(f"sigma={self.sigma!r} must be at least {least:.4g} for the inputs={inputs!r}: take more noise, "
                                  "or two inputs")
-            above, blanket, below, lost = gaussian_rows(numbers, width, _LISTED_CELLS, _LISTED_CUT)
+            above, blanket, below, lost = gaussian_rows(numbers, width, cells, log_cut)
             return ListedInputs(names, above, below, lost, blanket=blanket)
         apart = replace(self, sensitivity=inputs[1] - inputs[0])
-        (ends,) = apart.excess_laws(_LISTED_CELLS, _LISTED_CUT)
+        (ends,) = apart.excess_laws(cells, log_cut)
         return ends_listed(names, ends, apart.excess_laws()[0].upper)
 
     @property
@@ -406,11 +388,13 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
     h, c = d / (2 * s), eps * s / d
     y = c + h
     square, square_low = product(x, x)
-    log_density = -0.5 * (square + (square_low + 2 * x * x_low)) - _LOG_ROOT_TWO_PI
+    log_density = -0.5 * (square + (square_low + 2 * x * x_low)) - 0.5 * math.log(2 * math.pi)
+    # the continued fraction converges in 140 steps for these c = eps/mu
+    large = c >= 1.5
     if h < 0.1:
-        by_ratios, by_powers = c >= _SERIES_FROM, c < _SERIES_FROM
+        by_ratios, by_powers = large, ~large
     else:
-        by_ratios = (c >= _SERIES_FROM) & ((h <= 1) | (h <= c / 2))
+        by_ratios = large & ((h <= 1) | (h <= c / 2))
         by_powers = np.zeros_like(by_ratios)
     directly = ~(by_ratios | by_powers)
     value, error = np.empty_like(eps), np.empty_like(eps)

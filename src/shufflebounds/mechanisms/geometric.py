@@ -26,13 +26,8 @@ from shufflebounds.shuffle.laws import PairLaws
 __all__ = ["GeometricMechanism"]
 
 _MAX_BOUND = 2**50
-"""Largest bound B: sums with the sensitivity are still exact doubles."""
-
-_MOST_PAIRED = 32
-"""Largest sensitivity for which truncated noise can be shuffled, since all pairs of inputs are compared."""
-
-_FEW_SHIFTS = 2**10
-"""For larger sensitivities the search for epsilon starts from the delta of a few shifts."""
+"""Largest bound B: sums with the sensitivity are still exact doubles. Raised: rounded sums. Lowered: less truncated noise is
+refused."""
 
 
 @with_passages
@@ -162,8 +157,9 @@ class GeometricMechanism(AdditiveNoise):
         return Interval(float(low[0]), float(high[0]))
 
     def _rough(self, upper: bool) -> Curve | None:
-        if self.bound is None or self.sensitivity <= _FEW_SHIFTS:
+        if self.bound is None or self.sensitivity <= 2**10:
             return None
+        # for larger sensitivities the search starts from the delta of a few shifts
         return Curve(lambda eps: min(0.0, self._few_shifts(eps)[upper]))
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
@@ -338,8 +334,8 @@ class GeometricMechanism(AdditiveNoise):
 
     def _truncated_laws(self, bound: int) -> tuple[PairLaws, ...]:
         s = self.sensitivity
-        if s > _MOST_PAIRED:
-            raise ValueError(f"sensitivity={s} must be at most {_MOST_PAIRED} where the noise is truncated: all pairs are compared")
+        if s > 32:
+            raise ValueError(f"sensitivity={s} must be at most 32 where the noise is truncated: all pairs are compared")
         if (s + 1) * (2 * bound + s + 1) > 2**22:
             raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
         rows = self._truncated_rows(bound)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
 from shufflebounds._docs import with_passages
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
@@ -20,15 +20,9 @@ from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, 
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import MU_ERROR, Laplace
+from shufflebounds.tradeoff.closed import Laplace
 
 __all__ = ["LaplaceMechanism"]
-
-_LISTED_CELLS = 300
-"""Number of cells between given `inputs`. With twice as many, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4."""
-
-_DEEPEST = 300.0
-"""Privacy losses below the budget minus this number (in nats) are omitted; their total mass is below e^-150."""
 
 
 @with_passages
@@ -166,8 +160,8 @@ class LaplaceMechanism(AdditiveNoise):
         """
         budget = self._budget()[0]
         high = math.nextafter(budget, 0.0)
-        # lower losses are omitted, see _DEEPEST
-        low = max(-high, high - _DEEPEST)
+        # lower losses are omitted; their total mass is below e^-150
+        low = max(-high, high - 300.0)
         index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
         inner = anchor + step * (index + 0.5)
         edges = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
@@ -199,7 +193,7 @@ class LaplaceMechanism(AdditiveNoise):
         # On the middle piece of the curve alpha beta is constant. The normal quantile of alpha is concave in log alpha, because its
         # slope, 1 over the hazard rate, decreases. So the sum of both quantiles is extremal where alpha = beta.
         mu = self._tradeoff(not upper).gdp_mu()
-        return mu if upper else mu * (1 - 3 * MU_ERROR)
+        return mu if upper else mu * (1 - 3 * SLACK)
 
     @property
     def variance(self) -> float:
@@ -255,4 +249,5 @@ class LaplaceMechanism(AdditiveNoise):
         ValueError
             If the values are further apart than `sensitivity`.
         """
-        return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale, _LISTED_CELLS))
+        # with 600 cells, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4
+        return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale, 300))

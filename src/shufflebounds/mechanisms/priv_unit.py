@@ -19,10 +19,6 @@ from shufflebounds.mechanisms._vectors import VectorRandomizer
 
 __all__ = ["PrivUnit"]
 
-_WIDE = 0.1
-"""Measure of the cap from which on uniform vectors are drawn until one lies in the cap; for smaller caps, heights in it are
-drawn."""
-
 
 @with_passages
 @dataclass(frozen=True)
@@ -236,7 +232,8 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         out = np.empty(count)
         missing = np.arange(count)
         while missing.size:
-            if self._c >= _WIDE:
+            # for a cap of small measure, heights in it are drawn instead of vectors until one lies in it
+            if self._c >= 0.1:
                 square = source.beta(0.5, (d - 1) / 2, size=missing.size)
                 kept = square >= least * least
                 tried = np.sqrt(square)

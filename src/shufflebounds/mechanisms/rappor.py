@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
@@ -25,15 +26,6 @@ from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
-
-_UNIT_ERROR = 16 * ULP
-"""Bound of the relative error of the privacy loss of one bit: four sums of products, two quotients, two logarithms."""
-
-_MOST_SHARED = 4
-"""Largest number h of hashes for which the bound over all datasets is offered: its search has (h + 1)(h + 2)/2 kinds of users."""
-
-_LEAST_LOG_MASS = -27.0
-"""Log of the smallest mass of the blanket for which the bound over all datasets is offered: its error term grows with 1/mass."""
 
 _NODES = 72
 """Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms."""
@@ -196,7 +188,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         log_p = self._classes()[0]
         # the error of the loss of a bit decreases X in a lower bound and increases it in an upper bound
         loss = np.arange(-d, d + 1.0)
-        loss = unit * (loss - _UNIT_ERROR * np.abs(loss))
+        loss = unit * (loss - SLACK * np.abs(loss))
         lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
                  ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
         if (d + 1) ** 2 * (self.hashes - d + 1) > MANY:
@@ -205,7 +197,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                 nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
                 each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
                 spread = product_law([(each, each)], nodes)
-                log_a, log_b = spread.log_a * (1 + _UNIT_ERROR), spread.log_b * (1 - _UNIT_ERROR)
+                log_a, log_b = spread.log_a * (1 + SLACK), spread.log_b * (1 - SLACK)
                 upper = ExcessLaw(spread.log_mass, log_a, log_b, spread.log_cut)
                 return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
@@ -214,7 +206,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
         log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
         first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
-        heights = [unit * (1 + way * _UNIT_ERROR) * np.broadcast_to(ones + both, log_mass.shape).ravel()
+        heights = [unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
                    for ones, way in ((first, 1), (second, -1))]
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
 
@@ -224,7 +216,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
-        if h > _MOST_SHARED or self._differ < h or base < _LEAST_LOG_MASS:
+        # The search has (h + 1)(h + 2)/2 kinds of users, and the error term grows with the inverse of the mass of the blanket.
+        if h > 4 or self._differ < h or base < math.log(COMPUTED_ERROR):
             return None
         others = []
         for i, j in [(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]:
@@ -232,11 +225,11 @@ class Rappor(CountEstimate, LocalRandomizer):
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
-            heights = [unit * np.stack([steps + way * _UNIT_ERROR * np.abs(steps)]).ravel() for steps, way in
+            heights = [unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
                        ((first - with_second - neither, 1), (second - with_first - neither, -1))]
             law = ExcessLaw(log_mass.ravel(), *heights).widened(upper=True)
             others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
-        height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - _UNIT_ERROR) * np.arange(h + 1.0))
+        height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0))
         # |R_x - B|^2 under m, where B has no bit set; the squared gap is a sum over bits
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
         return DatasetLaws(self.excess_laws()[0].upper, tuple(others), (height.widened(upper=True),), base,
@@ -244,7 +237,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:
         """Return the largest probability, over two values, of a likelihood ratio above t."""
-        unit, largest = self._unit() * (1 + _UNIT_ERROR), np.zeros(t.shape)
+        unit, largest = self._unit() * (1 + SLACK), np.zeros(t.shape)
         for differ in range(1, self._differ + 1):
             log_p = replace(self, hashes=differ, bits=None)._classes()[0]
             above = np.append(np.cumsum(np.exp(log_p)[::-1])[::-1], 0.0)

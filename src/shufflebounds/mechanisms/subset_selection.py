@@ -16,12 +16,6 @@ from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["SubsetSelection"]
 
-_BLOCK = 2**21
-"""Number of cells of the table in which subsets are drawn, chosen such that it fits into the processor's cache."""
-
-_MANY = 64
-"""Number of bins k from which on subsets of size below sqrt(k) are drawn without a table."""
-
 
 @with_passages
 @dataclass(frozen=True)
@@ -110,7 +104,8 @@ class SubsetSelection(FrequencyOracle):
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
         sets = np.empty((chosen.size, self._d), dtype=np.int32)
         left_out = source.random(chosen.size) < self._support_probabilities().not_own
-        rows = max(1, _BLOCK // self.bins)
+        # the table in which subsets are drawn fits into the processor's cache
+        rows = max(1, 2**21 // self.bins)
         for inside, size in ((True, self._d - 1), (False, self._d)):
             users = np.flatnonzero(left_out != inside)
             for start in range(0, users.size, rows):
@@ -120,7 +115,8 @@ class SubsetSelection(FrequencyOracle):
 
     def _drawn(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
         """Return for each user a uniform set of `size` other bins, with the user's own bin added if `inside`."""
-        if self.bins >= _MANY and size * size < self.bins:
+        # small subsets of many bins are drawn without a table
+        if self.bins >= 64 and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)
         # The other bins are drawn from 0..k - 2, where the number of the user's own bin stands for bin k - 1; this is undone below.

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from shufflebounds import tails
+from shufflebounds._limits import MOST_ENTRIES
 from shufflebounds._search import bracket
 from shufflebounds._types import FloatArray
 from shufflebounds.composition import rdp_to_dp
@@ -18,25 +19,20 @@ from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["balle2019_bennett", "balle2019_hoeffding", "erlingsson2019", "girgis2021_eps", "girgis2021_rdp", "koskela2023_clones"]
 
-_EPS_RTOL = 1e-12
-"""Relative width at which the search for eps ends. The upper end is returned: there the published delta is at most delta."""
 _ORDERS = (*range(2, 33), *(math.ceil(32 * 1.1**step) for step in range(1, 52)))
 """Integer Renyi orders that are tried, 82 of them up to 4130, in 15 ms. Finer steps change eps by less than 1 %."""
-_TAIL_SHARE = 0.01
-"""Fraction of delta that truncation of the clone pair may use. If lowered, more terms are needed; if raised, eps increases."""
-_MOST_TERMS = 8 * 10**6
-"""Resource limit, number of terms of the truncated sum: two tables of 64 MB and about two seconds."""
-_ROUNDING = 1e-11
-"""Upper bound of the relative error of a sum of outcome probabilities: the errors of their logarithms are below 1e-13."""
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return the smallest eps, at most local_eps, with published delta at most delta; local_eps holds without amplification."""
+    """Return the smallest eps, at most local_eps, with published delta at most delta; local_eps holds without amplification.
+
+    It is the upper end of the interval at which the search ends, because there the published delta is at most delta.
+    """
 
     def enough(eps: float) -> bool:
         return eps >= local_eps or delta_at(eps) <= delta
 
-    return bracket(enough, 0.0, local_eps, rtol=_EPS_RTOL)[1]
+    return bracket(enough, 0.0, local_eps, rtol=1e-12)[1]
 
 
 @printed(
@@ -199,8 +195,8 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     first, last = max(0, math.floor(n * weight - half)), min(n, math.ceil(n * weight + half))
     widest = math.ceil(math.sqrt((last + 1) * math.log(4 / share) / 2)) + 1
     terms = (last - first + 1) * (2 * widest + 1)
-    if terms > _MOST_TERMS:
-        raise ValueError(f"users={users} needs {terms:.2g} terms, more than {_MOST_TERMS:.0g}: use shuffle.Clones")
+    if terms > MOST_ENTRIES:
+        raise ValueError(f"users={users} needs {terms:.2g} terms, more than {MOST_ENTRIES:.0g}: use shuffle.Clones")
     count = np.arange(first, last + 1, dtype=np.float64)[:, np.newaxis]
     # An outcome of the clone pair is (A + D, C - A + 1 - D), see koskela2023_clones, with D = 1 with probability `own` under P and
     # `other` under Q. `a` has the values of A + D that are at most `widest` from its mean (C + 1)/2, for every number C of clones.
@@ -232,10 +228,12 @@ def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935
     """
-    share = _TAIL_SHARE * delta
+    # the fraction of delta that truncation of the clone pair may use: more terms if it is smaller, a larger eps if it is larger
+    share = 0.01 * delta
     p, q = _clone_pair(users, local_eps, share)
 
     def delta_at(eps: float) -> float:
-        return share + float(np.maximum(p - math.exp(eps) * q, 0.0).sum()) * (1 + _ROUNDING)
+        # the errors of the logarithms of the probabilities are below 1e-13
+        return share + float(np.maximum(p - math.exp(eps) * q, 0.0).sum()) * (1 + 1e-11)
 
     return _least_eps(delta_at, local_eps, delta)

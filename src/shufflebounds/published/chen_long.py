@@ -12,6 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import ArrayLike
 
+from shufflebounds._limits import MOST_ENTRIES
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import integer, real
@@ -23,8 +24,6 @@ __all__ = ["chen_long_delta", "chen_long_mu", "chen_long_mu_interior", "chen_lon
 
 _PAPER = "Chen and Long"
 _FIGURE = "n = 100, lambda = 58 (the paper's Figure 1)"
-MAX_BREAKPOINTS = 10**7
-"""Resource limit: largest number of users for which all breakpoints of a curve are computed."""
 
 
 def _flip(users: int, lam: float) -> float:
@@ -146,7 +145,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The number that the corollary may have meant.",
-    where={"users": integer("Number n of users", 2, MAX_BREAKPOINTS)},
+    where={"users": integer("Number n of users", 2, MOST_ENTRIES)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
     r"""Parameter :math:`\mu^*` of the boolean sum, with the maximum over the breakpoints k = 0, ..., n - 2 so that it is finite.
@@ -170,7 +169,7 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
                   lambda n, lam, bits: math.sqrt(bits) * _mu_of_the_protocol(n, lam), "mu"),
     returns="The square root of `bits` times :func:`chen_long_mu_interior`.",
     where={
-        "users": integer("Number n of users", 2, MAX_BREAKPOINTS),
+        "users": integer("Number n of users", 2, MOST_ENTRIES),
         "lam": real("Expected number of random bits in each of the r rounds, below n", 0, ends="(]"),
     },
 )

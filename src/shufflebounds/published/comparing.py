@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate, plotting
+from shufflebounds._limits import MOST_ROWS
 from shufflebounds._types import FloatArray
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -21,8 +22,6 @@ from shufflebounds.shuffle.clones import StrongerClones
 __all__ = ["AmplificationTable", "amplification_bounds", "compare"]
 
 _PARAMETERS = ("users", "local_eps", "delta")
-_WIDEST = 10**5
-"""Resource limit: largest number of rows of a grid; each takes about 10 ms with every published bound."""
 
 
 def amplification_bounds() -> tuple[PrintedBound[Any], ...]:
@@ -273,8 +272,8 @@ def compare(
         np.atleast_1d(_validate.real_array("delta", delta, 0, 1, open_low=True, open_high=True)).ravel(),
     )
     size = math.prod(grid.size for grid in grids)
-    if size > _WIDEST:
-        raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {_WIDEST}: pass fewer values")
+    if size > MOST_ROWS:
+        raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {MOST_ROWS}: pass fewer values")
     n, budgets, deltas = (np.asarray(grid, dtype=np.float64).ravel() for grid in np.meshgrid(*grids, indexing="ij"))
     rows = [(int(a), b, c) for a, b, c in zip(n.tolist(), budgets.tolist(), deltas.tolist())]
     refused: dict[str, str] = {}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._quadrature import gauss_legendre
 from shufflebounds._scipy import log_ndtr
 from shufflebounds.published._glossary import BUDGET, Given, real
 from shufflebounds.published._printed import At, Counterexample, printed
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 _SURVEY = "Das 2022, Differential privacy: ideas, concepts and advances"
-_X, _W = np.polynomial.legendre.leggauss(20)
 
 
 def positive_array(name: str, value: Any) -> NDArray[np.float64]:
@@ -103,8 +103,9 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
 
 def _loss_of_ten_answers(_: float) -> float:
     """Return the loss of five answers below and five above at eps = 1: queries 0 and 1, for the neighbour 1 and 0, threshold 0."""
-    z = (np.arange(-300.0, 300.0)[:, None] + (_X + 1) / 2).ravel()
-    weight = np.tile(_W / 2, 600) * np.exp(-np.abs(z) / 2) / 4
+    nodes, weights = gauss_legendre(20)
+    z = (np.arange(-300.0, 300.0)[:, None] + nodes).ravel()
+    weight = np.tile(weights, 600) * np.exp(-np.abs(z) / 2) / 4
 
     def below(x: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(np.where(x < 0, np.exp(np.minimum(x, 0) / 4) / 2, 1 - np.exp(-np.maximum(x, 0) / 4) / 2))

@@ -116,15 +116,11 @@ def das2022_exponential_scale(eps: float) -> float:
     return 1 / eps
 
 
-_LEAST = -100 * math.log1p(math.e)
-"""Log of the smallest probability of a hundred answers of randomized response at eps = 1."""
-
-
 @printed(
     "false", f"{_SURVEY}, Theorem 8.7",
     reason="n should be the number k of mechanisms, for which it holds; it is not equivalent to Theorem 5.8 as claimed",
     counterexample=At("100 randomized responses of one record, eps = 1, all answering 1",
-                      (1.0, 1, math.exp(_LEAST)), lambda *_: math.exp(_LEAST + 100)),
+                      (1.0, 1, (1 + math.e) ** -100), lambda *_: (math.e / (1 + math.e)) ** 100),
     returns="The published bound of Pr[M(x) in S].",
     where={
         "eps": real("Budget of each mechanism in nats", 0, 700, ends="(]"),

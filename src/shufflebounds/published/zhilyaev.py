@@ -17,7 +17,8 @@ from shufflebounds.shuffle import ShuffledBits
 __all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilyaev_flip_root", "zhilyaev_flip_zeros"]
 
 _PAPER = "Zhilyaev"
-_CASE = (10**6, 1.0, 1e-6)
+CASE = (10**6, 1.0, 1e-6)
+"""The users, eps and delta at which published and exact numbers are compared. With other values the recorded ratios change."""
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
 _frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
@@ -46,7 +47,7 @@ def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
 @_frequency(
     "unproven", f"{_PAPER}, (4.36)",
     reason="the proof covers one of the two directions; no violation found; several times the necessary flip probability",
-    comparison=At(f"{_SETTING}, all other users at 0", _CASE, _least_flip_of_zeros, "flip"),
+    comparison=At(f"{_SETTING}, all other users at 0", CASE, _least_flip_of_zeros, "flip"),
 )
 def zhilyaev_flip_zeros(users: int, eps: float, delta: float) -> float:
     r"""Published flip probability where every other user has value 0, :math:`q = 3 \ln(2/\delta) / (n (1 - e^{-\varepsilon})^2)`.
@@ -68,7 +69,7 @@ def _right_counterexample() -> Counterexample:
     "false", f"{_PAPER}, (4.40)",
     reason="Chernoff's bound is used at a relative distance (e^eps - 1) p/(p - q), which must be at most 1: false at eps = 2",
     counterexample=_right_counterexample,
-    comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", _CASE, _least_flip_reversed, "flip"),
+    comparison=At(f"{_SETTING}, all other users at 0, 1 against 0", CASE, _least_flip_reversed, "flip"),
 )
 def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
     r"""Published flip probability of the right tail, :math:`q = 3 L_2 / (n (e^\varepsilon - 1)^2)`, every other user at 0.
@@ -85,7 +86,7 @@ def zhilyaev_flip_right(users: int, eps: float, delta: float) -> float:
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 4.5, (4.48)",
     reason="the proof confuses n with n - 1 bits and uses (4.47); no violation found",
-    comparison=At(_SETTING, _CASE, _least_flip, "flip"),
+    comparison=At(_SETTING, CASE, _least_flip, "flip"),
 )
 def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     r"""Published flip probability for every dataset, :math:`q = 3 L_2 / (n A^2) + 4 / (n A)`.
@@ -100,7 +101,7 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
 @printed(
     "unproven", f"{_PAPER}, (4.55) solved exactly",
     reason="the root of (4.55), of which (4.56) drops a term; no better proven than (4.48), no violation found",
-    comparison=At(_SETTING, _CASE, _least_flip, "flip"),
+    comparison=At(_SETTING, CASE, _least_flip, "flip"),
     returns="The flip probability that the published derivation gives; above 1/2 no flip meets it.",
     where=_FLIP,
 )

@@ -8,6 +8,7 @@ from functools import cache, partial
 
 from shufflebounds.published._glossary import CLOSED
 from shufflebounds.published._printed import At, Counterexample, printed
+from shufflebounds.published.zhilyaev import CASE
 from shufflebounds.shuffle import ClearReports, FlippedReports
 
 __all__ = ["zhilyaev_fakes_per_bin", "zhilyaev_flip_fakes", "zhilyaev_flip_records", "zhilyaev_flip_sums"]
@@ -41,9 +42,6 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     return _level(delta) / math.tanh(eps / 2) ** 2
 
 
-_CASE = (10**6, 1.0, 1e-6)
-
-
 @cache
 def _least_flip(users: int, bins: int, fakes: int) -> float:
     """Return the smallest flip probability at eps = 1, delta = 10^-6 if the sums of bins are published."""
@@ -58,7 +56,7 @@ def _proposition(reports: int, eps: float, delta: float) -> float:
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     reason="depends on (4.48), and on seeing the sums of bins only; no violation found there",
-    comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", _CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
+    comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     r"""Published flip probability of the bits of n reports and m dummy reports, where the analyst sees the sum of each bin.
@@ -97,7 +95,7 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
 @_frequency(
     "unproven", f"{_PAPER}, (5.26)",
     reason="for sums, many more bins than dummy records, and bins otherwise empty; by (4.36) and its mirror image, both unproven",
-    comparison=At("one user among m = 10^6 dummy records, d = 10^9 bins, eps = 1, delta = 10^-6", _CASE,
+    comparison=At("one user among m = 10^6 dummy records, d = 10^9 bins, eps = 1, delta = 10^-6", CASE,
                   lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:

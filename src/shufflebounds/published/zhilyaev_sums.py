@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._limits import MOST_ENTRIES
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import BITS, LOSS, integer, real
 from shufflebounds.published._printed import At, printed
@@ -17,8 +18,6 @@ from shufflebounds.tails import poisson_binom_logcdf, poisson_binom_logpmf, pois
 __all__ = ["zhilyaev_lemma", "zhilyaev_pointwise", "zhilyaev_tail", "zhilyaev_tail_relative"]
 
 _PAPER = "Zhilyaev"
-MAX_LISTED = 10**6
-"""Resource limit: largest number of users for which all probabilities of a sum are computed."""
 
 
 def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -41,7 +40,7 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
     comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
     returns="The published delta, which the lemma states to be exact.",
     where={
-        "users": integer("Number of bits, including the target user's (the paper's n + 1)", 1, MAX_LISTED),
+        "users": integer("Number of bits, including the target user's (the paper's n + 1)", 1, MOST_ENTRIES),
         "eps": LOSS,
     },
 )

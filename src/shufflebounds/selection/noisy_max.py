@@ -7,20 +7,14 @@ import math
 import numpy as np
 
 from shufflebounds._limits import NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._quadrature import STEEPEST, gauss_legendre
 from shufflebounds._types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
 
 
-NODES = 20
-"""Gauss-Legendre nodes of a panel. More take longer; fewer are less accurate than the rounding of the sum."""
-
-STEP = 8.0
-"""The integrand changes by a factor of about e^STEP over a panel. A larger step is less accurate, a smaller one takes longer."""
-
-
-_X, _W = np.polynomial.legendre.leggauss(NODES)
-_NODES, _LOG_WEIGHTS = (_X + 1) / 2, np.log(_W / 2)
+_NODES, _WEIGHTS = gauss_legendre(20)
+_LOG_WEIGHTS = np.log(_WEIGHTS)
 
 
 def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
@@ -39,7 +33,7 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     a, value = 0.0, 0.0
     while a < 1 and value > stop:
         rate = float((counts * s / (1 - s * a)).sum())
-        b = min(1.0, a + STEP / rate)
+        b = min(1.0, a + STEEPEST / rate)
         nodes.append(a + (b - a) * _NODES)
         log_weights.append(math.log(b - a) + _LOG_WEIGHTS)
         a = b
@@ -97,7 +91,7 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
         a = low
         nodes, log_weights = [], []
         while a < flat:
-            b = min(flat, a + min(1.0, STEP / (2 + float(_slope(y, counts, a)))))
+            b = min(flat, a + min(1.0, STEEPEST / (2 + float(_slope(y, counts, a)))))
             nodes.append(a + (b - a) * _NODES)
             log_weights.append(math.log(b - a) + _LOG_WEIGHTS)
             a = b

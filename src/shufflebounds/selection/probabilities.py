@@ -19,7 +19,8 @@ Noise = Literal["gumbel", "laplace", "exponential"]
 
 _NOISES = ("gumbel", "laplace", "exponential")
 MAX_GAP = 1e8
-"""Largest difference of scores in units of the noise scale. A larger one leaves fewer digits of the probabilities."""
+"""Largest difference of scores in units of the noise scale. A larger one leaves fewer digits of the probabilities; a smaller
+one refuses scores that are far apart."""
 
 
 @with_passages

@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import MOST_ENTRIES
 from shufflebounds._scipy import betaln
 from shufflebounds._types import FloatArray
 from shufflebounds._validate import MAX_COUNT
 from shufflebounds.selection.probabilities import selection_probs
 
 __all__ = ["SmallDBError", "small_db", "small_db_error"]
-
-MOST_ENTRIES = 2 * 10**7
-"""Resource limit: largest number of entries of the table of queries (160 MB)."""
 
 
 class SmallDBError(NamedTuple):

@@ -13,14 +13,10 @@ from shufflebounds import _search, _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, UNDERFLOW_EXPONENT
+from shufflebounds._quadrature import gauss_legendre
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]
-
-MAX_CUTOFF = 10**6
-"""Largest number of answers above the threshold; the run time of the budget grows with it."""
-_ROOT_512 = math.sqrt(512)
-_X, _W = np.polynomial.legendre.leggauss(20)
 
 
 class SVTScales(NamedTuple):
@@ -95,7 +91,8 @@ def svt_scales(
     # for a smaller budget the noise scale overflows
     eps = _validate.real("eps", eps, 1e-290, 700)
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
-    c = _validate.integer("cutoff", cutoff, 1, MAX_CUTOFF)
+    # the run time of the budget grows with the number of answers above the threshold
+    c = _validate.integer("cutoff", cutoff, 1, 10**6)
     _validate.choice("method", method, ("optimal", "advanced"))
     if delta == 0:
         numerator = 2 * c * (9 / 8 if numeric else 1.0)
@@ -108,7 +105,8 @@ def svt_scales(
         return SVTScales(threshold, 2 * threshold, 4 * threshold if numeric else None, c)
     if numeric:
         spread = math.sqrt(32 * c * math.log(2 / delta))
-        threshold, answer = spread * (_ROOT_512 + 1) / (_ROOT_512 * eps), spread * (_ROOT_512 + 1) / (2 * eps)
+        root = math.sqrt(512)
+        threshold, answer = spread * (root + 1) / (root * eps), spread * (root + 1) / (2 * eps)
     else:
         threshold, answer = math.sqrt(32 * c * math.log(1 / delta)) / eps, None
     budgets = [2 / threshold] + ([1 / answer] if answer is not None else [])
@@ -231,8 +229,9 @@ def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
     # beyond, the exponential tail of either scale underflows
     first, last = (np.arange(0.0, min(alpha, UNDERFLOW_EXPONENT * scale), scale) for scale in (wide, narrow))
     edges = np.unique(np.clip(np.concatenate([first, alpha - last, [0.0, alpha]]), 0.0, alpha))
-    u = (edges[:-1, None] + np.diff(edges)[:, None] * (_X + 1) / 2).ravel()
-    weights = (np.diff(edges)[:, None] * _W / 2).ravel()
+    nodes, weights = gauss_legendre(20)
+    u = (edges[:-1, None] + np.diff(edges)[:, None] * nodes).ravel()
+    weights = (np.diff(edges)[:, None] * weights).ravel()
     with np.errstate(divide="ignore", under="ignore"):
         density = c / wide * np.exp(-u / wide + (c - 1) * log1mexp(-u / wide) if c > 1 else -u / wide)
         tail = -np.expm1(k * log1mexp(-(alpha - u) / narrow))

@@ -9,21 +9,15 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import MOST_ROWS
+from shufflebounds._quadrature import gauss_legendre
 from shufflebounds._scipy import log_ndtr, logsumexp
 from shufflebounds.composition.conversions import rdp_to_dp
 from shufflebounds.composition.rules import compose_dp
 
 __all__ = ["svt_log_moment", "svt_stages_epsilon"]
 
-_ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
-"""Renyi orders that are tried. More of them tighten the bound slightly."""
-
-_SHARES = (0.5, 0.1, 0.01, 1e-3)
-"""Fractions of delta that are tried for the stages in the bound by exact composition."""
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
-MAX_PANELS = 10**5
-"""Resource limit: largest number of panels of the integral of a moment."""
+_NODES, _WEIGHTS = gauss_legendre(20)
 
 
 @with_passages
@@ -75,14 +69,16 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     """
     s = _validate.integer("stages", stages, 1, 10**6)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
+    # more orders, and more fractions of delta for the stages in the bound by exact composition, tighten the bound slightly
+    orders = 1 + np.geomspace(1e-2, 1e4, 121)
     rdp = np.array([_validate.real(f"rdp_stage({a:g})", value, 0) if (value := rdp_stage(float(a))) < math.inf else math.inf
-                    for a in _ORDERS])
+                    for a in orders])
     finite = np.isfinite(rdp)
     if not finite.any():
         raise ValueError("rdp_stage must be finite at some order in (1, 1e4]: it is inf at all that were tried")
-    orders, rdp = _ORDERS[finite], rdp[finite]
+    orders, rdp = orders[finite], rdp[finite]
     bounds = [rdp_to_dp(orders, s * rdp * (1 + 1e-15), delta=delta)[0]]
-    for share in _SHARES:
+    for share in (0.5, 0.1, 0.01, 1e-3):
         each = rdp_to_dp(orders, rdp, delta=share * delta / s)[0]
         if s > 1 and each < 30:
             # an upper bound of 1 - (1 - share delta/s)^s (1 - slack), with slack = (1 - share) delta
@@ -146,10 +142,10 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     centre = max(0.0, g * ratio * shift * width**2)
     low, high = -12.0, centre + 12 * width
     panels = math.ceil((high - low) * 2)
-    if panels > MAX_PANELS:
+    if panels > MOST_ROWS:
         raise ValueError(f"moment={g:g} is so close to {most:g}, or threshold={t:g} so large, that the integral cannot be bounded: "
                          "pass a smaller moment or threshold")
     edges = low + 0.5 * np.arange(panels)
-    z = (edges[:, None] + 0.25 * (_NODES + 1)).ravel()
-    log_terms = -z * z / 2 - math.log(2 * math.pi) / 2 - g * log_ndtr(-(shift + ratio * z)) + np.tile(np.log(_WEIGHTS / 4), panels)
+    z = (edges[:, None] + 0.5 * _NODES).ravel()
+    log_terms = -z * z / 2 - math.log(2 * math.pi) / 2 - g * log_ndtr(-(shift + ratio * z)) + np.tile(np.log(_WEIGHTS / 2), panels)
     return max(0.0, float(logsumexp(log_terms))) * (1 + 1e-12) + 1e-9

@@ -21,17 +21,6 @@ __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
 _BATCH_SECONDS = 0.2
 """Target duration of a batch. Longer batches delay interrupts; below 0.1 s the 11 ms of a round trip on a cluster matter."""
-_GROWTH = 16
-"""Largest ratio of the sizes of two successive batches: the first rows of the earlier one may have included an import."""
-_MAX_ROWS = 2**18
-"""Largest number of rows of a batch, which limits the memory of a worker."""
-_LEAST_SECONDS = 0.02
-"""Target duration of the last batches: the remaining rows are divided among the workers, so that none has a long batch alone."""
-_UNKNOWN_WORKERS = 32
-"""Number of workers assumed where the executor does not say. The first batches, one per worker, have a single row each: a larger
-number delays the growth of batches, a smaller one leaves workers idle."""
-_GRACE_SECONDS = 2.0
-"""Time to wait, after an interrupt, for batches that already run; their target duration is a tenth of it."""
 
 
 class _Stopped:
@@ -306,21 +295,25 @@ class _Sweep:
             return SweepInterrupted("the sweep was interrupted in a row")
         self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
         wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
-        self.size = int(max(1, min(wanted, self.size * _GROWTH, _MAX_ROWS)))
-        self.least = int(max(1, wanted * _LEAST_SECONDS / _BATCH_SECONDS))
+        # The first rows of an earlier batch may have included an import, and the memory of a worker limits the rows of a batch.
+        self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
+        # The last batches take a tenth: the remaining rows are divided among the workers, so that none has a long batch alone.
+        self.least = int(max(1, wanted / 10))
         return None
 
 
 def _workers(executor: Executor) -> int:
-    """Return the number of batches that the executor runs at the same time, or _UNKNOWN_WORKERS if it does not say.
+    """Return the number of batches that the executor runs at the same time, or 32 if it does not say.
 
     The executor of a dask client has the number of threads of each worker, which may change.
+    The first batches, one per worker, have a single row each: a larger number delays the growth of batches, a smaller one leaves
+    workers idle.
     """
     known = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)
     if known is None and callable(threads):
         known = sum(threads().values())
-    return known or _UNKNOWN_WORKERS
+    return known or 32
 
 
 def _batch_rows(size: int, least: int, left: int, places: int) -> int:
@@ -335,12 +328,12 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
 
 
 def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
-    """Cancel batches that have not started, and wait up to _GRACE_SECONDS for running ones."""
+    """Cancel batches that have not started, and wait for running ones, up to ten times their target duration."""
     # some executors (dask) report a batch as done but never as running: there, wait for all of the few that are pending
     if any(future.running() for future in pending):
         for future in pending:
             future.cancel()
-    for future in wait(pending, timeout=_GRACE_SECONDS).done:
+    for future in wait(pending, timeout=10 * _BATCH_SECONDS).done:
         # further failures are ignored: the sweep has failed already
         with suppress(Exception, CancelledError):
             results.add(pending[future], future.result())

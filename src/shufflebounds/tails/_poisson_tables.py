@@ -16,23 +16,16 @@ from shufflebounds._core._special import log1mexp
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._scipy import fft
 from shufflebounds._types import FloatArray
+from shufflebounds.tails._kinds import Kind
 
-__all__ = ["LOWER", "PMF", "UPPER", "WideWindowError", "bits_window", "served", "window_of"]
-
-PMF, UPPER, LOWER = 0, 1, -1
-"""Codes of the three functions in the kernels: probability, upper tail, lower tail."""
+__all__ = ["WideWindowError", "bits_window", "served", "window_of"]
 
 SERVED = 1.5e-3
 """A block is used for the values above this fraction of its largest value. Lowered: larger errors; raised: more blocks."""
 
 DIRECT_TRIALS = 1000
-"""Number of trials up to which direct convolution is as fast as blocks, and more accurate."""
-
-MANY_GROUPS = 20000
-"""Number of groups from which on computing the series of blocks is faster than one single point."""
-
-SERIES_DEPTH = 10.0
-"""Largest distance from the mean, in standard deviations, for which that series is computed."""
+"""Number of trials up to which direct convolution is as fast as blocks, and more accurate. Raised: its time grows with the
+square. Lowered: larger error bounds of small sums."""
 
 
 class WideWindowError(ValueError):
@@ -49,7 +42,7 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
         return shift, np.zeros(1), 0.0
     pmf = _direct(inner, multiplicities, log_tail - 20)
     if pmf is not None:
-        table, first, error = _direct_tables(pmf)[PMF], 0, 4e-16 * pmf.size
+        table, first, error = _direct_tables(pmf)[Kind.PMF], 0, 4e-16 * pmf.size
         below = above = -math.inf
     else:
         first, table, error, below, above = _blocks_from_mean(PoissonBinomialPMF(inner, multiplicities), log_tail)
@@ -69,19 +62,19 @@ def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.i
     return convolve(p if counts is None else np.repeat(p, counts.astype(np.int64)))
 
 
-def _direct_tables(pmf: FloatArray) -> dict[int, FloatArray]:
+def _direct_tables(pmf: FloatArray) -> dict[Kind, FloatArray]:
     """Return log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each with a small relative error also near 0."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
-    tables = {}
+    tables: dict[Kind, FloatArray] = {}
     with np.errstate(divide="ignore"):
-        for kind, mass, rest in ((PMF, pmf, below + above), (LOWER, lower, above), (UPPER, upper, below)):
+        for kind, mass, rest in ((Kind.PMF, pmf, below + above), (Kind.LOWER, lower, above), (Kind.UPPER, upper, below)):
             tables[kind] = np.where(mass < 0.5, np.log(mass), np.log1p(-np.minimum(rest, 1.0)))
     return tables
 
 
 def served(
-    p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: int, *, series: bool = False
+    p: FloatArray, counts: FloatArray | None, k: FloatArray, kind: Kind, *, series: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and bounds of their relative errors.
 
@@ -90,13 +83,13 @@ def served(
     """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
-    result = np.full(k.shape, -np.inf if kind == PMF else 0.0)
+    result = np.full(k.shape, -np.inf if kind == Kind.PMF else 0.0)
     error = np.zeros(k.shape)
-    if kind == PMF:
+    if kind == Kind.PMF:
         inside = (k == whole) & (k >= 0) & (k <= trials)
     else:
         inside = (whole >= 0) & (whole < trials)
-        result[whole < 0 if kind == LOWER else whole >= trials] = -np.inf
+        result[whole < 0 if kind == Kind.LOWER else whole >= trials] = -np.inf
     if not inside.any():
         return result, error
     if p.size == 0:
@@ -105,28 +98,28 @@ def served(
     wanted, back = np.unique(whole[inside], return_inverse=True)
     pmf = _direct(p, counts)
     if pmf is not None:
-        index = wanted.astype(np.int64) + (kind == UPPER)
+        index = wanted.astype(np.int64) + (kind == Kind.UPPER)
         result[inside] = _direct_tables(pmf)[kind][index][back]
         error[inside] = 4e-16 * pmf.size
         return result, error
     law = PoissonBinomialPMF(p, counts)
     if series:
         _expand(law, wanted)
-    if kind == PMF:
-        values, errors = _walk(law, wanted, PMF)
+    if kind == Kind.PMF:
+        values, errors = _walk(law, wanted, Kind.PMF)
     else:
         # the smaller tail; Pr[S > k] is Pr[S >= k + 1]
         split = int(np.searchsorted(wanted, law.mean, side="right"))
-        lower, lower_errors = _walk(law, wanted[:split], LOWER)
-        upper, upper_errors = _walk(law, wanted[split:] + 1, UPPER)
+        lower, lower_errors = _walk(law, wanted[:split], Kind.LOWER)
+        upper, upper_errors = _walk(law, wanted[split:] + 1, Kind.UPPER)
         values, errors = np.concatenate([lower, upper]), np.concatenate([lower_errors, upper_errors])
-        turn = slice(split, None) if kind == LOWER else slice(None, split)
+        turn = slice(split, None) if kind == Kind.LOWER else slice(None, split)
         small = np.minimum(values[turn], -0.5)
         errors[turn] *= np.exp(small) / -np.expm1(small)
         near_one = turn.indices(wanted.size)[0] + np.flatnonzero(values[turn] > -0.5)
         values[turn] = log1mexp(np.minimum(values[turn], 0.0))
         for i in near_one:
-            values[i], errors[i] = law.tail(wanted[i] + (kind == UPPER), kind == UPPER)
+            values[i], errors[i] = law.tail(wanted[i] + (kind == Kind.UPPER), kind == Kind.UPPER)
     result[inside] = values[back]
     error[inside] = errors[back]
     return result, error
@@ -134,15 +127,17 @@ def served(
 
 def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
     """Compute the power sums (the series of blocks) of a distribution with many groups, as far as points near its mean need
-    them.
+    them: up to ten standard deviations away.
     """
+    deepest = 10.0
     sigma = math.sqrt(law.var)
-    depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, SERIES_DEPTH)
-    if law.groups >= MANY_GROUPS and np.abs(k - law.mean).min() < (SERIES_DEPTH - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
+    depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, deepest)
+    # the series of blocks is faster than one single point from 20,000 groups on
+    if law.groups >= 20_000 and np.abs(k - law.mean).min() < (deepest - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
         law.expand(depth)
 
 
-def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: int) -> tuple[FloatArray, FloatArray]:
+def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArray, FloatArray]:
     """Return values of one kind, and their errors, at increasing integers k in 0..n.
 
     Runs of consecutive k are computed in blocks; other k, and 0 and n, one by one.
@@ -184,14 +179,14 @@ def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: int) -> tuple[FloatArray
     return values, errors
 
 
-def _single(law: PoissonBinomialPMF, k: float, kind: int) -> tuple[float, float]:
+def _single(law: PoissonBinomialPMF, k: float, kind: Kind) -> tuple[float, float]:
     if kind:
-        return law.tail(k, kind == UPPER)
+        return law.tail(k, kind == Kind.UPPER)
     _, value, error = law.point(k, k > law.mean)
     return value, error
 
 
-def _block(law: PoissonBinomialPMF, center: float, kind: int) -> tuple[int, FloatArray, float, float]:
+def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, FloatArray, float, float]:
     """Return the values that one transform around `center` gives: (first, logs, bound of the relative error, tilted sigma)."""
     coefficients, period, reach, theta, exponent, sigma, error, exponent_error = law.block(center, kind)
     values = fft.irfft(coefficients, period, overwrite_x=True)
@@ -229,7 +224,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
         return 0, ends, 1e-15 * (1 - ends.min()), -math.inf, -math.inf
     trials = int(law.trials)
     center = min(max(round(law.mean), 1), trials - 1)
-    first, logs, error, _ = _block(law, center, PMF)
+    first, logs, error, _ = _block(law, center, Kind.PMF)
     above, up, below, down = -math.inf, [], -math.inf, []
     last, run, mid = first + logs.size - 1, logs, center
     while last < trials and (above := _beyond(run)) > log_tail - 4:
@@ -247,7 +242,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
         below = -math.inf
     logs = np.concatenate([*down[::-1], logs, *up])
     for i in np.flatnonzero(logs > -0.5):
-        logs[i], bound = _single(law, float(low + i), PMF)
+        logs[i], bound = _single(law, float(low + i), Kind.PMF)
         error = max(error, bound)
     return low, logs, error, below, above
 
@@ -269,7 +264,7 @@ def _next(law: PoissonBinomialPMF, edge: int, half: int, step: int) -> tuple[int
     ahead = int((0.95 if half > 300 else 0.85) * half)
     while True:
         center = int(min(max(start + step * ahead, 1), law.trials - 1))
-        first, logs, error, _ = _block(law, center, PMF)
+        first, logs, error, _ = _block(law, center, Kind.PMF)
         offset = start - first if step > 0 else first + logs.size - 1 - start
         if offset >= 0:
             run = logs[offset:] if step > 0 else logs[::-1][offset:]
@@ -316,7 +311,7 @@ def bits_window(
             multiplicities = counts.astype(np.int64)
             up, down = np.repeat(one[small], multiplicities[small]), np.repeat(zero[~small], multiplicities[~small])
             pmf = np.convolve(convolve(up), convolve(down)[::-1])
-            table, first, error = _direct_tables(pmf)[PMF], 0, 8e-16 * pmf.size
+            table, first, error = _direct_tables(pmf)[Kind.PMF], 0, 8e-16 * pmf.size
             below = above = -math.inf
         else:
             law = PoissonBinomialPMF(one, None if (counts == 1).all() else counts, zero)

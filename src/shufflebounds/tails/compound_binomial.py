@@ -12,12 +12,9 @@ from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
+from shufflebounds.tails._kinds import Kind
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
-
-
-PMF, LOWER, UPPER = 0, 1, 2
-"""Codes of the three functions in the kernel: probability, lower tail, upper tail."""
 
 
 @with_passages
@@ -63,7 +60,7 @@ def compound_binom_logpmf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     >>> round(float(np.exp(tails.compound_binom_logpmf(6, 1, die, 0.5))), 12)
     0.002604166667
     """
-    return _evaluate(PMF, k, first, log_weights, p)
+    return _evaluate(Kind.PMF, k, first, log_weights, p)
 
 
 def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
@@ -89,7 +86,7 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     >>> round(float(np.exp(tails.compound_binom_logcdf(0, 1, np.log([0.5, 0.5]), 0.5))), 12)
     0.375
     """
-    return _evaluate(LOWER, k, first, log_weights, p)
+    return _evaluate(Kind.LOWER, k, first, log_weights, p)
 
 
 def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
@@ -102,10 +99,10 @@ def compound_binom_logsf(k: ArrayLike, first: int, log_weights: ArrayLike, p: fl
     >>> round(float(tails.compound_binom_logsf(9999, 10000, [0.0], 0.5)), 9)
     -6931.471805599
     """
-    return _evaluate(UPPER, k, first, log_weights, p)
+    return _evaluate(Kind.UPPER, k, first, log_weights, p)
 
 
-def _evaluate(kind: int, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
+def _evaluate(kind: Kind, k: ArrayLike, first: int, log_weights: ArrayLike, p: float) -> FloatArray | float:
     return _answers(kind, k, *_checked(first, log_weights, p))
 
 
@@ -124,24 +121,25 @@ def _checked(first: int, log_weights: ArrayLike, p: float) -> tuple[int, FloatAr
     return first, weights, p
 
 
-def _answers(kind: int, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
+def _answers(kind: Kind, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
     """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
     values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")
     flat = values.ravel()
-    out = _sum(kind, flat if kind == PMF else np.floor(flat), first, weights, p)
-    if kind == PMF:
+    out = _sum(kind, flat if kind == Kind.PMF else np.floor(flat), first, weights, p)
+    if kind == Kind.PMF:
         out[flat != np.floor(flat)] = -np.inf
     else:
         near = out > -0.69
         if near.any():
-            out[near] = log1mexp(np.minimum(_sum(LOWER + UPPER - kind, np.floor(flat[near]), first, weights, p), 0.0))
+            out[near] = log1mexp(np.minimum(_sum(Kind(-kind), np.floor(flat[near]), first, weights, p), 0.0))
     shaped = out.reshape(values.shape)
     return plain(shaped)
 
 
-def _sum(kind: int, k: FloatArray, first: int, weights: FloatArray, p: float) -> FloatArray:
+def _sum(kind: Kind, k: FloatArray, first: int, weights: FloatArray, p: float) -> FloatArray:
     out = np.empty(k.size)
-    _compound.compound_binom(kind, np.ascontiguousarray(k), first, weights, p, out)
+    code = {Kind.PMF: 0, Kind.LOWER: 1, Kind.UPPER: 2}[kind]
+    _compound.compound_binom(code, np.ascontiguousarray(k), first, weights, p, out)
     return out

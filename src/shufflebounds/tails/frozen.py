@@ -17,19 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import COMPUTED_ERROR, MOST_ENTRIES
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 
 __all__ = ["FrozenLaw"]
-
-FUZZ = 1e-12
-"""Relative tolerance of a quantile: a level this close to the cdf at k counts as equal to it, as both are rounded."""
-
-MOST_VALUES = 10**7
-"""Resource limit: largest number of values that expect() sums over."""
-
-DEPTH = -80.0
-"""Log of the largest mass that expect() truncates at either end; a function of up to e^40 then changes by less than e^-40."""
 
 
 @with_passages
@@ -143,11 +135,12 @@ class FrozenLaw(ABC):
         low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
         high = last if ub is None or ub == math.inf else min(math.floor(_validate.real("ub", ub)), last)
         if high >= low:
-            # the truncated mass is relative to the mass between lb and ub, which may itself be tiny
-            within = float(self.logcdf(high)) + DEPTH, float(self.logsf(low - 1)) + DEPTH
+            # the truncated mass is relative to the mass between lb and ub, which may itself be tiny; a function of up to e^40
+            # changes by less than e^-40
+            within = float(self.logcdf(high)) - 80, float(self.logsf(low - 1)) - 80
             low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
-        if high - low >= MOST_VALUES:
-            raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_VALUES:g}: give lb and ub")
+        if high - low >= MOST_ENTRIES:
+            raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_ENTRIES:g}: give lb and ub")
         values: FloatArray = low + np.arange(int(max(high - low, -1.0)) + 1, dtype=np.float64)
         logs = np.atleast_1d(self.logpmf(values))
         top = float(logs.max(initial=-math.inf))
@@ -186,7 +179,8 @@ class FrozenLaw(ABC):
         shape = np.shape(log_lower)
         target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
         above = np.atleast_1d(log_upper <= log_lower).ravel()
-        extra = FUZZ + (np.zeros(target.size) if rounding is None else np.atleast_1d(rounding).ravel())
+        # a level this close to the cdf at k counts as equal to it, as both are rounded
+        extra = COMPUTED_ERROR + (np.zeros(target.size) if rounding is None else np.atleast_1d(rounding).ravel())
         first, last = self.support()
         out = np.full(target.size, float(first))
         nothing = target == -np.inf

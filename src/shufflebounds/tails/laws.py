@@ -14,15 +14,10 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
+from shufflebounds.tails._kinds import Kind
 from shufflebounds.tails.frozen import FrozenLaw
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
-
-WIDEST = 1e5
-"""Largest standard deviation at which a table of all probabilities gives a first guess of a quantile; larger tables are slower."""
-
-FEW_GROUPS = 64
-"""Largest number of groups for which random variates are sums of one binomial variate per group; more groups use a table."""
 
 
 def _numbers(k: ArrayLike) -> FloatArray:
@@ -146,13 +141,13 @@ class poisson_binom(FrozenLaw):
         return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, _poisson_tables.PMF)
+        return poisson_binomial._answers(self._law, k, Kind.PMF)
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, _poisson_tables.LOWER)
+        return poisson_binomial._answers(self._law, k, Kind.LOWER)
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, _poisson_tables.UPPER)
+        return poisson_binomial._answers(self._law, k, Kind.UPPER)
 
     def support(self) -> tuple[int, int]:
         """Return the number of p equal to 1 and the number of positive p: the ends of the support."""
@@ -170,7 +165,8 @@ class poisson_binom(FrozenLaw):
         return math.fsum(inner * (1 - inner) * (1 if counts is None else counts))
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
-        if self.std() > WIDEST:
+        # a table of all probabilities would be slower
+        if self.std() > 1e5:
             return super()._guess(log_level, above)
         first, logs, _ = _poisson_tables.window_of(self._law, max(float(log_level.min()) - 3, -1e6))
         below, beyond = np.logaddexp.accumulate(logs), -np.logaddexp.accumulate(logs[::-1])[::-1]
@@ -179,7 +175,8 @@ class poisson_binom(FrozenLaw):
 
     def _draw(self, rng: np.random.Generator, size: int | tuple[int, ...] | None) -> Any:
         inner, counts, shift = self._law
-        if inner.size > FEW_GROUPS:
+        # a table is faster than the sum of one binomial variate per group
+        if inner.size > 64:
             return super()._draw(rng, size)
         shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
         trials = np.ones(inner.size) if counts is None else counts
@@ -230,13 +227,13 @@ class compound_binom(FrozenLaw):
         return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(compound_binomial.PMF, k, self.first, self.log_weights, self.p)
+        return compound_binomial._answers(Kind.PMF, k, self.first, self.log_weights, self.p)
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(compound_binomial.LOWER, k, self.first, self.log_weights, self.p)
+        return compound_binomial._answers(Kind.LOWER, k, self.first, self.log_weights, self.p)
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(compound_binomial.UPPER, k, self.first, self.log_weights, self.p)
+        return compound_binomial._answers(Kind.UPPER, k, self.first, self.log_weights, self.p)
 
     def support(self) -> tuple[int, int]:
         """Return the least and the greatest value of positive probability."""

@@ -16,11 +16,6 @@ from shufflebounds._types import FloatArray, plain
 
 __all__ = ["clopper_pearson"]
 
-_HALVINGS = 70
-"""Halvings of the interval of log p: from 745 nats to half an ulp of a double."""
-_LEAST = math.ulp(0.0)
-"""The least positive double, where the search in log p begins."""
-
 
 @with_passages
 def clopper_pearson(
@@ -92,7 +87,7 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
     other = _halved(lambda q: np.asarray(binom_logcdf(n - k, n, q)) > level, k.shape)
     with np.errstate(under="ignore"):
         # below the least double the limit is 0
-        p_small = np.where(first[0] > _LEAST, np.nextafter(first[0] * (1 - COMPUTED_ERROR), 0.0), 0.0)
+        p_small = np.where(first[0] > math.ulp(0.0), np.nextafter(first[0] * (1 - COMPUTED_ERROR), 0.0), 0.0)
         q_large = np.minimum(np.nextafter(other[1] * (1 + COMPUTED_ERROR), 1.0), 1.0)
     if up:
         value = np.where(small, np.nextafter(1 - p_small, 2.0), q_large)
@@ -102,8 +97,9 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Return two neighbouring doubles in (0, 1/2]: the condition holds at the first, or the first is the smallest double."""
-    low, high = np.full(shape, math.log(_LEAST)), np.full(shape, math.log(0.5))
-    for _ in range(_HALVINGS):
+    low, high = np.full(shape, math.log(math.ulp(0.0))), np.full(shape, math.log(0.5))
+    # from 745 nats to half an ulp of a double
+    for _ in range(70):
         middle = 0.5 * (low + high)
         holds = below(np.exp(middle))
         low, high = np.where(holds, middle, low), np.where(holds, high, middle)

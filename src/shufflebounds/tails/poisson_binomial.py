@@ -12,12 +12,13 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
-from shufflebounds.tails._poisson_tables import LOWER, PMF, UPPER, served, window_of
+from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._poisson_tables import served, window_of
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
 
 
-BINOMIAL = {PMF: binom_logpmf, UPPER: binom_logsf, LOWER: binom_logcdf}
+BINOMIAL = {Kind.PMF: binom_logpmf, Kind.UPPER: binom_logsf, Kind.LOWER: binom_logcdf}
 MAX_TRIALS = 2.0**53
 """Largest number of trials: doubles represent all integers up to this one."""
 
@@ -68,7 +69,7 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     >>> np.exp(poisson_binom_logpmf([0, 1, 2], [0.5, 0.25])).round(12).tolist()
     [0.375, 0.5, 0.125]
     """
-    return _evaluate(k, p, counts, PMF)
+    return _evaluate(k, p, counts, Kind.PMF)
 
 
 def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
@@ -98,7 +99,7 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     >>> float(np.exp(poisson_binom_logcdf(1, [0.5, 0.25])).round(12))
     0.875
     """
-    return _evaluate(k, p, counts, LOWER)
+    return _evaluate(k, p, counts, Kind.LOWER)
 
 
 def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
@@ -112,7 +113,7 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
     >>> round(float(poisson_binom_logsf(1023, p)), 10)
     -1023.6534670998
     """
-    return _evaluate(k, p, counts, UPPER)
+    return _evaluate(k, p, counts, Kind.UPPER)
 
 
 @with_passages
@@ -173,7 +174,7 @@ def _spread(p: FloatArray, counts: FloatArray | None) -> float:
     return math.sqrt(float((p * (1 - p) * (1.0 if counts is None else counts)).sum()))
 
 
-def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: int) -> FloatArray | float:
+def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind) -> FloatArray | float:
     rows, shape = _rows("p", p)
     if shape == ():
         return _answers(_checked_law(p, counts), k, kind)
@@ -203,7 +204,7 @@ def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
     return list(array.reshape(math.prod(shape), array.shape[-1])), shape
 
 
-def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: int) -> FloatArray | float:
+def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: Kind) -> FloatArray | float:
     """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
     inner, multiplicities, shift = law
     values = _checked_k(k)

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._types import SLACK, ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
-__all__ = ["MU_ERROR", "QUANTILE_ERROR", "Gaussian", "Laplace"]
+__all__ = ["QUANTILE_ERROR", "Gaussian", "Laplace"]
 
 QUANTILE_ERROR = 4e-15
 """Assumed relative error of normal quantiles computed from logarithms; ten times the measured error."""
 
-ROOT_2, ROOT_8 = math.sqrt(2), math.sqrt(8)
 
-MU_ERROR = 16 * ULP
-"""Assumed relative error of mu of Laplace noise."""
+def _double_exponential() -> tuple[FloatArray, FloatArray]:
+    """Return nodes s = exp(pi/2 sinh(t)) and weights of a rule on (0, inf), for integrands that decay."""
+    t = np.linspace(-3.6, 1.75, 102)
+    s = np.exp(math.pi / 2 * np.sinh(t))
+    return s, math.pi / 2 * np.cosh(t) * s * (t[1] - t[0])
 
-# nodes of the double exponential rule on (0, inf), s = exp(pi/2 sinh(t)), for integrands that decay
-_T = np.linspace(-3.6, 1.75, 102)
-_S = np.exp(math.pi / 2 * np.sinh(_T))
-_W = math.pi / 2 * np.cosh(_T) * _S * (_T[1] - _T[0])
+
+_NODES, _WEIGHTS = _double_exponential()
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class Gaussian(Representation):
         far = ~close
         xf, yf = x[far], y[far]
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
-            ratio = np.where(xf > -30, erfcx(yf / ROOT_2) / erfcx(np.maximum(xf, -30.0) / ROOT_2),
+            ratio = np.where(xf > -30, erfcx(yf / math.sqrt(2)) / erfcx(np.maximum(xf, -30.0) / math.sqrt(2)),
                              np.exp(eps[far] + log_ndtr(-yf) - tail[far]))
             log_gap[far] = np.where(tail[far] > -np.inf, np.log1p(-ratio), 0.0)
         value: FloatArray = np.minimum(tail + log_gap, 0.0)
@@ -89,11 +89,11 @@ def _moved(log_beta: FloatArray, side: int, error: float) -> FloatArray:
 def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     """Return log(1 - m(x + mu)/m(x)), as the integral of the positive function e^(-s^2/2 - x s) (1 - e^(-mu s)) divided by m(x)."""
     scale = 1 / np.maximum(1.0, x)
-    s = _S * scale[:, None]
+    s = _NODES * scale[:, None]
     with np.errstate(under="ignore"):
         # The integrand is divided by mu, which may be as small as the smallest double.
-        gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _W * scale
-    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / ROOT_2))) + math.log(mu)
+        gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _WEIGHTS * scale
+    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu)
     return out
 
 
@@ -132,5 +132,5 @@ class Laplace(Representation):
         # is more accurate
         # than the quantile of a logarithm.
         small = self.eps < 1
-        mu = ROOT_8 * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
-        return float(mu) * (1 + MU_ERROR)
+        mu = math.sqrt(8) * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
+        return float(mu) * (1 + SLACK)

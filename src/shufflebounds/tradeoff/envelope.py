@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 
 import numpy as np
 
@@ -13,8 +14,12 @@ from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["envelope"]
 
-DOWN, UP = -1, 1
-"""Directions of rounding for a lower and for an upper curve."""
+
+class _Rounding(IntEnum):
+    """The direction of rounding, as a sign: down for a lower curve, up for an upper one."""
+
+    DOWN = -1
+    UP = 1
 
 
 def envelope(
@@ -34,7 +39,7 @@ def envelope(
     pieces, and the
     first vertex precedes all pieces.
     """
-    side = UP if upper else DOWN
+    side = _Rounding.UP if upper else _Rounding.DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
     end = np.array([[-np.inf], [0.0], [-np.inf], [0.0]])
     if not steep.size and not flat.size:
@@ -86,7 +91,7 @@ class _Lines:
     def vertices(self) -> FloatArray:
         """Return the vertices between the lines, with decreasing log x."""
         x = self.meets
-        if self.side == DOWN:
+        if self.side == _Rounding.DOWN:
             ends = self.ends()
             x = np.minimum(x, np.minimum(ends[:-1], ends[1:]))
         x = np.minimum(x, 0.0)
@@ -118,13 +123,13 @@ class _Lines:
             size = np.exp(fall - left)
             y = left + np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
         y = np.where(np.isnan(y), -np.inf, np.minimum(y, 0.0))
-        out[0] = np.maximum(out[0], y) if side == DOWN else np.minimum(out[0], y)
+        out[0] = np.maximum(out[0], y) if side == _Rounding.DOWN else np.minimum(out[0], y)
         return out
 
 
 def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
     """Return log y and log(1 - y) of the lower line (DOWN) or the upper one (UP)."""
-    first, second = (np.minimum, np.maximum) if side == DOWN else (np.maximum, np.minimum)
+    first, second = (np.minimum, np.maximum) if side == _Rounding.DOWN else (np.maximum, np.minimum)
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
 
@@ -134,7 +139,7 @@ def _rounded(rest: FloatArray, side: int) -> FloatArray:
     y = log1mexp(rest)
     y = np.where(y > -np.inf, y + side * 4 * ULP * np.abs(y), y)
     # A y that rounds to 1 is still below 1.
-    return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == DOWN), -5e-324, 0.0)), rest])
+    return np.array([np.minimum(y, np.where((rest > -np.inf) & (side == _Rounding.DOWN), -5e-324, 0.0)), rest])
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
@@ -163,7 +168,7 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     # If there is one family only, it ends at the zero of its flattest line.
     while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
-    if lines.side == UP:
+    if lines.side == _Rounding.UP:
         x = min(0.0, x + 16 * ULP * (abs(float(log1mexp(lines.delta[:1])[0])) + float(lines.eps[0])))
     end = np.array([[x], [float(_rest(np.array([x]), lines.side)[0])], [-np.inf], [0.0]])
     return end if steep.size else end[[2, 3, 0, 1]]
@@ -174,7 +179,7 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     already.
     """
     side = steep.side
-    if side == DOWN:
+    if side == _Rounding.DOWN:
         # neither line is 0 here
         x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])

@@ -15,8 +15,6 @@ from shufflebounds.tradeoff.representation import Representation, log1mexp, log_
 
 __all__ = ["Piecewise", "ordered", "prune"]
 
-LOG_HALF = -math.log(2)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Piecewise(Representation):
@@ -68,7 +66,7 @@ class Piecewise(Representation):
 
     def log_beta(self, x: FloatArray) -> FloatArray:
         out = np.empty_like(x)
-        high = x > LOG_HALF
+        high = x > -math.log(2)
         for chart, at in ((False, ~high), (True, high)):
             if at.any():
                 out[at] = self._interpolate(x[at], chart)
@@ -102,7 +100,7 @@ class Piecewise(Representation):
         value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
         # for beta > 1/2, interpolate 1 - beta, which avoids cancellation
         rest = self.points[3]
-        near = rest[right] < LOG_HALF
+        near = rest[right] < -math.log(2)
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
         value[near] = log1mexp(np.minimum(r, rest[right[near]]))
         # rounding may move the value outside the segment by at most an ulp
