@@ -14,8 +14,9 @@ def test_the_number_of_constants_does_not_rise():
     assert found <= MOST, f"{found} numeric constants, {MOST} allowed: python -m tests.constants lists them by subpackage"
 
 
-def test_the_constants_of_limits_have_docstrings():
-    assert [one for one in constants.constants() if one.file == "_limits.py" and not one.documented] == []
+def test_the_constants_have_docstrings():
+    # those of shuffle/ are being reduced
+    assert [one for one in constants.constants() if not one.file.startswith("shuffle/") and not one.documented] == []
 
 
 def test_what_counts_as_a_constant():

@@ -12,12 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST
+from shufflebounds._types import SLACK
 from shufflebounds._validate import MAX_COUNT
 
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
-
-_SLACK = 64 * float(np.finfo(float).eps)
-"""Relative tolerance, 1.4e-14, for the rounding of sums of entries."""
 
 
 @with_passages
@@ -131,7 +129,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
         kept = math.exp(-2 * eps * t) / 4
         lost = -delta * math.expm1(-2 * eps * t) / math.expm1(eps)
         # Round down by the rounding errors of the terms of the difference, including eps t.
-        return kept - lost - (kept * (1 + eps * t) + lost) * _SLACK
+        return kept - lost - (kept * (1 + eps * t) + lost) * 4 * SLACK
 
     return _most_error(chance, cells, error, math.log(cells) / (2 * eps))
 
@@ -183,7 +181,7 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
     def chance(t: int) -> float:
         power = (math.sqrt(math.log(4)) + 2 * t * math.sqrt(rho)) ** 2
-        return math.exp(-power * (1 + _SLACK)) * (1 - _SLACK)
+        return math.exp(-power * (1 + 4 * SLACK)) * (1 - 4 * SLACK)
 
     return _most_error(chance, cells, error, math.sqrt(math.log(cells) / rho) / 2)
 
@@ -192,7 +190,7 @@ def _most_error(chance: Callable[[int], float], cells: int, error: float, high: 
     """Return the largest bound over 1 <= t <= high; `chance(t)` is :math:`B_t`."""
     def bound(t: int) -> float:
         gain = (cells - 1) * chance(t)
-        return (t * (gain - 1) - 2 * error - _SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
+        return (t * (gain - 1) - 2 * error - 4 * SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf
 
     # The bound increases in t, then decreases.
     best = bisect_left(range(2 + math.ceil(min(MAX_COUNT, high))), True, lo=1, key=lambda t: bound(t) >= bound(t + 1))

@@ -24,7 +24,6 @@ __all__ = [
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", ":", "-.")
 _GREY = "#666666"
-_LN10 = math.log(10)
 
 
 def style(place: int) -> dict[str, Any]:
@@ -94,7 +93,7 @@ def draw_log_delta(
 ) -> None:
     """Draw both bounds of log delta over eps and shade the area between them. The line ends where delta is 0."""
     look = style(place)
-    low, high = (np.where(side > -np.inf, side, np.nan) / _LN10 for side in (lower, upper))
+    low, high = (np.where(side > -np.inf, side, np.nan) / math.log(10) for side in (lower, upper))
     ax.plot(eps, high, label=label, linewidth=1.8, zorder=3, **look)
     ax.plot(eps, low, linewidth=0.9, zorder=3, **{**look, "linestyle": "--"})
     # If the lower bound is trivial, shade everything below the upper bound.

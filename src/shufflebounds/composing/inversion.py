@@ -51,7 +51,8 @@ of them as rates of the Chernoff bound. A smaller tilt needs a longer period on 
 More tilts take longer to compare."""
 
 FREQUENCY_RATIO = 1.25
-"""Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary."""
+"""Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary,
+a smaller one takes longer to search."""
 
 
 class Spectrum(NamedTuple):

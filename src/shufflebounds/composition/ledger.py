@@ -17,7 +17,7 @@ from shufflebounds.profile._saving import from_dict, to_dict
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]
 
 FORM = 1
-"""Version of the file format."""
+"""Version of the file format. Raised: older versions of this library refuse the ledger, and this one refuses older ledgers."""
 
 
 class BudgetExceededError(ValueError):

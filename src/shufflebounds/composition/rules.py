@@ -21,7 +21,8 @@ __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delt
 
 
 MAX_COUNT = 2**36
-"""Largest total number of mechanisms."""
+"""Largest total number of mechanisms. Raised: the rounding of the sums exceeds the margin. Lowered: more compositions are
+refused."""
 
 
 class Guarantee(NamedTuple):

@@ -34,7 +34,8 @@ MOST_STEPS = 32
 With fewer, inputs on a finer grid are refused."""
 
 WIDEST = 27.0
-"""Largest distance of the first and the last input in units of sigma. For a larger one, probabilities could underflow."""
+"""Largest distance of the first and the last input in units of sigma. For a larger one, probabilities could underflow; a
+smaller one refuses inputs or asks for more noise."""
 
 
 def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:

@@ -28,7 +28,8 @@ from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 __all__ = ["Rappor"]
 
 _NODES = 72
-"""Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms."""
+"""Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms.
+Raised: longer run time. Lowered: a larger gap."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ __all__ = ["Composition"]
 
 CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller delta would need more
-grids. Lowered: a less tight curve at alpha below 1e-147."""
+grids. Raised: longer run time. Lowered: a less tight curve at alpha below 1e-147."""
 
 
 @with_passages

@@ -23,7 +23,8 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["Statement", "statement"]
 
 _ACCUSED = 0.05
-"""Rate of false accusations in the sentence about tests: the level that is customary in statistics."""
+"""Rate of false accusations in the sentence about tests: the level that is customary in statistics. Raised or lowered:
+the sentence is less familiar, and the guarantee the same."""
 _HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version")
 _SUBJECT = {
     "replace-one": "What one user contributes",

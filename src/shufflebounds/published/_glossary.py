@@ -56,7 +56,8 @@ def _as_given(_: str, value: Any) -> Any:
 
 
 _LARGE = 1e12
-"""Largest budget that is accepted as an argument of a published formula."""
+"""Largest budget that is accepted as an argument of a published formula. Raised: formulas overflow.
+Lowered: they refuse large budgets."""
 BITS = integer("Number n of bits, including the target user's", 1)
 BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
 CLOSED = real("Target failure probability", 0, 1, ends="(]")

@@ -10,6 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import MOST_ENTRIES
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -23,9 +24,6 @@ from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair
 
 __all__ = ["AllocationPair", "RandomAllocation"]
-
-MOST_STEPS = 10**7
-"""Resource limit: largest number of steps."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class AllocationPair(OfMechanism, DominatingPair):
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_presence(self.mechanism)
-        _validate.integer_field(self, "steps", 1, MOST_STEPS)
+        _validate.integer_field(self, "steps", 1, MOST_ENTRIES)
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

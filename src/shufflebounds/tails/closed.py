@@ -11,13 +11,9 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._core._special import deviance
 from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._types import SLACK, FloatArray, plain
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
-
-
-_INWARD = 1 - 2.0**-48
-"""The exponents have a relative error below 2^-48; this factor rounds the bounds up."""
 
 
 @with_passages
@@ -101,7 +97,8 @@ def chernoff_logsf(
             apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)
     out = np.where(values > trials, -np.inf, 0.0)
-    out[beyond] = -exponent * _INWARD
+    # the exponents have a relative error below 2^-48
+    out[beyond] = -exponent * (1 - SLACK)
     return plain(out)
 
 
@@ -157,7 +154,7 @@ def bounded_difference_logsf(t: ArrayLike, widths: ArrayLike) -> float | FloatAr
         # widths are divided by the largest one, so that no square overflows
         with np.errstate(over="ignore"):
             scaled = array / top
-            out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * _INWARD
+            out = -2 * scaled * scaled / float(((lengths / top) ** 2).sum()) * (1 - SLACK)
         # the exact exponent is finite, so an overflow to -inf would be an invalid upper bound
         out = np.maximum(out, -np.finfo(float).max)
     return plain(out)

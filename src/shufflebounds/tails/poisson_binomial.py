@@ -19,8 +19,6 @@ __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf"
 
 
 BINOMIAL = {Kind.PMF: binom_logpmf, Kind.UPPER: binom_logsf, Kind.LOWER: binom_logcdf}
-MAX_TRIALS = 2.0**53
-"""Largest number of trials: doubles represent all integers up to this one."""
 
 
 @with_passages
@@ -238,11 +236,11 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
         multiplicities = _validate.floats("counts", counts, "an integer in [0, 2**53]")
         if multiplicities.shape != array.shape:
             raise ValueError(f"counts has shape {multiplicities.shape}: it must be that of p, {array.shape}")
-        bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= MAX_TRIALS) & (multiplicities % 1 == 0))]
+        bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= _validate.MAX_COUNT) & (multiplicities % 1 == 0))]
         if bad.size:
             raise ValueError(f"counts holds {_validate.format_value(float(bad[0]))}: every entry must be an integer in 0..2**53")
         total = multiplicities.sum()
-        if total >= MAX_TRIALS and sum(map(int, multiplicities)) > MAX_TRIALS:
+        if total >= _validate.MAX_COUNT and sum(map(int, multiplicities)) > _validate.MAX_COUNT:
             raise ValueError(f"counts sum to {_validate.format_value(float(total))}: they must not exceed 2**53")
     return inner_law(array, multiplicities, ends)
 
