@@ -10,8 +10,8 @@ Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users)
          heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
                                   one, plus E S + E S_- given that some user has one
-         otherwise                a contour integral with the tolerance rtol; then 1e-4 and 1e-2, where a heavy tail needs too
-                                  many nodes
+         otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
+                                  max(2e-4, 3 rtol); then with 1e-4 and 1e-2, where a heavy tail needs too many nodes
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
          (ulp counts), not interval arithmetic. It grows like sqrt(n): 3e-6 at n = 2**53, 1e-9 at 1e9.
@@ -20,11 +20,11 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
     domain                                        trials   outside the bounds  gap (log): median   peak
     enumerated                                    400      0                   1.1e-13             1e-9
-    contour, atom at S = 0                        84       0                   1.3e-5              11 (a)
+    contour, atom at S = 0                        84       0                   1.3e-5              9.2 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
     Gaussian noise on [0, 1], sigma 1..2          60       2.2e-7              3.1e-4
     the same, sigma = 1/2                         60       1.2e-5              2.6e-5
-    the same, sigma = 3/10                        60       5.7e-7              18 (b)
+    the same, sigma = 3/10                        60       5.7e-7              20 (b)
     (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in tau.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4. With few users
@@ -155,10 +155,12 @@ cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double
         c_masses(g)
 
 
-cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
-                             double *lower, double *upper) noexcept nogil:
-    cdef Py_ssize_t size = 0, terms = 0, i, j, kept = 0
-    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, nonnegative
+cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
+                      double *lower, double *upper) noexcept nogil:
+    cdef Py_ssize_t size = 0, terms = 0, i, j
+    cdef int done = 0
+    cdef bint listed, whole = False
+    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, nonnegative, enough
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -203,27 +205,36 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
         return 0
     upper[0] = log(simple) + 8 * UNIT * (terms + 1 + fabs(log(simple)))
     lower[0] = log(simple) + least * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 1) if least > -1e5 else -INFINITY
+    enough = fmax(2e-4, 3 * rtol)
+    # with a large tolerance the contour is faster than an enumeration of many outcomes
+    listed = c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED)
     for i in range(3):
-        # with a large tolerance the contour is faster than an enumeration of many outcomes
-        if c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED):
+        if listed:
             c_listed(groups, number, &low, &high)
             some.log_none = some.mean = some.error = 0
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
+            if i == 1 and aim == rtol:
+                # the same sum again
+                continue
             c_split(groups, number, top, aim, turns, &some)
+            if whole and some.mean == 0:
+                # the same sum with more smoothing; it may only give a lower bound where the first one gave none
+                continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
             if c_gains(groups, number):
                 # A larger tolerance means wider smoothing, which would count more of the probability just below 0 as positive.
-                kept = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), work, turns, &low, &high)
-            if kept < 0:
+                done = c_contour(groups, number, aim if i == 0 else fmax(rtol, 0.3 * aim), enough, work, turns, &low, &high)
+            if done < 0:
                 break
+            whole = done == 1 and some.mean == 0 and low > -INFINITY
         if some.mean > 0:
             low = c_log_add_exp(low + some.log_none * (1 + 16 * UNIT), log(fmax(some.mean - some.error, 1e-320))) - 4 * UNIT
             high = c_log_add_exp(high + some.log_none * (1 - 16 * UNIT), log(some.mean + some.error)) + 4 * UNIT
         lower[0] = fmax(lower[0], low)
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
-        if upper[0] - lower[0] < fmax(2e-4, 3 * rtol):
+        if upper[0] - lower[0] < enough or listed:
             break
         # next, a larger tolerance, where a heavy tail needs too many nodes: more values are split off the contour
         c_prepare(users, number, groups, room, &power, &top)
@@ -232,7 +243,7 @@ cdef Py_ssize_t c_log_excess(const Users *users, Py_ssize_t number, double rtol,
     free(groups)
     free(room)
     free(turns)
-    return kept
+    return -1 if done < 0 else 0
 
 
 cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil:

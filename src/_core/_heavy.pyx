@@ -105,7 +105,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
             c_part(groups, number, ldexp(edge, -4 * i))
             if not c_gains(groups, number):
                 break
-            if c_contour(groups, number, 2e-3, 4e6, turns, &least, &unused) < 0 or least > -INFINITY:
+            if c_contour(groups, number, 2e-3, INFINITY, 4e6, turns, &least, &unused) < 0 or least > -INFINITY:
                 break
     else:
         edge = top

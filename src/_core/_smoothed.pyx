@@ -196,10 +196,12 @@ cdef struct Effort:
     Py_ssize_t most        # largest number of evaluations of phi
 
 
-cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort,
-                            const Cumulant *at, Node *nodes, Turn *turns, double *lower, double *upper,
-                            double *errors) noexcept nogil:
-    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors. Returns the number of nodes."""
+cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort, const Cumulant *at,
+                      Node *nodes, Turn *turns, double *lower, double *upper, double *errors) noexcept nogil:
+    """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors.
+
+    Returns whether effort.most evaluations sufficed for this tau; otherwise a larger one was used.
+    """
     cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
     cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))
     cdef Py_ssize_t kept, _try
@@ -211,17 +213,18 @@ cdef Py_ssize_t c_trapezoid(Group *groups, Py_ssize_t number, double theta, doub
         period *= 1.25
     step = 6.283185307179586 / period
     kept = c_nodes(groups, number, step, effort.reach / tau, depth, at, nodes, effort.most, turns, &end)
-    tau = fmax(tau, effort.reach / end)
-    errors[0] = c_sum(nodes, kept, theta, step, tau, effort.reach, depth, alias, lower, upper)
-    return kept
+    errors[0] = c_sum(nodes, kept, theta, step, fmax(tau, effort.reach / end), effort.reach, depth, alias, lower, upper)
+    return end >= effort.reach / tau
 
 
-cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double work, Turn *turns,
-                          double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log E S_+ by the trapezoidal rule. Returns the number of nodes, or -1 if memory runs out."""
+cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough, double work, Turn *turns,
+                   double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log E S_+ by the trapezoidal rule. Returns 1, 0 if the limit of nodes was reached, -1 without memory."""
     cdef Cumulant at
-    cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, errors, slack
-    cdef Py_ssize_t i, kept, size = 0
+    cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, least, most, errors, slack
+    cdef Py_ssize_t i, size = 0
+    cdef bint all_nodes
+    cdef int _k
     cdef Node *nodes
     cdef Effort effort
     for i in range(number):
@@ -232,17 +235,31 @@ cdef Py_ssize_t c_contour(Group *groups, Py_ssize_t number, double rtol, double 
         return -1
     # tau for which the effects of A and B differ by rtol
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
-    kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
     if high - low > rtol * high and errors > 0.25 * (high - low):
         # the answer is far below that of a Gaussian
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
-        kept = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    for _k in range(3):
+        if not (high - low > enough * high and all_nodes):
+            break
+        if errors <= 0.25 * (high - low):
+            # The smoothing causes the gap: the density of S at 0 is larger than a Gaussian's. The gap decreases like tau^2, or
+            # like tau if S has an atom near 0. A factor below 1/64 may need far more nodes than the last step would.
+            tau *= fmax(sqrt(0.5 * enough * high / (high - low)), 1.0 / 64)
+        elif effort.depth < MORE_DEPTH:
+            effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)
+        else:
+            # only roundings are left
+            break
+        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors)
+        low, high = fmax(low, least), fmin(high, most)
     free(nodes)
     # error of the exponent: values and masses as passed are accurate to a few ulp
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY
-    return kept
+    return all_nodes
 
 
 def sandwich():

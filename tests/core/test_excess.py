@@ -112,6 +112,19 @@ def test_few_of_many_heavy_values_agree_with_one_jump_at_a_time():
     assert upper - lower < 1e-6
 
 
+@pytest.mark.parametrize("eps", [0.03, 0.045, 0.06])
+def test_a_coarse_tolerance_is_met_where_values_are_far_larger_than_the_sum(eps):
+    # Values of X up to 7e4 keep the tilt small, so that smoothing by a normal variable moves E S_+ by more than the tolerance.
+    law = GaussianMechanism(1.0).excess_laws()[0].upper
+    log_mass, log_a, log_b = law._distinct
+    values, starts, users = np.exp(log_a) - math.exp(eps) * np.exp(log_b), np.array([0, log_mass.size]), np.array([1e4])
+    lower, upper = _excess.log_excess(values, log_mass, starts, users, 1e-3)
+    low, high = _excess.log_excess(values, log_mass, starts, users, 1e-8)
+    assert lower <= low <= high <= upper
+    assert high - low < 1e-3
+    assert upper - lower < 3e-3
+
+
 def test_values_of_negligible_mass_cause_no_error():
     # masses below the smallest double, with losses of several hundred
     law = ExcessLaw([math.log(0.25), math.log(0.25), -900.0], [1.0, -np.inf, 300.0], [-np.inf, 1.0, 0.0])

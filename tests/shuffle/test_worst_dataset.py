@@ -440,3 +440,16 @@ def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power)
         # x is not between the two inputs of the target
         one = np.array([1.0])
         assert stop_loss(0.5, 1, 0, 1.0, one) > stop_loss(0, 1, 0, 1.0, one) + 1e-3
+
+
+@pytest.mark.parametrize("protocol", [
+    mechanisms.GaussianMechanism(1.0).shuffled(10**3, inputs=(0, 0.1, 1)),
+    mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]]).shuffled(300),
+])
+def test_the_rough_curve_of_several_pairs_is_that_of_the_worst_pair(protocol):
+    # The search for eps begins at the crossing of this curve, so that a smaller one costs evaluations far from the answer.
+    rough = protocol._rough(True).rough
+    for eps in (0.1, 0.2):
+        blankets = [pair.upper.log_phi_side(eps, protocol.users, upper=True) for pair in protocol._pairs]
+        assert max(blankets) > min(blankets) + 0.1
+        assert rough.log_delta(eps) == pytest.approx(max(blankets), abs=2e-3)

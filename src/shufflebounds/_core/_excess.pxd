@@ -9,11 +9,11 @@ cdef struct Users:
 
 # Bounds of log E[max(0, S)], S the sum over all users of all groups; they aim at a relative gap
 # of rtol and have a larger gap where rtol would need more than `work` evaluations of an atom.
-# Returns the number of nodes or outcomes, or -1 without memory.
+# Returns 0, or -1 without memory.
 # Checked by the caller: counts integers >= 1 of total at most 2**53, x finite, log_w <= 0 with a sum of at most 1 (to rounding) in
 # each group, 1e-14 <= rtol <= 0.1.
-cdef Py_ssize_t c_log_excess(const Users *groups, Py_ssize_t number, double rtol, double work,
-                             double *lower, double *upper) noexcept nogil
+cdef int c_log_excess(const Users *groups, Py_ssize_t number, double rtol, double work,
+                      double *lower, double *upper) noexcept nogil
 
 # An approximation with a relative error of a few percent that is smooth in x: the saddle point of e^K(s)/s^2. -inf if no x > 0.
 cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogil

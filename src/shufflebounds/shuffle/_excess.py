@@ -35,7 +35,7 @@ _FEW = 8
 """Up to this number of users the kernel enumerates heavy values itself, so `sum_with_jumps` is not used."""
 
 _ROUGH = 1e7
-"""`sum_with_jumps` is used only if the caller permits more than _ROUGH kernel evaluations; callers with 2e6 want a rough answer."""
+"""`sum_with_jumps` is used only if the caller permits more than _ROUGH kernel evaluations; `rough_log_phi` permits _ROUGH."""
 
 CLOSE = 2e-3
 """If the gap of `sum_with_jumps` or of the kernel is below this, in log E S_+, no other method is evaluated in addition."""

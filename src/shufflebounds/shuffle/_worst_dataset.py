@@ -175,8 +175,8 @@ class WorstDataset:
         for pairs in _DRAWN:
             if pairs > most:
                 break
-            for made, least, signed in zip((_product, _second), pure, (self._signed_product(pairs), self._signed_second(pairs))):
-                if pairs < least and signed < _MOST_SIGNED:
+            for made, least, signed_part in zip((_product, _second), pure, (self._signed_product, self._signed_second)):
+                if pairs < least and (signed := signed_part(pairs)) < _MOST_SIGNED:
                     out.append(made(pairs, signed))
         return tuple(sorted(out, key=lambda draw: draw.pairs))
 
@@ -297,8 +297,8 @@ class WorstDataset:
         if eps < 1 / SQUARABLE:
             return 0.0
         # Any eps' < eps gives a bound. This one approximately minimizes it if delta decreases like that of a normal distribution.
-        less = eps / max(-2 * self._blanket_side(eps), 1.5)
-        return min(0.0, self._blanket_side(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
+        less = eps / max(-2 * self.rough_blanket(eps), 1.5)
+        return min(0.0, self.rough_blanket(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
 
     def _tabled_probability(self, eps: float, above: int) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the bounds at grid values below `above`."""
@@ -316,7 +316,7 @@ class WorstDataset:
     @cached_property
     def _start(self) -> float:
         """The value of log delta by the blanket above which the blanket is used as the bound; grid values below it are computed."""
-        return min(_LARGE, self._blanket_side(0.0) - 1.0)
+        return min(_LARGE, self.rough_blanket(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
         """Return the bound of log delta at one value of the grid.
@@ -336,7 +336,7 @@ class WorstDataset:
     def _begins(self, place: int) -> bool:
         """Return whether the bound at a place of the grid needs none of the lower places; if so, enter the bound into the table."""
         point = _grid(place)
-        value = self._blanket_side(point)
+        value = self.rough_blanket(point)
         if value < self._start:
             log_prob = self._log_probability(point)
             draw, alike, error = self._best_draw(point, log_prob)
@@ -346,7 +346,7 @@ class WorstDataset:
         self._table[place] = value
         return True
 
-    def _blanket_side(self, eps: float) -> float:
+    def rough_blanket(self, eps: float) -> float:
         """Return the upper bound of log delta by the privacy blanket."""
         return self._blanket_sides.of(eps, lambda: min(0.0, self._blanket.rough_log_phi(eps, self._users).upper))
 
@@ -413,7 +413,7 @@ class WorstDataset:
         return min(0.0, log_delta)
 
     def _log_delta(self, eps: float, ceiling: float, enough: float, search: bool) -> float:
-        blanket = self._blanket_side(eps)
+        blanket = self.rough_blanket(eps)
         if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf:
             return blanket
         log_prob = self._log_probability(eps)
@@ -431,7 +431,7 @@ class WorstDataset:
         The search over compositions ends if its bound exceeds the largest known value by at most `tolerance`, or is at most
         `enough`.
         """
-        blanket = self._blanket_side(eps)
+        blanket = self.rough_blanket(eps)
         draw, alike, error = self._best_draw(eps, log_prob)
         known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
         if known >= blanket:

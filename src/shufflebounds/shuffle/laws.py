@@ -377,7 +377,7 @@ class ExcessLaw:
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
         """Return what `_log_phi` returns, without a cache."""
         # relative gap and largest number of evaluations of an atom, for the kernel
-        effort = (1e-5, 2e6) if rough else (2e-7, 6e7)
+        effort = (1e-5, 1e7) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
         slack = self._slack

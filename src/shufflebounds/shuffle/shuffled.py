@@ -263,9 +263,8 @@ class Shuffled(PrivacyProfile):
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         if self._exact is not None:
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
-        laws = [pair.upper for pair in self._pairs]
-        blankets = [law.log_phi_side(eps, self.users, upper=True) if search else law.rough_log_phi(eps, self.users).upper
-                    for law in laws]
+        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs] if search
+                    else self._rough_blankets(eps))
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
@@ -284,6 +283,13 @@ class Shuffled(PrivacyProfile):
                 largest = max(largest, value)
             found.insert(0, (_DATASETS, largest))
         return found
+
+    def _rough_blankets(self, eps: float) -> list[float]:
+        """Return approximate blanket bounds of all pairs, those which the bounds over all datasets evaluate if there are any."""
+        if len(self._pairs) > _MOST_PAIRS:
+            return [pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs]
+        return [pair.upper.rough_log_phi(eps, self.users).upper if bound is None else bound().rough_blanket(eps)
+                for pair, bound in zip(self._pairs, self._over_datasets)]
 
     @cached_property
     def _over_datasets(self) -> tuple[Callable[[], WorstDataset] | None, ...]:
@@ -446,12 +452,10 @@ class Shuffled(PrivacyProfile):
     def _rough(self, upper: bool) -> Curve | None:
         if not upper or not self._has_search:
             return None
-        laws = [pair.upper for pair in self._pairs]
-        blanket = Curve(lambda eps: min(0.0, *(law.rough_log_phi(eps, self.users).upper for law in laws)), rtol=1e-3)
-        # The search over datasets with different inputs is omitted: only the last steps of a root search need it.
-        # Bounds of many atoms vary by about 1e-6 irregularly, so a smaller tolerance would only locate one of several crossings.
-        rtol = 1e-6 if max(law.log_mass.size for law in laws) >= _MANY else 1e-9
-        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=rtol,
+        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
+        # The search over datasets with different inputs is omitted: the last step of a root search needs it, and a second step only
+        # if this curve was solved less accurately.
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=1e-9,
                      settles=1e-9)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
