@@ -16,8 +16,10 @@ from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
+from shufflebounds.mechanisms._laplace_interval import interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
 from shufflebounds.profile.calibration import meets
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import Laplace
@@ -228,6 +230,9 @@ class LaplaceMechanism(AdditiveNoise):
         low = np.append(eps0, eps0 * (1 - 2 * right))
         high = np.append(eps0, eps0 * (1 - 2 * left))
         return interval_laws(log_far, log_near, low, high, log_middle, loss_error=BLUR)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        return interval_datasets(self._pure_epsilon(), _LISTED_CELLS)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return finite randomizers that bound the noise if users have one of the given values.

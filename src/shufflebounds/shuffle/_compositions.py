@@ -30,6 +30,7 @@ from itertools import pairwise
 import numpy as np
 
 from shufflebounds._core import _excess
+from shufflebounds._scipy import log_ndtr
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Compositions", "without_rare_gains"]
@@ -62,6 +63,12 @@ halved."""
 
 _BERRY_ESSEEN = 2 / math.e * 0.56
 """Constant 0.56 of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the factor 2/e above."""
+
+_DEEP = 30.0
+"""Largest distance from 0, in standard deviations, at which the exact expectation of a normal distribution is computed.
+
+Its formula loses a factor of about z^2 of accuracy there, below `loss_error`.
+"""
 
 _INSIDE = 8
 """After this number of divisions a dataset inside the largest cell is evaluated. It raises the largest known value if users of
@@ -189,30 +196,47 @@ class Compositions:
 class _Tilt:
     """The moments of each kind in the Berry-Esseen bound at one theta, and the log of n E X_+ over the dropped outputs.
 
-    These are the cumulants, variances and third absolute central moments of X under the distributions tilted by theta.
+    These are the cumulants, means, variances and third absolute central moments of X under the distributions tilted by theta.
     """
 
     theta: float
     cumulant: FloatArray
+    mean: FloatArray
     variance: FloatArray
     third: FloatArray
     log_gain: float
     loss_error: float
 
     def log_excess(self, low: Cell, high: Cell, users: int) -> float:
-        """Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell."""
+        r"""Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell.
+
+        The numbers are a convex combination of the corners, at which all unassigned users are of one kind. Two bounds of the part
+        of the normal distribution are formed. The first is :math:`e^k/(\theta^2 \sqrt{2 \pi v})`; this and the error, with the
+        largest third moment, are log-convex in the numbers, so that the largest value at a corner bounds them. The second is the
+        exact value :math:`e^{k - \theta \mu + \theta^2 v/2}\, \mathbb{E}\, N(\mu - \theta v, v)_+`, which increases in its three
+        arguments, at their largest values.
+        """
         least, growing = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
         free = users - sum(low)
-        value, variance, third = (float(least @ part) for part in (self.cumulant, self.variance, self.third))
-        if free > 0:
-            value += free * float(self.cumulant[growing].max())
-            variance += free * float(self.variance[growing].min())
-            third += free * float(self.third[growing].max())
-        if not variance > 0:
+        # with no user unassigned, one corner
+        corners = growing if free > 0 else np.arange(least.size) == 0
+        value, mean, variance, third = (
+            least @ part + free * part[corners] for part in (self.cumulant, self.mean, self.variance, self.third)
+        )
+        if not variance.min() > 0:
             return math.inf
-        spread = 1 / (self.theta * math.sqrt(2 * math.pi * variance)) + _BERRY_ESSEEN * third / variance**1.5
-        value += math.log(spread / self.theta) + self.loss_error
-        return float(np.logaddexp(value, self.log_gain)) if self.log_gain > -math.inf else value
+        theta = self.theta
+        peak = float((value - np.log(theta * theta * np.sqrt(2 * math.pi * variance))).max())
+        wide, place = float(variance.max()), float((mean - theta * variance).max())
+        if -_DEEP < place / math.sqrt(wide) < _DEEP:
+            z = place / math.sqrt(wide)
+            height = -0.5 * z * z - 0.5 * math.log(2 * math.pi)
+            part = math.exp(height) + z * math.exp(float(log_ndtr(z)))
+            normal = float((value - theta * mean + 0.5 * theta * theta * variance).max()) + 0.5 * math.log(wide) + math.log(part)
+            peak = min(peak, normal)
+        error = float((value + np.log(_BERRY_ESSEEN * third.max() / theta) - 1.5 * np.log(variance)).max())
+        most = float(np.logaddexp(peak, error)) + self.loss_error
+        return float(np.logaddexp(most, self.log_gain)) if self.log_gain > -math.inf else most
 
 
 def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _Tilt | None:
@@ -228,17 +252,18 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
             theta, largest = point, value
     if not max(theta * float(np.abs(values).max()) for values, _ in full) < 700:
         return None
-    cumulant, variance, third, size = np.empty((4, len(full)))
+    cumulant, mean, variance, third, size = np.empty((5, len(full)))
     for j, (values, mass) in enumerate(full):
         cumulant[j] = _log_moment(values, mass, theta)
         weight = mass * np.exp(theta * values - cumulant[j])
-        centred = np.abs(values - weight @ values)
+        mean[j] = weight @ values
+        centred = np.abs(values - mean[j])
         variance[j], third[j], size[j] = weight @ centred**2, weight @ centred**3, weight @ np.abs(values)
     # Values and masses have errors of a few ulp, and each cumulant is a sum of `terms` terms.
     terms = max(values.size for values, _ in full)
     loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
     gain = max(log_gains)
-    return _Tilt(theta, cumulant, variance, third * (1 + 1e-9), gain + math.log(users) if gain > -math.inf else gain, loss_error)
+    return _Tilt(theta, cumulant, mean, variance, third * (1 + 1e-9), gain + math.log(users) if gain > -math.inf else gain, loss_error)
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:

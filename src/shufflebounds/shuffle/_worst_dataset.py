@@ -251,7 +251,10 @@ class WorstDataset:
 
     @cached_property
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
-        """Values of ln F and of log H_F(b || R_x), the largest over x."""
+        """Values of ln F and of log H_F(b || R_x), the largest over x.
+
+        As R_x is at least `share` times a mixture M of the kinds, H_F(b || R_x) is at most H_G(b || M), G = F times `share`.
+        """
         log_g, users = self._data.log_minorant, self._users
         laws = [
             ExcessLaw(law.log_mass, law.log_a - log_g, law.log_b, law.log_cut - log_g, law.log_cut_b).widened(upper=True)
@@ -261,7 +264,7 @@ class WorstDataset:
         steps = _STEPS * math.sqrt(variance / users)
         steps = steps[(steps > 0) & (steps < 3)]
         values = [max(law.rough_log_phi(f, users).upper for law in laws) for f in steps.tolist()]
-        return steps, np.array(values)
+        return steps - math.log(self._data.share), np.array(values)
 
     # ---------------------------------------------------------------------------------------------------------- the error term
 
@@ -359,7 +362,9 @@ class WorstDataset:
 
     @cached_property
     def _laws(self) -> tuple[ExcessLaw, ...]:
-        return (*(law for _, law in self._data.others), self._blanket)
+        # An input between the kinds is the user of a virtual kind, whose messages come from a kind with probability `share`. So
+        # `share` times the distribution of that kind, and of the blanket, take their places.
+        return tuple(law.lowered(self._data.share) for law in (*(law for _, law in self._data.others), self._blanket))
 
     @cached_property
     def _slack(self) -> float:

@@ -26,7 +26,8 @@ class DatasetLaws:
         The distribution of :math:`(R_0/m, R_1/m)` under m, or one that is larger in the convex order.
     others : tuple of (str, ExcessLaw)
         For each kind of input j of another user, its name and the distribution of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, or
-        one that is larger in the convex order. For every input, the distribution of X must be a mixture of these.
+        one that is larger in the convex order. For every input, the distribution of X must be a mixture of these, or `share` says
+        what takes the place of this condition.
     heights : tuple of ExcessLaw
         For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or one that is larger in the convex order.
     log_minorant : float
@@ -40,6 +41,9 @@ class DatasetLaws:
     lost : float
         Upper bound of the total variation distance between the message of any input and one drawn from the distributions given
         here.
+    share : float
+        In (0, 1]. For every input x of another user there is a mixture M of the distributions :math:`R_j` of the kinds with
+        :math:`R_x \ge s M`, where s is `share`. It is 1 if every input is of one of the kinds.
     """
 
     blanket: ExcessLaw
@@ -50,6 +54,7 @@ class DatasetLaws:
     local_eps: float
     ratio_tail: Callable[[FloatArray], FloatArray]
     lost: float = 0.0
+    share: float = 1.0
 
     def thinned(self, share: float) -> DatasetLaws:
         r"""Return the data if each user sends a message with probability `share`: "no message" is one more output.
@@ -76,4 +81,5 @@ class DatasetLaws:
             self.local_eps,
             lambda t: share * tail(t),
             share * self.lost,
+            self.share,
         )

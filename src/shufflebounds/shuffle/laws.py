@@ -206,6 +206,25 @@ class ExcessLaw:
         # The mass at X = 0 is 1 minus the others; a value within the rounding error of their sum is taken as 0.
         return law.filled(share * rest if rest > 8 * ULP else 0.0)
 
+    def lowered(self, share: float) -> ExcessLaw:
+        """Return the distribution of X if `share` times m takes the place of m, rounded up.
+
+        Parameters
+        ----------
+        share : float
+            In (0, 1].
+
+        Returns
+        -------
+        ExcessLaw
+            The values divided by `share`, with `share` times their masses; the rest of the mass is at 0. It is larger in the convex
+            order.
+        """
+        if share == 1:
+            return self
+        move = math.log(share)
+        return ExcessLaw(self.log_mass + move, self.log_a - move, self.log_b - move, self.log_cut, self.log_cut_b).widened(upper=True)
+
     def values(self, eps: float) -> FloatArray:
         """Return the values of X at one eps, with high relative accuracy also for eps close to a pure budget.
 
