@@ -156,7 +156,7 @@ def test_the_largest_of_several_pairs_is_found(weights, users, delta):
 
 
 def test_broadcasting_and_participation():
-    kinds = np.array([mechanisms.KaryResponse(4, 1.0), mechanisms.LaplaceMechanism(1.0)], dtype=object)
+    kinds = np.array([mechanisms.KaryResponse(4, 1.0), mechanisms.GaussianMechanism(1.0)], dtype=object)
     eps = shuffle.shuffled_epsilon(kinds, [[10**6], [10**8]], 1e-6, participation=0.5)
     assert eps.shape == (2, 2)
     assert eps[1, 0] == kinds[0].shuffled(10**8, 0.5).epsilon(1e-6)

@@ -169,9 +169,25 @@ def test_inequality_by_hand_for_short_intervals():
     assert WIDEST <= math.log(10)
 
 
-def test_interval_arithmetic_finds_negative_values():
-    """The boxes do not prove the inequality where it is false."""
-    assert not proved(2.9, 3.0, rounds=6)
+@pytest.mark.parametrize("longest", [0.5, WIDEST, 3.5])
+def test_boxes_compute_the_gap(longest):
+    """In a box that is one point F is the gap of the two stop-loss transforms over A - 1; at L = 3.5 the gap may be negative."""
+    rng = np.random.default_rng(8)
+    gaps = []
+    for _ in range(400):
+        length = longest * rng.uniform(0.8, 1)
+        place = length * rng.uniform(0.05, 0.95)
+        ratio, tau = math.exp((length - place) * rng.uniform(-1, 1)), rng.uniform(0, 1)
+        a, s = math.exp(place), ratio * math.exp(-length)
+        c = (1 / a - s) * (1 + tau * (a - 1)) ** 2
+        h = (a - 1) / (ratio * math.exp(length))
+        p = 2 * h / (1 + h)
+        inner, near, far = closed(length, ratio, place, c)
+        gaps.append(((1 - p) * near + p * far - inner) / (a - 1))
+        box = [np.array([value]) for value in (place, -math.log(s), tau)]
+        found = float(lower_bound(box, box, length, length)[0])
+        assert found == pytest.approx(gaps[-1], rel=1e-9, abs=1e-11)
+    assert (min(gaps) < 0) == (longest > 3)
 
 
 def test_inner_inputs_are_combinations_and_a_positive_rest():

@@ -83,17 +83,18 @@ class Shuffled(PrivacyProfile):
         Probability s in [1e-12, 1] with which each user, including the target, sends a message. The number of messages is public:
         "no message" is an output like any other.
     inputs : sequence of float, optional
-        For noise on an interval: the values that users may have, at least two and all in an interval of length `sensitivity`. For
-        given values the bound over all datasets is available. None stands for every value of the interval, for which the upper
-        bound is the privacy blanket. Any values for Laplace noise; for Gaussian noise two, or more on a grid of at most 32 steps.
+        For noise on an interval: the values that users may have, at least two and all in an interval of length `sensitivity`. Any
+        values for Laplace noise; for Gaussian noise two, or more on a grid of at most 32 steps. None stands for every value of the
+        interval. Then the bound over all datasets is available for Laplace noise of a local budget up to ln 10
+        (docs/theorems/laplace-interval), and otherwise the upper bound is the privacy blanket.
 
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
-    subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, and for Laplace and
-    Gaussian noise with a list of `inputs`.
-    :meth:`argument` returns which one is used. The lower bound is attained by the dataset that :meth:`data` returns: all
+    subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, Laplace noise of
+    a local budget up to ln 10, and Laplace and Gaussian noise with a list of `inputs`. :meth:`argument` returns which one is used.
+    The lower bound is attained by the dataset that :meth:`data` returns: all
     other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
     largest delta, up to rounding. This delta is also an upper bound for more users. For up to 2047 users of two outputs the lower
