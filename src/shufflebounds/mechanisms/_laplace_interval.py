@@ -22,34 +22,26 @@ from shufflebounds.mechanisms._listed_inputs import laplace_rows
 from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 
-__all__ = ["WIDEST", "interval_datasets"]
-
-WIDEST = math.log(10) * (1 - 4 * ULP)
-"""Largest length L of the interval, in units of the scale, for which the proof holds; at L = 4 its statement is false."""
-
-_STEPS = 16
-"""Number of steps of the grid; even, so that the middle of the interval is a point of it.
-
-At L = 1 the mass s is 1 - 5e-4, which has the effect of a relative 5e-4 fewer users. Raised: a larger s, and a longer search over the
-numbers of users of each kind.
-"""
+__all__ = ["interval_datasets"]
 
 
-def interval_datasets(length: float, cells: int) -> DatasetLaws | None:
-    """Return the data for the pair of the two ends; None if the interval is too long.
+def interval_datasets(length: float, steps: int = 16) -> DatasetLaws | None:
+    """Return the data for the pair of the two ends; None if the interval is longer than the proof allows, ln 10.
 
     Parameters
     ----------
     length : float
         Length of the interval in units of the scale, rounded up.
-    cells : int
-        Number of cells into which the interval is divided.
+    steps : int
+        Number of steps of the grid; even, so that the middle of the interval is a point of it. At L = 1 the mass s is 1 - 5e-4 by
+        default, which has the effect of a relative 5e-4 fewer users. More steps: a larger s, and a longer search over the numbers
+        of users of each kind.
     """
-    if not length <= WIDEST:
+    if not length <= math.log(10) * (1 - 4 * ULP):
         return None
-    half = 0.5 * length / _STEPS
+    half = 0.5 * length / steps
     share = 1 / math.cosh(half) * (1 - 8 * ULP)
-    grid = MatrixDatasets(laplace_rows(np.linspace(0.0, length, _STEPS + 1), cells)[0], BLUR).of(0, -1)
+    grid = MatrixDatasets(laplace_rows(np.linspace(0.0, length, steps + 1))[0], BLUR).of(0, -1)
     # The rest is the Green's function of the cell. Its square is at most its largest value tanh(w/2)/2 times itself, and m is at
     # least e^-L/2 on the interval. The factor covers that m of the matrix is below e^-L/2 between two outputs.
     rest = math.sqrt(math.tanh(half) * (1 - share) * math.exp(length) * 1.001)

@@ -232,7 +232,7 @@ class LaplaceMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, log_middle, loss_error=BLUR)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        return interval_datasets(self._pure_epsilon(), _LISTED_CELLS)
+        return interval_datasets(self._pure_epsilon())
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return finite randomizers that bound the noise if users have one of the given values.
@@ -254,5 +254,4 @@ class LaplaceMechanism(AdditiveNoise):
         ValueError
             If the values are further apart than `sensitivity`.
         """
-        # with 600 cells, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4
-        return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale, 300))
+        return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale))

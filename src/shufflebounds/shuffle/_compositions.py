@@ -16,8 +16,8 @@ variances and :math:`\rho_j` the third absolute central moments of the distribut
     + \frac{2}{e\,\theta}\, 0.56\, \frac{\sum \rho}{(\sum v)^{3/2}}\Bigr]
 
 by the theorem of Berry and Esseen for the tilted sum, since :math:`s_+ e^{-\theta s}` has the integral :math:`1/\theta^2` and the
-total variation :math:`2/(e\,\theta)`. In a cell, the largest value at the corners, where all unassigned users are of one kind, bounds
-it (docs/theorems/worst-dataset).
+total variation :math:`2/(e\,\theta)`. In a cell it is bounded by the largest value at the corners, where all unassigned users are
+of one kind (docs/theorems/worst-dataset).
 """
 
 from __future__ import annotations
@@ -57,12 +57,6 @@ _ROUGH, _QUICK = 0.1, 0.5
 
 _MOST_OF_MANY = 400
 """Resource limit: largest number of evaluations in a search over more than three kinds. Raised: longer run time, tighter bounds."""
-
-_MANY_KINDS = 8
-"""With more kinds the search ends if 50 evaluations leave more than 0.9 of the gap to the goal.
-
-Then most cells are too wide for their bounds to fall within the limit of evaluations. Raised: longer run time, tighter bounds.
-"""
 
 _MOST_PARTS = 8
 """Largest number of parts into which one step of the search divides a cell, if users are of two kinds; otherwise a cell is
@@ -151,7 +145,9 @@ class Compositions:
         most = most if self._count <= 3 else min(most, _MOST_OF_MANY)
         step, look, before = 0, self.evaluations + 50, math.inf
         while heap and self.evaluations < most:
-            if self._count > _MANY_KINDS and self.evaluations >= look:
+            # With more than eight kinds most cells may be too wide for their bounds to fall within the limit of evaluations. Then
+            # the search ends if 50 evaluations leave more than 0.9 of the gap to the goal.
+            if self._count > 8 and self.evaluations >= look:
                 if -heap[0][0] - goal > 0.9 * before:
                     break
                 look, before = self.evaluations + 50, -heap[0][0] - goal
@@ -269,7 +265,8 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
     terms = max(values.size for values, _ in full)
     loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
     gain = max(log_gains)
-    return _Tilt(theta, cumulant, mean, variance, third * (1 + 1e-9), gain + math.log(users) if gain > -math.inf else gain, loss_error)
+    log_gain = gain + math.log(users) if gain > -math.inf else gain
+    return _Tilt(theta, cumulant, mean, variance, third * (1 + 1e-9), log_gain, loss_error)
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -223,7 +223,8 @@ class ExcessLaw:
         if share == 1:
             return self
         move = math.log(share)
-        return ExcessLaw(self.log_mass + move, self.log_a - move, self.log_b - move, self.log_cut, self.log_cut_b).widened(upper=True)
+        law = ExcessLaw(self.log_mass + move, self.log_a - move, self.log_b - move, self.log_cut, self.log_cut_b)
+        return law.widened(upper=True)
 
     def values(self, eps: float) -> FloatArray:
         """Return the values of X at one eps, with high relative accuracy also for eps close to a pure budget.
