@@ -1,4 +1,4 @@
-"""The smallest eps at which a decreasing curve of log delta meets a target: one search for every class.
+"""The search for the smallest eps at which a decreasing curve of log delta meets a target. Every `eps(delta)` uses it.
 
 The kernel `_core/_crossing.pyx` is the same search for curves that are C functions.
 """
@@ -15,23 +15,24 @@ from shufflebounds._search import narrowed
 __all__ = ["Curve", "crossing"]
 
 FIRST = 0.05
-"""Largest first step of eps where no guess is known. A larger one costs evaluations for small eps, a smaller one for large eps."""
+"""Largest first step of eps if no guess is known. Raised: more evaluations if the answer is small. Lowered: more if it is large."""
 
 LEAST = 1e-290
-"""Absolute tolerance of eps, which ends the search on a curve that is above its target at eps = 0 only. Its value has no influence
-on other curves."""
+"""Absolute tolerance of eps. It ends the search on a curve that exceeds its target at eps = 0 only, for which no relative tolerance
+is ever met. It has no influence on other curves."""
 
 PAST = 1.02
-"""Factor by which the first step from a guess exceeds the estimated distance of the crossing, so that it ends beyond it.
+"""Ratio of the first step from a guess to the estimated distance of the crossing. It is above 1 so that the step passes the
+crossing.
 
 Raised: the bracket is wider. Lowered: more first steps end before the crossing.
 """
 
 JUMP = 20.0
-"""A bracket is not narrowed if the curve falls in it by more than JUMP times the fall of its rough curve.
+"""Ratio of the fall of a curve in a bracket to the fall of its rough curve above which the curve counts as discontinuous there.
 
-The curve jumps there, as bounds by a search of finite tolerance do (`Curve.settles`). The bracket is then narrower, in eps, than
-1/JUMP of the jump. Raised: more evaluations, which only locate the jump.
+Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search ends at a jump, because the bracket is then
+narrower, in eps, than 1/JUMP of the jump. Raised: more evaluations, which only locate the jump.
 """
 
 
@@ -44,17 +45,17 @@ class Curve:
     log_delta : callable
         Returns log delta at one eps.
     rough : Curve, optional
-        A cheaper curve close to this one, which may lie above or below it. The search begins at its crossing. The fields `pure` and
-        `cap` of this curve hold for it, too.
+        A cheaper curve close to this one, which may lie above or below it. The search begins where the rough curve meets the
+        target. The fields `pure` and `cap` of this curve replace those of the rough curve.
     pure : float
-        log delta is -inf from here on.
+        The pure budget: log delta is -inf for every eps >= `pure`.
     cap : float
-        No larger eps is evaluated.
+        The largest eps that is evaluated.
     rtol : float
         Relative distance from the crossing that an answer may have. Lowered: more evaluations.
     settles : float
-        The same for the answer of a curve of which this one is the rough curve, if it is larger than that curve's `rtol`. It serves
-        curves whose bounds have a gap, as those by a search over datasets.
+        If this curve is the rough curve of another one and `settles` is larger than the other curve's `rtol`, it replaces that
+        `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set it to their tolerance.
     """
 
     log_delta: Callable[[float], float]
@@ -66,11 +67,11 @@ class Curve:
 
 
 def crossing(curve: Curve, target: float, *, upper: bool) -> float:
-    """Return an eps close to the crossing of the curve with the target, a log delta <= 0, on the chosen side of it.
+    """Return an eps close to the one at which the curve meets the target, a log delta <= 0; an upper or a lower bound of that eps.
 
-    If `upper` is true, the curve was evaluated at the returned eps and is at most the target, or the returned eps is `pure`.
-    Otherwise it was evaluated there and is at least the target, or the returned eps is 0 or `pure`. If `pure` is inf and the curve
-    is above the target up to `cap`, the answer is inf.
+    If `upper` is true, the curve was evaluated at the returned eps and is at most the target there, or the returned eps is `pure`.
+    If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
+    `pure`. If `pure` is inf and the curve is above the target up to `cap`, the answer is inf.
     """
     goal, rough = math.sqrt(-target), curve.rough
     if rough is not None:
@@ -82,7 +83,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         value = curve.log_delta(eps)
         if value == target:
             return 0.0
-        # log delta is -inf only beyond the pure budget; any large positive number serves there
+        # From the pure budget on log delta is -inf, and the search needs only the sign of the excess: any large number serves.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
     at, slope = (0.0, 0.0) if rough is None else _guess(rough, target, upper)
@@ -105,7 +106,8 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         rise = (value - last[1]) / (at - last[0])
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])
-    # The root search aims at the middle of the tolerance on the chosen side: a point there ends it, without one on the other side.
+    # The root search aims at half of the tolerance past the crossing, on the requested side of it. A point there ends the search,
+    # and no point on the other side is needed.
     margin = 0.5 * rtol * min((at_high - at_low) / (high - low) * high, goal)
     aim = margin if upper else -margin
 
@@ -115,7 +117,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         fall = (at_high - at_low) / JUMP
         if rough is None or not rough.settles or not slope * (high - low) < fall < goal / JUMP:
             return False
-        # the rough curve may be steeper here than at the guess
+        # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
         return _fall(rough, low, high) < fall
 
     low, high, at_low, at_high = narrowed(
@@ -127,7 +129,10 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
 
 
 def _guess(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
-    """Return the crossing of the rough curve and its slope there, in sqrt(-log delta); both 0 if it has none below `pure`."""
+    """Return the eps at which the rough curve meets the target, and the slope of its sqrt(-log delta) there.
+
+    Both are 0 if the rough curve does not meet the target below its pure budget and its cap.
+    """
     eps = crossing(rough, target, upper=upper)
     reach = 1e-4 * min(eps, rough.pure - eps)
     if not (reach > 0 and eps < rough.cap):
@@ -137,5 +142,5 @@ def _guess(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
 
 
 def _fall(rough: Curve, low: float, high: float) -> float:
-    """Return the difference of sqrt(-log delta) of the curve between two eps."""
+    """Return the increase of sqrt(-log delta) of the curve from `low` to `high`."""
     return math.sqrt(-rough.log_delta(high)) - math.sqrt(-rough.log_delta(low))

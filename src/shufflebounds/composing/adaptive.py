@@ -1,10 +1,11 @@
-r"""The best adaptive strategy: the pair of distributions of each release is chosen after seeing the losses of the earlier ones.
+r"""Bounds for the best adaptive adversary, who chooses the pair of each release after seeing the losses of the earlier ones.
 
-Each release takes one of the pairs o = 1..m. Let h_s(E) be the largest hockey-stick divergence of s releases, E = e^eps. Then
+Each release has one of the pairs (P_o, Q_o), o = 1..m. Let L be its privacy loss, E = e^eps, and h_s(E) the largest hockey-stick
+divergence of s releases. Then
 
     h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
 
-because P(S) - E Q(S) is the sum over the first outcome y of P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the rest of the strategy is
+because P(S) - E Q(S) is the sum over the first outcome y of P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the remaining releases are
 best chosen for E e^-L(y). On a grid of x = ln E that contains all losses, this is a convolution followed by a pointwise maximum.
 The code computes f_s(x) = e^(theta x) h_s(x) instead: the distributions are exponentially tilted by theta, values stay bounded, and
 errors are relative near the eps that theta belongs to. Every h_s is convex in E and a mixture of hockey-stick functions. So
@@ -35,12 +36,15 @@ Laws = Sequence[tuple[GridPLD, int]]
 """A product of distributions, each with its multiplicity."""
 
 SLOW = 1.5
-"""Smallest tilt, in units of 1/spread. The tilt must be positive, so that f also decreases to the left of the grid. Raised: larger
-rounding errors near the mean. Lowered: a longer grid."""
+"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. It must be positive, so that the tilted function f
+also decreases to the left of the grid. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
 
 
 class _Block(NamedTuple):
-    """f / e^scale at the grid points first..first + size - 1, and a bound of the error of each value."""
+    """The function f / e^scale of the module docstring after all releases, and a bound of the error of each value.
+
+    Entry i of the array `f` belongs to the grid point with index first + i. `log_rest` is the log mass of infinite loss.
+    """
 
     theta: float
     first: int
@@ -68,7 +72,10 @@ class _Tilted(NamedTuple):
 
 
 def points(spread: float, step: float, theta: float, eps: float) -> float:
-    """Return an estimate of the number of grid points of the recursion."""
+    """Return an estimate of the number of grid points of the recursion.
+
+    `spread` is the standard deviation of the total loss, `step` the grid step and `theta` the tilt.
+    """
     theta = max(theta, SLOW / spread)
     return (eps + 20 * spread + NEGLIGIBLE / theta) / step
 
@@ -115,8 +122,8 @@ class Adaptive:
         if not 1 <= place < block.f.size - 2:
             return 0.0 if self.upper else -math.inf
         x = self.step * (block.first + place + np.arange(-1, 3))
-        # Values of h e^(theta at - scale). h is convex in E: linear interpolation is an upper bound, extrapolation from the two
-        # neighbours on either side a lower bound.
+        # `value` is h e^(theta at - scale) at the four grid points around `at`. Because h is convex in E, linear interpolation is
+        # an upper bound, and extrapolation from two neighbours on one side is a lower bound.
         rise = np.exp(block.theta * (at - x))
         value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max())
         part = math.expm1(at - x[1]) / math.expm1(x[2] - x[1])
@@ -162,7 +169,7 @@ class Adaptive:
 
     def _solved(self, center: float) -> _Block:
         step = self.step
-        # The tilted distribution may have a single loss. Half a grid step is the smallest spread that the grid resolves.
+        # The tilted distribution may have a single loss and standard deviation 0, so a standard deviation is at least half a step.
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
@@ -177,7 +184,7 @@ class Adaptive:
         # A choice without finite losses does not enter the recursion; its mass at infinite loss is counted at the end.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
-        # The end of the grid, and the larger tilt whose Chernoff bound shows that f is negligible beyond it.
+        # `best` is the larger tilt whose Chernoff bound shows with the shortest grid that f is negligible beyond its end.
         grown = np.zeros(more.size)
         for several, r in finite:
             if not several:
@@ -220,7 +227,10 @@ def _log_sum(logs: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """f / e^scale, a bound of the error of each value, and the log of a bound of f to the right of the grid."""
+    """The function f / e^scale on the grid after some of the releases.
+
+    `error` bounds the error of each value, and `right` is the log of an upper bound of f to the right of the grid.
+    """
 
     f: FloatArray
     scale: float
@@ -233,7 +243,8 @@ class _Run:
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length
-        # Log of a bound of f to the left of the grid, from h <= 1. To the right the Chernoff bound at the tilt `tilt` is used.
+        # `left` is the log of a bound of f to the left of the grid, from h <= 1. To the right of the grid f is bounded by
+        # Chernoff's bound at the larger tilt with index `tilt`.
         self._left, self._tilt = left, tilt
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
@@ -267,7 +278,7 @@ class _Run:
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
-        """Return E[f(x - L)], with f set to 0 outside the grid."""
+        """Return E f(x - L) at the grid points x for a loss L with the given distribution; f counts as 0 outside the grid."""
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
         outside = math.exp(min(self._left - state.scale, 700.0)) + math.exp(min(state.right - state.scale, 700.0))

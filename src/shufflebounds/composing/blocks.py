@@ -1,6 +1,7 @@
-"""Blocks of datasets with one upper bound each.
+"""Blocks of datasets, each with one upper bound of the hockey-stick divergence for all datasets in the block.
 
-An adaptive strategy chooses among the blocks if there are too many datasets to enumerate.
+If there are too many pairs of neighbours to enumerate, the bound of adaptive compositions lets the adversary choose a block after
+every result, instead of a pair.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Blocks:
         """
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
-        # Fewer values widen the gap of adaptive compositions; more take longer in proportion.
+        # With fewer than 600 values the gap of adaptive compositions is wider; with more the run time grows in proportion.
         places = np.linspace(0.0, seen.size - 1.0, 600)
         eps = np.unique(np.interp(places, np.arange(seen.size), seen))
         values = np.full((self.count, eps.size), -np.inf)

@@ -54,8 +54,11 @@ FIRST_POINTS = 2**16
 Raised: longer run time of every composition. Lowered: more refinements."""
 
 TIED = 1e-9
-"""Largest distance from a grid point, in steps, at which an atom counts as on the grid. Raised: atoms beside the grid are taken
-for exact, and the bounds become less tight. Lowered: rounding errors move atoms."""
+"""Largest distance from a grid point, in grid steps, at which the loss of an atom counts as that of the grid point.
+
+Raised: the choice of the step neglects the cost of moving atoms to grid points, and the bounds become less tight. Lowered: atoms
+that rounding errors place next to a grid point count as off the grid.
+"""
 
 CHOSEN = 4e7
 """Largest total number of points of all transforms of an adaptive strategy, which take about two seconds. Raised: longer run
@@ -80,8 +83,9 @@ class AdaptiveChoice(NamedTuple):
 class Account(NamedTuple):
     """How one bound was computed, for :meth:`Composition.explain`.
 
-    The step of the finest grid, the number of points of its transform, the exponential tilt, the log of the mass that may be
-    truncated, and whether the pair of a release may change after every result.
+    `step` is the spacing of the losses on the finest grid, `points` the number of points of its Fourier transform, `tilt` the
+    exponential tilt theta, and `log_tail` the log of the mass that may be truncated. `adaptive` is true if the adversary may choose
+    the pair of a release after every earlier result.
     """
 
     step: float
@@ -111,7 +115,8 @@ class Composer:
         Mechanisms whose own delta gives a lower bound by one test that is repeated in every release. Used if `lower` is empty.
         The distributions in `upper` cannot give it, because no neighbours need to attain them.
     deepest : float
-        Log delta below which an upper bound by inversion is enough; a curve asks for no more.
+        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. A curve whose
+        points end at a smallest delta sets it.
     """
 
     def __init__(
@@ -188,7 +193,9 @@ class Composer:
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """Return a step, at most the given one, for which all known atoms lie on the grid or close to it."""
+        """Return a grid step, at most the given one, for which the known atoms of all releases lie on grid points or close to
+        them.
+        """
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -206,7 +213,7 @@ class Composer:
 
     @cached_property
     def first_step(self) -> float:
-        """The step of the first grid, before any is refined."""
+        """The step of the first grid, in units of the privacy loss. Finer grids divide it by powers of two."""
         if self._lattice is not None:
             return self._lattice
         smooth = variance = 0.0
@@ -225,8 +232,9 @@ class Composer:
         if not self.tight:
             # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
             step *= 8
-        # A finer step costs little as long as transforms are short and values on the grid are cheap: they take half of the largest
-        # effort. For an rtol above the default of 1e-5, as for a trade-off function, the first grid is coarser.
+        # `cheap` is the step at which the transform has FIRST_POINTS points within 20 standard deviations, or at which the values
+        # on the grid take half of MOST_GRID_EFFORT. A step down to `cheap` takes little time. For an rtol above the default of
+        # 1e-5, as for a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         cheap = max(20 * math.sqrt(variance) / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT)
@@ -235,15 +243,16 @@ class Composer:
             # Errors between the breakpoints of a lattice do not average out, so the step is finer. Short transforms are cheap.
             step = min(step, 10 * math.sqrt(variance) / FIRST_POINTS)
         step = max(step, 40 * math.sqrt(variance) / TABLE_SIZE)
-        # A distribution of the upper bound may have no spread, while one of the lower bound has. The grid must contain every loss.
+        # The losses of the upper bound may have variance 0 while those of the lower bound do not, so both limit the step: no loss
+        # may be more than TABLE_SIZE steps away from 0.
         sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
         step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE)
         return self._fitted(step)
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
-        """Return the offset of the release's grid, so that the losses with the largest masses are grid points or one step above
-        one.
+        """Return the offset of the grid of a release, chosen so that the losses with the largest masses lie on or just above a
+        grid point.
 
         The lower bound merges the mass between two grid points with larger losses until their mean is a grid point. A loss just
         above a grid point needs little mass for that; a loss just below it needs much. If nearly all mass lies within a few steps,
@@ -261,8 +270,10 @@ class Composer:
 
     @staticmethod
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
-        """Return offset and spacing of the losses that should lie on the grid: the heaviest ones, or both ends if
-        these may be atoms.
+        """Return offset and spacing of the losses that should lie on the grid, or None if no loss is preferred.
+
+        These are the losses with the largest masses. If no outcomes are known and the largest loss is at most 30 standard
+        deviations, they are the largest and the smallest loss, which may be atoms.
         """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
@@ -270,9 +281,9 @@ class Composer:
         return hint
 
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
-        """Return the composed distribution of the upper bound (`side` = -1) or of the lower bound with index `side`.
+        """Return the composed distribution on a grid, for the upper bound if `side` is -1, or for the lower bound with that index.
 
-        Distributions with expensive values are sampled for the eps `middle`.
+        Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`.
         """
         releases = self._upper if side < 0 else self._lower[side]
         key = (step, log_tail, self._asked(releases, step, log_tail, middle), side)
@@ -288,11 +299,15 @@ class Composer:
 
     @staticmethod
     def _asked(releases: Releases, step: float, log_tail: float, middle: float) -> float:
-        """Return `middle` if a distribution is sampled for it, otherwise inf, so that the cache serves every eps."""
+        """Return the part of the cache key that depends on eps.
+
+        This is `middle` if some distribution is sampled at losses chosen for that eps. Otherwise it is inf, because the composed
+        distribution is then the same for every eps.
+        """
         return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 
     def _theta(self, eps: float) -> float:
-        """Return the exponential tilt that moves the mean to eps, for a Gaussian with the mean and variance of the composition."""
+        """Return the exponential tilt that moves the mean of the total loss to eps, if the total loss is taken as Gaussian."""
         return max(0.0, eps - self._mean) / self._spread**2 if self._spread > 0 else 0.0
 
     def _tail(self, eps: float) -> float:
@@ -300,7 +315,11 @@ class Composer:
         return self._tail_of(partial(self._depth, eps))
 
     def _tail_of(self, log_delta: Callable[[float], float]) -> float:
-        """Return the log of the mass that may be truncated, from log delta as estimated with a truncated mass."""
+        """Return the log of the mass that may be truncated from each release.
+
+        `log_delta` returns an estimate of log delta of the composition for a given log of the truncated mass. The result is smaller
+        than this estimate by a margin, so that the truncated mass of all releases changes delta by less than the rounding error.
+        """
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
@@ -313,7 +332,11 @@ class Composer:
         return log_tail
 
     def _depth(self, eps: float, log_tail: float) -> float:
-        """Return an estimate of log delta, from a Gaussian with the same mean and variance. `_on_grid` corrects it."""
+        """Return an estimate of log delta at eps, with the total loss taken as Gaussian and `log_tail` the log of the truncated
+        mass.
+
+        The estimate only chooses the truncation; `_on_grid` truncates less where the estimate was too large.
+        """
         mean = var = 0.0
         for release, r in self._upper:
             scale = release.scale(log_tail)
@@ -355,8 +378,9 @@ class Composer:
         return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
 
     def _middle(self, eps: float) -> float:
-        """Return the middle of the interval that contains eps; intervals are 2 NEAR standard deviations wide, the
-        first is unbounded.
+        """Return the middle of the interval of eps that shares one set of samples with this eps.
+
+        The intervals are 2 NEAR standard deviations of the total loss wide. The first one extends down to -inf.
         """
         width = 2 * NEAR * self._spread
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
@@ -412,7 +436,8 @@ class Composer:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = self._rtol, CHOSEN
             if known.blocks:
-                # The blocks leave a relative gap of eps above 5e-5, so a finer grid would not help.
+                    # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not
+                    # reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / TABLE_SIZE)
@@ -510,7 +535,8 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
-        # SAME_LOG keeps the goal positive if the spread is unknown. Without a lower bound the bounds never agree: use LOOSE.
+        # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound the gap has no goal, and the upper
+        # bound is computed to the relative accuracy LOOSE.
         rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), SAME_LOG) / self._count
         return release.refined(log_tail, self._theta(middle), goal)

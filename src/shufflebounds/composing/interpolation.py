@@ -1,6 +1,7 @@
-"""The distribution of one release from values of its hockey-stick divergence.
+"""Distributions of the privacy loss of one release, computed from values of its hockey-stick divergence at finitely many eps.
 
-The upper bound interpolates linearly between the values, the lower bound uses supporting lines.
+The upper bound ("connect the dots") interpolates the divergence linearly in e^eps between these values. The lower bound uses
+lines that lie below the convex divergence. Compositions on a grid are built from these distributions.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ __all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_
 
 
 def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> float:
-    """Return an eps, at most `most`, where the upper bound is at most log_tail or, if it never is, no longer decreases."""
+    """Return an eps, at most `most`, at which the upper bound of the log divergence is at most `log_tail`.
+
+    If no eps up to `most` has such a small divergence, return an eps from which on the upper bound no longer decreases.
+    """
     eps = np.minimum(np.ldexp(1.0, np.arange(-30, 15)), most)
     for _ in range(2):
         upper = hockey_stick(eps)[1]
@@ -33,13 +37,11 @@ def reach(hockey_stick: HockeyStickBounds, log_tail: float, most: float) -> floa
 def _both_ways(
     eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]:
-    """Return bounds of the divergence at increasing eps of either sign, split into a right part (eps >= 0) and a left part.
+    """Return log bounds of the divergence at increasing eps of either sign, split into eps >= 0 and eps < 0.
 
-    The divergence at 1/E is that of the reversed pair at E, by H(1/E) = (H_reverse(E) - 1 + E)/E. Each part is expressed by
-    the order
-    for which values are small. It is (x, lower, upper) with increasing x; entry 1 is where the parts join, and entry 0 its
-    neighbour
-    in the other part.
+    With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. The part
+    eps < 0 is therefore expressed by the divergence of (Q, P) at -eps, which is small there. A part is (x, lower, upper) with
+    increasing x. Its entry 1 is the point where the parts join, and its entry 0 the neighbour of this point in the other part.
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
@@ -62,8 +64,9 @@ def _both_ways(
 
 
 def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence interpolates the upper bounds of both parts linearly in e^eps.
+    """Return the distribution whose divergence interpolates the upper bounds of both parts linearly in e^eps: an upper bound.
 
+    `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
     Errors of the values may make them non-convex. The lower convex hull is then taken, which is still an upper bound, because the
     exact divergence is convex. The divergence of the resulting masses is computed again, and `slack` covers any rounding loss.
     """
@@ -87,7 +90,10 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
 
 
 def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence is the convex hull of the lower bounds of both parts."""
+    """Return the distribution whose divergence is the convex hull of the lower bounds of both parts: a lower bound.
+
+    `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
+    """
     loss, log_p, wanted = masses(*joined(right, left, lower=True))
     got = _losses.law_hockey_stick(loss, log_p, -math.inf)
     total = float(np.logaddexp.reduce(log_p))
@@ -95,7 +101,7 @@ def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     slack = max(float((got[real] - wanted[real]).max(initial=0.0)), total, 0.0)
     slack += ULP * (32 + float(np.abs(wanted[real]).max(initial=0)))
     held = log_p > -np.inf
-    # The last point of each part is the end of a line, not an evaluated value.
+    # The last point of each part is where a line reaches zero, not an eps at which the divergence was evaluated.
     loss_error = 4 * ULP * max(float(np.abs(chain[0][: max(1, chain[0].size - 1)]).max()) for chain in (right, left))
     return LossAtoms(log_p[held], loss[held], -math.inf, -math.inf, -math.inf, slack, loss_error)
 

@@ -46,9 +46,12 @@ TILTS = range(-480, 197)
 the bounds by inversion fail for larger or for smaller losses."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
-"""Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point. Those up to 0 are tried as contours, all
-of them as rates of the Chernoff bound. A smaller tilt needs a longer period on the left, a larger one a longer period on the right.
-More tilts take longer to compare."""
+"""Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
+
+The entries up to 0 are tried as contours of the integral, all entries as rates of the Chernoff bound. At a smaller tilt, the error
+terms with k < 0 need a longer period P (module docstring); at a larger tilt, those with k > 0 do. More tilts take longer to
+compare.
+"""
 
 FREQUENCY_RATIO = 1.25
 """Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary,
@@ -114,7 +117,11 @@ class InversionAccount(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The integrand at the nodes without e^(-z eps), its total error, and the part of its rounding error that grows with eps."""
+    """The integrand at the nodes, without the factor e^(-z eps), and bounds of its errors summed over the nodes.
+
+    `error` comes from the moment generating functions and `rounding` from the arithmetic. `turning` times ulp times eps bounds the
+    rounding error of the factor e^(-z eps).
+    """
 
     integrand: NDArray[np.complex128]
     error: float
@@ -124,7 +131,11 @@ class _Nodes:
 
 @dataclass(frozen=True, eq=False)
 class _Tilt:
-    """The sum L of all losses on the line Re z = theta: the cumulant K(theta) and its error, K' and K'', log(theta (theta + 1))."""
+    """The sum L of all losses at one tilt theta.
+
+    `cumulant` is K(theta) with the error bound `error`, `mean` and `var` are K'(theta) and K''(theta), and `log_weight` is
+    log(theta (theta + 1)). `log_largest` is the log of the largest value of (1 - e^-x) e^(-theta x) over x >= 0.
+    """
 
     theta: float
     parts: tuple[tuple[TiltedTransform, int], ...]
@@ -137,7 +148,9 @@ class _Tilt:
 
     @classmethod
     def of(cls, releases: Sequence[tuple[LossTransform, int]], theta: float) -> _Tilt | None:
-        """Return the releases on the line Re z = theta, or None where one of them is not known there."""
+        """Return the sum of the losses at this tilt, or None if a moment generating function is not known on the line Re z =
+        theta.
+        """
         tilted = [(transform.tilted(theta), times) for transform, times in releases]
         parts = tuple((part, times) for part, times in tilted if part is not None)
         if len(parts) < len(tilted):
@@ -158,31 +171,34 @@ class _Tilt:
         )
 
     def height(self, eps: float) -> float:
-        """Return the height: the logarithm of the integrand at t = 0, K(theta) - theta eps - log(theta (theta + 1))."""
+        """Return the log of the integrand at frequency t = 0, K(theta) - theta eps - log(theta (theta + 1))."""
         return self.cumulant - self.theta * eps - self.log_weight
 
     def slope(self, eps: float) -> float:
-        """Return the derivative in theta of the height, the logarithm of the integrand at t = 0."""
+        """Return the derivative with respect to theta of the log of the integrand at t = 0."""
         return self.mean - eps - 1 / self.theta - 1 / (self.theta + 1)
 
     @property
     def curvature(self) -> float:
-        """The second derivative in theta of the height, the logarithm of the integrand at t = 0."""
+        """The second derivative with respect to theta of the log of the integrand at t = 0."""
         return self.var + self.theta**-2 + (self.theta + 1) ** -2
 
     def approximate(self, eps: float) -> float:
-        """Return the saddle-point approximation of the log hockey stick at eps, if this is the tilt of its saddle point."""
+        """Return the saddle-point approximation of the log hockey-stick divergence at eps, if theta is the saddle point."""
         return self.height(eps) - 0.5 * math.log(2 * math.pi * self.curvature)
 
     def chernoff(self, eps: float) -> float:
-        """Return an upper bound of the log hockey stick at any eps."""
+        """Return Chernoff's upper bound of the log hockey-stick divergence at eps, at this tilt."""
         exponent = self.theta * eps
         return self.log_largest + self.cumulant + self.error - exponent + 4 * ULP * (abs(self.cumulant) + abs(exponent))
 
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """The tilts around a saddle point, as arrays in increasing order. The cumulants are upper bounds."""
+    """Data of the tilts around a saddle point, as arrays over increasing tilts. The cumulants are upper bounds.
+
+    Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`.
+    """
 
     places: tuple[int, ...]
     theta: FloatArray
@@ -243,7 +259,7 @@ class Inversion:
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
-        # a tuple, as None is not kept
+        # The cache does not store None, so a tuple with one entry is stored.
         return self._tilts.of(place, lambda: (_Tilt.of(self._releases, RATIO**place),))[0]
 
     def _tilt(self, place: int) -> _Tilt:
@@ -252,7 +268,7 @@ class Inversion:
         return tilt
 
     def _saddle(self, eps: float) -> int:
-        """Return the exponent of the tilt at which the integrand at t = 0 is about the smallest."""
+        """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest."""
         one = self._tilt(TILTS[0])
         # the saddle point of a Gaussian with these moments; the search starts at 29 at most, where quadrature needs few points
         deviation = math.sqrt(max(one.var, 1e-300))
@@ -277,11 +293,11 @@ class Inversion:
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
-        """Return an upper bound of the log hockey stick at eps that needs no integral."""
+        """Return Chernoff's upper bound of the log hockey-stick divergence at eps, at the best listed tilt."""
         return min(self._tilt(self._saddle(eps)).chernoff(eps), 0.0)
 
     def estimate(self, eps: float) -> float:
-        """Return the saddle-point approximation of the log hockey stick at eps; it may be far too large."""
+        """Return the saddle-point approximation of the log hockey-stick divergence at eps, which may be far too large."""
         return min(0.0, self._tilt(self._saddle(eps)).approximate(eps))
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
@@ -346,7 +362,7 @@ class Inversion:
         return best, spacing, math.ceil(_rounded_up(count))
 
     def _window(self, saddle: int) -> _Window:
-        """Return the tilts about a saddle point."""
+        """Return the tilts around the saddle point RATIO**saddle for which the moment generating function is known."""
         def made() -> _Window:
             places = [saddle + offset for offset in OFFSETS if saddle + offset >= TILTS[0]]
             return _Window.of([(place, tilt) for place in places if (tilt := self._known(place)) is not None])
@@ -354,7 +370,10 @@ class Inversion:
         return self._windows.of(saddle, made)
 
     def _last(self, place: int, eps: float, goal: float, spacing: float) -> float:
-        """Return a frequency beyond which the integral is below e^goal, or inf where none is found."""
+        """Return a frequency beyond which the rest of the integral is below e^goal, or inf if none is found.
+
+        `place` is the exponent of the tilt, `spacing` the distance of the nodes.
+        """
         tilt = self._tilt(place)
         top = tilt.cumulant - tilt.theta * eps
 
@@ -396,12 +415,13 @@ class Inversion:
         base = tilt.cumulant - tilt.theta * eps
         # The order theta + 1 of the moments is rounded, too, which changes the cumulant by its derivative times the rounding.
         slack = 8 * ULP * (1 + abs(tilt.cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # The nodes beyond the last one are bounded by the bound at the largest listed frequency that is at most the last node.
+        # The integrand beyond the last node is bounded by its decay from the largest power of FREQUENCY_RATIO that is at most the
+        # frequency of the last node.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
         error += math.exp(min(decay, 700.0)) / (math.pi * last) * (1 + 1e-9)
-        # the rule's own error, relative to e^base
+        # The trapezoidal rule itself has an error on either side of the period; both are relative to e^base.
         width = tilt.theta * period * (1 - 1e-12)
         left = math.exp(min(-base - width - math.log(-math.expm1(-width)), 700.0))
         after = slice(window.places.index(place) + 1, None)
@@ -416,7 +436,7 @@ class Inversion:
 
 
 def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return modulus, its logarithm and the angle of 1 + d, and a bound of the rounding of the logarithms in ulp."""
+    """Return modulus, its logarithm and the angle of 1 + d for complex d, and a bound of the rounding of the logarithms in ulp."""
     real, imaginary = differences.real, differences.imag
     modulus = np.maximum(np.hypot(1 + real, imaginary), 1e-300)
     excess = 2 * real + (real * real + imaginary * imaginary)

@@ -1,4 +1,4 @@
-"""A cache with a limit of its total size."""
+"""A cache that forgets the least recently used values when their total size exceeds a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Lattices that contain all losses of enumerated outcomes."""
+"""Lattices (equally spaced numbers) that contain all losses of enumerated outcomes.
+
+If there is one, a composition on the grid of the lattice is exact up to rounding and needs no refinement.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ __all__ = ["common_step", "own_lattice"]
 
 
 def common_step(gaps: FloatArray) -> float | None:
-    """Return the largest step of which all gaps are multiples up to rounding, or None if it is below 1/4096 of the largest gap."""
+    """Return the largest step such that all gaps are multiples of the step up to rounding.
+
+    The result is None if the step is smaller than 1/4096 of the largest gap, or if there are more than 4096 gaps.
+    """
     gaps = gaps[gaps > 0]
     if not gaps.size or gaps.size > 4096:
         return None

@@ -1,4 +1,8 @@
-"""Distributions of privacy losses: as enumerated outcomes, and on a grid."""
+"""Distributions of privacy losses, as enumerated outcomes (`LossAtoms`) and on a grid (`GridPLD`).
+
+Mechanisms with finitely many outcomes give their outcomes as `LossAtoms`, from which divergences, Renyi divergences and trade-off
+functions are computed exactly. Compositions move the outcomes to a grid, as an upper or as a lower bound.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +33,11 @@ def grid(anchor: float, step: float, index: NDArray[np.int64]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class GridPLD:
-    """A distribution on a grid: log masses under P of the losses anchor + step (first + i). The mass under Q is e^-loss times that.
+    """A distribution of privacy losses on a grid. Entry i of `log_p` is the log mass under P of the loss anchor + step (first + i).
 
-    As an upper bound, it dominates a release if every mass is multiplied by e^slack and every loss increased by loss_error. As a
-    lower bound, the release dominates it if every mass is multiplied by e^-slack and every loss decreased by loss_error.
-    log_rest is
-    the log mass of infinite loss.
+    The mass under Q is e^-loss times the mass under P. An upper bound dominates the release after every mass is multiplied by
+    e^slack and every loss increased by `loss_error`. For a lower bound, the release dominates the distribution after every mass is
+    multiplied by e^-slack and every loss decreased by `loss_error`. `log_rest` is the log mass of infinite loss.
     """
 
     anchor: float
@@ -55,7 +58,7 @@ class GridPLD:
 class LossAtoms:
     """The enumerated outcomes of a pair of distributions (P, Q).
 
-    The two masses of infinite loss have no default, because a pair without them would lose these outcomes everywhere.
+    The two masses of infinite loss have no default, so that no caller forgets them.
 
     Parameters
     ----------
@@ -72,7 +75,8 @@ class LossAtoms:
     slack : float
         Bound of the relative error of the masses under P.
     loss_error : float or ndarray
-        Bound of the error of the losses: one for all, or one for each, so that small losses keep their accuracy beside large ones.
+        Bound of the error of the losses: one number for all, or one for each loss if small losses are more accurate than large
+        ones.
     """
 
     log_p: FloatArray
@@ -151,7 +155,7 @@ class LossAtoms:
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
         # Terms of opposite sign may cancel, so the rounding error is relative to the sizes of the terms.
         loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
-        # Each log factorial has an error of at most 16 ulp, and the sums of them are at most the largest.
+        # Each log factorial has a relative error of at most 16 ulp, and no sum of them exceeds log(times!).
         return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
 
     @property

@@ -44,8 +44,9 @@ _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.ar
 
 @dataclass(frozen=True)
 class Scale:
-    """Range, mean and variance of the losses of a pair, the median gap `apart` of its bounds of log delta, and its outcomes if
-    known.
+    """Range (`low`, `high`), mean and variance of the privacy losses of a pair, up to a truncated mass.
+
+    `apart` is the median gap between the bounds of log delta. `masses` and `losses` are the outcomes of a rough discretisation.
     """
 
     low: float
@@ -80,13 +81,13 @@ class Scale:
 
 
 class _Remembered:
-    """A hockey-stick divergence with a cache.
+    """A hockey-stick divergence with a cache of its values.
 
-    The upper and the lower bound, and several truncations, evaluate it at the same grid points.
+    The upper bound, the lower bound and different truncation ranges need its values at the same grid points.
     """
 
     def __init__(self, hockey_stick: HockeyStickBounds, effort: float) -> None:
-        # Values that are evaluated in one call: more of them share work, but delay Ctrl-C.
+        # `_piece` is the number of values that one call evaluates. More values share work; fewer let Ctrl-C stop the run earlier.
         self._hockey_stick, self._piece = hockey_stick, max(32, int(0.2 / effort))
         self._table = _NOTHING
 
@@ -130,7 +131,8 @@ class DominatingPairInfo:
     seconds : float, optional
         Measured seconds of one value among many, where they differ from `effort`. It enters predictions only.
     spacing : float
-        Distance, in normal quantiles, of the eps at which a curve evaluates delta; larger for expensive values.
+        Distance between the values of eps at which a curve evaluates delta, measured in sqrt(-2 log delta). It is larger if a
+        value of delta is expensive.
     single : bool
         Whether two neighbouring datasets attain this pair. Then its composition is also a lower bound.
     attained : tuple of DominatingPairInfo
@@ -153,8 +155,9 @@ class DominatingPairInfo:
     on_lattice : bool
         Whether all losses lie on that lattice.
     density : callable, optional
-        Returns outcomes for the lower bound, given anchor and step of a grid: those of the density are merged at grid points. It is
-        needed for a mixture of atoms and a density, which delta alone does not separate.
+        Returns the outcomes of the lower bound, given offset and step of a grid; outcomes of a continuous part of the losses are
+        merged at the grid points. It is needed if the losses are a mixture of atoms and a density, which the divergence alone does
+        not separate.
     power : callable, optional
         Returns the information about the product of a number of releases.
     parts : tuple of (DominatingPairInfo, int)
@@ -242,15 +245,15 @@ class DominatingPairInfo:
 
     @property
     def expensive(self) -> bool:
-        """Whether one value takes so long that values are placed one by one."""
+        """Whether one value takes so long that the divergence is sampled at few eps instead of at every grid point."""
         return self.effort > MOST_VALUE_EFFORT
 
     @property
     def _beside(self) -> float:
-        """Log of the largest ratio of the interpolation error to the gap of the values themselves.
+        """Log of the largest allowed ratio of the interpolation error to the gap between the bounds of a value.
 
-        Values are added until the ratio is met. A larger one widens the gap of a composition, a smaller one needs more values,
-        which take too long at an effort above 0.01.
+        Values are added until the ratio is met. A larger ratio widens the gap of a composition. A smaller one needs more values,
+        which take too long if the effort of a value is above 0.01.
         """
         return math.log(1.1 if self.effort <= 0.01 else 1.5)
 
@@ -282,7 +285,7 @@ class DominatingPairInfo:
         return Kept(CACHED_ANSWERS)
 
     def scale(self, log_tail: float) -> Scale:
-        """Return range and moments of the losses, with a truncated mass of e^log_tail."""
+        """Return range, mean and variance of the losses, with a truncated mass of e^log_tail."""
         return self._scales.of(log_tail, partial(self._scale, log_tail))
 
     def _scale(self, log_tail: float) -> Scale:
@@ -308,7 +311,7 @@ class DominatingPairInfo:
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return a few values of the divergence of (P, Q) and of (Q, P), down to e^log_tail."""
+        """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, for divergences down to e^log_tail."""
         return self._started.of(log_tail, partial(self._sampled, log_tail))
 
     def _sampled(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
@@ -318,12 +321,12 @@ class DominatingPairInfo:
         return first, first if self.reverse is None else SampledProfile(back, self.reverse_pure, 0.6, depth=depth)
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
-        r"""Return sampled values of the divergence, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
+        r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
 
-        :math:`K(\theta)` is the log moment of the loss. For a composition tilted by theta, an error :math:`\Delta K` changes eps by
-        about :math:`\Delta K/\theta`. The intervals with the largest gap between interpolation and supporting lines are halved
-        until the gap is below `goal` or the allowed number of values is reached. If the divergence is not convex, its lower bound
-        between values follows from monotonicity alone.
+        :math:`K(\theta) = \log \mathrm{E} e^{\theta L}` is the log moment of the loss L. For a composition tilted by theta, an
+        error :math:`\Delta K` changes eps by about :math:`\Delta K/\theta`. The intervals with the largest gap between
+        interpolation and supporting lines are halved until the gap is below `goal` or the allowed number of values is reached. If
+        the divergence is not convex, its lower bound between values follows from monotonicity alone.
         """
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
@@ -338,10 +341,12 @@ class DominatingPairInfo:
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
-            # The gap of the values themselves cannot be reduced by more values, so it is allowed on top of the goal.
+            # `held` are the parts of the gaps that come from the gap between the bounds of a value. More values do not reduce
+            # them, so they are allowed on top of the goal.
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(0.01):
-                # No lower bound is expected from values with so large a gap, and the gap does not stop the refinement.
+                # If they exceed 1 % of the integral, the lower bound is useless: refine for the upper bound alone, as if the
+                # values were exact.
                 held = [np.full(part.size, -np.inf) for part in held]
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + self._beside
             allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept)
@@ -366,14 +371,15 @@ class DominatingPairInfo:
         if self.atoms is not None or (self.density is not None and not self.expensive):
             return False
         scale = self.scale(log_tail)
-        # The number of breakpoints is limited, because those of a long grid are further apart.
+        # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because it places those of a long grid further apart.
         values = min((scale.high - scale.low) / step, TABLE_SIZE // 4)
         return self.expensive or values * self.effort > MOST_GRID_EFFORT
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
-        """Return the grid points at which the divergence is evaluated."""
+        """Return the indices of the grid points at which the divergence is evaluated (the breakpoints of its interpolation)."""
         scale = self.scale(log_tail)
-        # A smaller distance of breakpoints would gain nothing: differences of neighbouring values would be below their errors.
+        # Breakpoints that are closer together would not improve the bounds, because neighbouring values would differ by less than
+        # the gap between the bounds of a value.
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
@@ -390,7 +396,7 @@ class DominatingPairInfo:
         index = _distinct(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
-            # The two orders join at eps = 0, and each needs two points.
+            # The divergences of (P, Q) and (Q, P) join at eps = 0, and each needs two points.
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
 
@@ -401,9 +407,9 @@ class DominatingPairInfo:
     def law(
         self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool
     ) -> GridPLD:
-        """Return a distribution on the grid that dominates the pair (upper) or is dominated by it;
+        """Return a distribution on the grid that dominates the pair if `upper` is true, and that the pair dominates otherwise.
 
-        `placed` are sampled values, if any.
+        `placed` are samples of the divergences of (P, Q) and (Q, P), or None if every breakpoint of the grid is evaluated.
         """
         if self.atoms is not None:
             atoms = self.atoms
@@ -423,14 +429,15 @@ def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> LossAtoms:
-    """Return a distribution from sampled values: its divergence interpolates the upper values, or is the hull below the
-    lower ones.
+    """Return a distribution whose divergence is an upper (or lower) bound of that of the pair, from samples of both orders.
+
+    The upper bound interpolates the upper bounds of the samples, the lower bound is the convex hull below their lower bounds.
     """
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)
     if not upper:
-        # A supporting line beyond the last value may end anywhere; limit its end to a finite loss.
+        # The supporting line beyond the last sample may reach zero at any eps. Limiting this eps keeps the losses finite.
         x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
-    # at E = 1 both orders have one value
+    # At E = 1 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
     return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))

@@ -13,12 +13,17 @@ from shufflebounds.composing.tilted_sum import Summand, TiltedSum
 __all__ = ["NEAR", "Product"]
 
 NEAR = 1.5
-"""A transform is used for eps within this number of standard deviations of the eps that it was tilted to. A larger value means
-fewer transforms and larger errors, a smaller one more transforms."""
+"""Largest distance between eps and the eps to which a Fourier transform was tilted, in standard deviations of the total loss.
+
+Raised: fewer transforms and larger rounding errors. Lowered: more transforms.
+"""
 
 
 class Product(TiltedSum):
-    """The composition of distributions with a common step, each with a multiplicity, as an upper or a lower bound."""
+    """The distribution of the total loss of independent releases on one grid, as an upper or a lower bound of a composition.
+
+    Each release has a distribution of losses on a grid of the same step, and a number of repetitions.
+    """
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool) -> None:
         summands = []

@@ -1,10 +1,10 @@
 r"""A lower bound of a composition from delta(eps) of one release, if no pair of distributions is known.
 
-delta(E), E = e^eps, is the maximum over the pairs of neighbours. The pair that attains it at E has a test S with
-P(S) - E Q(S) = delta(E). Its own divergence is nowhere above delta, so -Q(S) is a subgradient of delta at E. Secants of the convex
-function delta bound this subgradient, which gives a lower bound of P(S) and an upper bound of Q(S). If the test is repeated in
-every
-release, the number of positive results has two binomial distributions.
+Write E = e^eps, and delta(E) for the maximum of the divergence over all pairs of neighbours. The pair (P, Q) that attains the
+maximum at E has a test S, a set of outcomes, with P(S) - E Q(S) = delta(E). The divergence of this pair is nowhere above delta, so
+-Q(S) is a subgradient of delta at E. Secants of the convex function delta bound this subgradient, which gives a lower bound of P(S)
+and an upper bound of Q(S). If the test is repeated in every release, the number of releases in which S occurs is binomial under P
+and under Q, and the divergence of these two binomial distributions is the lower bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Bounds of delta at selected eps, and by convexity between them."""
+"""Bounds of delta(eps) of one release at selected eps, and by convexity between them.
+
+Trade-off functions, Renyi divergences and compositions use them if one value of delta is expensive.
+"""
 
 from __future__ import annotations
 
@@ -87,15 +90,18 @@ class SampledProfile:
         self.high = np.minimum.accumulate(np.minimum(np.append(self.high, high), 0.0)[order])
 
     def _spread(self, step: float) -> None:
-        """Place samples `step` apart in sqrt(-2 log delta), which is nearly linear in eps; wider apart at small delta."""
+        """Add samples at distances of `step` in sqrt(-2 log delta), which is nearly linear in eps.
+
+        The distances grow where delta is small.
+        """
         scale = self._scale()
         value = self._at(scale)
         whole = self.pure < math.inf and self.depth is None
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
         if not whole and self.depth is not None:
-            # Extrapolate to the eps at which delta is as small as required. Quantiles are concave in eps, so this
-            # is an underestimate.
+            # Extrapolate sqrt(-2 log delta) linearly to the eps at which delta is as small as required. The function is concave in
+            # eps, so this eps is too small.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
             end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
@@ -199,9 +205,10 @@ class SampledProfile:
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
-        """Return logs of both bounds of the integral of e^(power t) delta(t), and of two gaps for each interval.
+        """Return logs of both bounds of the integral of e^(power t) delta(t) over t, and logs of two gaps for each interval.
 
-        The first gap is that of the interpolation, the second that of the values themselves, which more samples cannot reduce.
+        The first gap is that between the bounds of the integral over the interval. The second is the part of the first that comes
+        from the gap between the bounds of delta at the samples, which more samples cannot reduce.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)
@@ -219,16 +226,16 @@ class SampledProfile:
         return _total(low), _total(high), gap, own
 
     def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
-        """Return a lower bound by monotonicity alone: the value at the right end of an interval holds in all of it."""
+        """Return a lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end."""
         after = np.append(self.low[1:count], -np.inf)
         return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
 
 
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return logs of the integrals of e^(power t) delta(t) between neighbours, with delta linear in e^t, and which are coarse.
+    """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
 
-    A piece is coarse if the weight or e^t changes by more than a factor e^STEEPEST. It is bounded by its largest terms, because the
-    quadrature would be inaccurate.
+    Between neighbours delta is taken as linear in e^t. An interval is coarse if e^(power t) or e^t changes in it by more than a
+    factor e^STEEPEST. The quadrature would be inaccurate there, so the integrand is replaced by its largest factors.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), 1.0) * width[:, 0] > STEEPEST

@@ -30,12 +30,18 @@ from shufflebounds.composing.window import Tails
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 
 LEAST_TILT = 0.25
-"""Smallest tilt without a discount, in units of 1/standard deviation of the sum. The weights x e^(-theta x) of the masses are
-bounded only for theta > 0. A smaller tilt makes the weights of errors larger, a larger one moves the sum away from its mean."""
+"""Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
+
+The weights x e^(-theta x) of the masses are bounded only for theta > 0. Lowered: errors of the masses have larger weights. Raised:
+the tilted sum moves away from its mean.
+"""
 
 
 class Summand(NamedTuple):
-    """Logs of the masses of a number, their places in grid steps from a point near the heaviest mass, and its multiplicity."""
+    """The distribution of one of the independent numbers, and how many numbers have it.
+
+    `log_mass` has the logs of the masses, `place` the values in grid steps from a point near the heaviest mass.
+    """
 
     log_mass: FloatArray
     place: FloatArray
@@ -43,7 +49,7 @@ class Summand(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """First point and size of a window, and a bound of the tilted mass outside of it."""
+    """A truncation range: its first grid point, its number of points, and an upper bound of the tilted mass outside of it."""
 
     lowest: int
     size: int
@@ -60,10 +66,11 @@ class _Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Transform:
-    """Tilted tails and excesses at the points of a window that serve one interval of levels.
+    """Sums of tilted masses at the grid points of a truncation range, which give the bounds at one interval of levels K.
 
-    `size` points from `origin` form the window, of which those from `first` on are stored. `error` bounds the error of each tilted
-    mass in it, `outside` the tilted mass outside.
+    `tail` has the tilted masses above each point, `excess` the tilted E phi above each point. The range has `size` points from
+    `origin` on, of which those from index `first` on are stored. `error` bounds the error of each tilted mass in the range, and
+    `outside` the tilted mass outside.
     """
 
     theta: float
@@ -160,7 +167,8 @@ class TiltedSum:
             return 0.0
         whole, mean, var = self.moments(0.0)
         theta = LEAST_TILT / math.sqrt(max(var, 0.25 * self.step**2))
-        # A few values far above the mean may have all of the tilted mass at a smaller tilt already: E e^(theta (S - mean)) > e.
+        # If a few values lie far above the mean, they can have most of the tilted mass even at this small tilt. Then
+        # E e^(theta (S - mean)) exceeds e, and the tilt is halved.
         while self.moments(theta)[0] - whole - theta * (mean - self.origin) > 1:
             theta /= 2
         return theta
@@ -175,7 +183,10 @@ class TiltedSum:
         return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
 
     def tilt(self, level: float) -> float:
-        """Return theta >= `least_tilt` at which the tilted mean is near the level, or the end of the allowed range."""
+        """Return a tilt theta >= `least_tilt` at which the tilted mean of the sum is near the level.
+
+        If no allowed theta moves the mean to the level, return the end of the allowed range.
+        """
         least = self.least_tilt
         low, high = least, 60 / self.step
         _, mean, var = self._least_moments
@@ -253,9 +264,12 @@ class TiltedSum:
         return self.origin + self.step * sum(r * float(place[-1]) for _, place, r in self._summands)
 
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds at the levels and minus their slopes, by a tilt closer to the level where rounding is a large share."""
+        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes.
+
+        Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
+        """
         values, slopes, shares = self._read(levels, self._centers(levels, self._width))
-        # A larger share widens the gap of values near the largest value of the sum; a smaller one computes further transforms.
+        # A limit above 1e-6 widens the gap near the largest value of the sum; a lower one computes more transforms.
         blurred = np.flatnonzero(shares > 1e-6)
         if blurred.size:
             again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], self._width / 64))
@@ -267,7 +281,10 @@ class TiltedSum:
         return self._transforms.of(center, partial(self._transform, center))
 
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the bounds at the levels, minus their slopes, and the shares of them that are rounding error."""
+        """Return the bounds at the levels, minus their slopes, and the fraction of each bound that is rounding error.
+
+        `centers` has for each level the level to which its transform is tilted.
+        """
         out = np.empty((3, levels.size))
         for center in np.unique(centers).tolist():
             held = np.flatnonzero(centers == center)
@@ -332,16 +349,16 @@ class TiltedSum:
         )
 
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _Window:
-        """Return a window that contains all but a negligible tilted mass on either side, by Chernoff bounds.
+        """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
-        The mass is e^-NEGLIGIBLE; e^-NEGLIGIBLE_ROUGHLY if the window would have more than TABLE_SIZE/4 points, and e^-20 if it
-        would then have more than LARGE_TABLE_SIZE. A larger mass widens the gap, as the upper bound counts it at its largest
-        possible weight.
+        On either side of the range, the mass is at most e^-NEGLIGIBLE. If this range would have more than TABLE_SIZE/4 points, the
+        mass is at most e^-NEGLIGIBLE_ROUGHLY, and if even this range would have more than LARGE_TABLE_SIZE points, at most e^-20. A
+        larger mass widens the gap, because the upper bound counts the mass at its largest possible weight.
         """
         tails = Tails(tilted, mean, deviation)
         for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 20.0):
             down, up = tails.reach(-1, -depth), tails.reach(1, -depth)
-            # 32 points on either side keep the levels at the ends of the window away from its edges
+            # With 32 more points on either side, no level that is read lies at the edge of the range.
             first = math.floor(mean - down) - 32
             size = math.ceil(mean + up) + 32 - first
             if size >= support or size <= (TABLE_SIZE // 4 if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
@@ -349,7 +366,7 @@ class TiltedSum:
         # next_fast_len raises for lengths that are far too long.
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
-            # A few large values of little mass may need a longer window than allowed; the caller then takes a coarser grid.
+            # If a few large values of small mass need a longer range than allowed, the caller takes a coarser grid.
             memory = size * BYTES["point of a transform"] / 2**20
             raise TooLongError(
                 f"the composition needs a transform of {size} points, about {memory:.0f} MiB, more than "

@@ -1,4 +1,7 @@
-"""Bounds of the range that contains almost all mass of a sum of independent variables, by Chernoff's bound at its best rate."""
+"""Truncation ranges of a sum of independent integer-valued variables, by Chernoff's bound.
+
+The Fourier transforms of compositions use a finite range of the sum; the mass outside is bounded here.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from shufflebounds._types import FloatArray
 __all__ = ["Tails"]
 
 RATES = np.geomspace(0.05, 40.0, 32)
-"""Rates of the Chernoff bound that are tried, in units of 1/standard deviation of the sum. More of them take longer; fewer give
-longer windows."""
+"""Rates s of the Chernoff bound P(X >= x) <= E e^(s (X - x)) that are tried, in units of 1/standard deviation of the sum X.
+
+More rates take longer; fewer rates give longer truncation ranges.
+"""
 
 
 class Tails:
@@ -30,10 +35,11 @@ class Tails:
         self._laws = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
 
     def reach(self, sign: int, limit: float) -> float:
-        """Return a distance from the mean, in the direction of `sign`, beyond which the log mass is at most `limit`.
+        """Return a distance from the mean beyond which the log of the mass is at most `limit`.
 
-        At rate s it is (K(s) - limit)/s, where K is the log moment generating function about the mean. The minimum is where
-        s K'(s) - K(s) = -limit. The left side increases with s, so the best rate of the list is found by bisection.
+        The mass above the mean is meant if `sign` is 1, the mass below it if `sign` is -1. Chernoff's bound at the rate s gives the
+        distance (K(s) - limit)/s, where K is the log moment generating function about the mean. The best rate solves
+        s K'(s) - K(s) = -limit. The left side increases with s, so the best entry of RATES is found by bisection.
         """
         low, high, best = 0, RATES.size, math.inf
         middle = sign * self._mean
@@ -56,6 +62,7 @@ class Tails:
 
 
 def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
+    """Return masses and places on a coarser grid with steps of at most `width`, each mass split over its two neighbours."""
     stride = math.floor(width)
     # fewer than 1024 points are cheap
     if stride < 2 or place.size < 1024:

@@ -1,13 +1,14 @@
-r"""The largest expected positive part of a sum over users of several kinds, over all numbers of users of each kind.
+r"""Upper bounds of the largest E S_+ of a sum S over users of several kinds, over all numbers M_j of users of each kind.
 
 .. math:: \log \max_{M_1 + \cdots + M_k = n} \mathbb{E}\Bigl(\sum_{j} \sum_{i \le M_j} X^{(j)}_i\Bigr)_+
 
-S denotes this sum, X the privacy-amplification random variable (`ExcessLaw`). A kind is an input of a user, and :math:`M_j` is the
-number of users of kind j; inputs with the same distribution of X are one kind. The maximum is found by branch and bound over cells,
-that is over sets :math:`\{L_j \le M_j \le U_j\}` of these numbers. In a cell, :math:`L_j` users are certainly of kind j; the kind
-of the remaining users is unassigned. They are given the distribution of X of the privacy blanket, which is larger in the convex
-order than that of every kind; the expected positive part of a sum of independent variables does not decrease if one of them
-increases in this order. So one evaluation of E S_+ with :math:`L_j` users of each kind is an upper bound for the whole cell.
+S denotes the double sum, and :math:`X^{(j)}_i` are independent privacy-amplification random variables (`ExcessLaw`). A kind j is an
+input of a user, and :math:`M_j` is the number of the n users with this input; inputs with the same distribution of X are one kind.
+The maximum is found by branch and bound over cells, that is over sets :math:`\{L_j \le M_j \le U_j\}` of these numbers. In a cell,
+:math:`L_j` users are certainly of kind j; the kind of the remaining users is unassigned. They are given the distribution of X of
+the privacy blanket, which is larger in the convex order than that of every kind; the expected positive part of a sum of independent
+variables does not decrease if one of them increases in this order. So one evaluation of E S_+ with :math:`L_j` users of each kind
+is an upper bound for the whole cell.
 
 Before this evaluation, a bound that takes less time is tried. For any theta > 0, let :math:`k_j` be the cumulants, :math:`v_j` the
 variances and :math:`\rho_j` the third absolute central moments of the distributions tilted by theta, which all add up over users:
@@ -53,7 +54,10 @@ _MOST_ATOMS = 1e6
 """Resource limit: atoms of all evaluations of one search, about 0.5 s. If it is reached, the bound is less tight."""
 
 _ROUGH, _QUICK = 0.1, 0.5
-"""If the tolerance of a search is at least _ROUGH, the Berry-Esseen bound is returned if it is at most `start` + _QUICK."""
+"""A search with a tolerance of at least _ROUGH is replaced by the Berry-Esseen bound if this bound is at most `start` + _QUICK.
+
+Both are in log E S_+. Lowered: more searches are run.
+"""
 
 _MOST_OF_MANY = 400
 """Resource limit: largest number of evaluations in a search over more than three kinds. Raised: longer run time, tighter bounds."""
@@ -111,7 +115,7 @@ class Compositions:
         return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
 
     def alike(self, kind: int) -> float:
-        """Return an upper bound of log E S_+ if all users are of one kind."""
+        """Return an upper bound of log E S_+ if all users are of the kind with index `kind`."""
         return self.log_excess([self._users * (j == kind) for j in range(self._count)])
 
     def largest(self, start: float, tolerance: float, most: int) -> float:
@@ -139,7 +143,7 @@ class Compositions:
                 return quick
         goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), _COARSEST)
         self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
-        # estimated decrease of the bound as the number of unassigned users goes from all to none
+        # `fall` estimates by how much the bound decreases if the kinds of all unassigned users become known.
         fall = -heap[0][0] - start if heap else 0.0
         most = min(most, int(_MOST_ATOMS / sum(law[0].size for law in self._laws)))
         most = most if self._count <= 3 else min(most, _MOST_OF_MANY)
@@ -156,7 +160,7 @@ class Compositions:
                 return goal
             wide = max(range(self._count), key=lambda j: high[j] - low[j])
             if low[wide] == high[wide]:
-                # The cell is a single dataset, so its value is attained by users of several kinds.
+                # The cell is a single dataset, so its value is attained, and the goal rises.
                 goal = -value + tolerance
                 continue
             step += 1
@@ -170,9 +174,9 @@ class Compositions:
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
         """Return the first numbers of the parts of the range low..high, and high + 1.
 
-        With two kinds, the number of unassigned users in a part is the length of the part. The bound is above the goal by -missing,
-        and is expected to decrease by `fall` from all users of the range unassigned to none, linearly. So parts whose length is the
-        fraction (fall + missing)/fall of the range are expected to have bounds below the goal.
+        With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
+        expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
+        be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
         """
         parts = 2
         if self._count == 2:
@@ -182,7 +186,9 @@ class Compositions:
 
     def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float,
               rtol: float) -> None:
-        """Add a cell to the heap if its bound is above the goal."""
+        """Add the cell of the datasets with numbers of users between `low` and `high` to the heap, if its bound is above the
+        goal.
+        """
         cell = _tightened(low, high, self._users)
         if cell is None:
             return
@@ -242,7 +248,10 @@ class _Tilt:
 
 
 def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _Tilt | None:
-    """Return the moments of the kinds, tilted at the saddle point of the kind with the largest sum; None if some X <= 0."""
+    """Return the moments of the kinds, tilted at the saddle point of the kind with the largest sum.
+
+    The result is None if X is never positive for some kind.
+    """
     full = [_filled(*law) for law in laws]
     if not all(float(values.max()) > 0 for values, _ in full):
         return None
@@ -270,7 +279,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses, with the rest of the mass as an atom at 0."""
+    """Return values and masses in which the mass that is missing to 1 is an atom at 0."""
     mass = np.exp(log_mass)
     rest = 1.0 - math.fsum(mass)
     return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
@@ -283,7 +292,10 @@ def _log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
 
 
 def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
-    """Return theta close to the solution of n K'(theta) = 2/theta; any theta > 0 gives a valid bound."""
+    """Return theta close to the solution of n K'(theta) = 2/theta, where K is the cumulant generating function and n = `users`.
+
+    Any theta > 0 gives a valid bound.
+    """
     low, high = 0.0, 600 / float(np.abs(values).max())
     theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
     for _ in range(30):
@@ -312,7 +324,10 @@ def _inside(low: Cell, high: Cell, users: int) -> Cell:
 
 
 def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
-    """Return the smallest cell with the same datasets, those whose numbers add up to `users`; None if there are none."""
+    """Return the smallest cell that contains all datasets of this cell, or None if the cell contains no dataset.
+
+    A dataset is a vector of numbers of users of each kind that add up to `users`.
+    """
     while True:
         least, most = sum(low), sum(high)
         if least > users or most < users:
@@ -327,9 +342,10 @@ def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
 def without_rare_gains(
     values: FloatArray, log_mass: FloatArray, log_most: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Return a distribution without its largest values, and the log of their E X_+, which is at most `log_most`.
+    """Return the distribution of X without its largest values, and the log of E X_+ over the dropped values.
 
-    They are dropped because the kernel takes ten times as long if rare values are much larger than typical sums.
+    This log is at most `log_most`. Values are dropped because the kernel takes ten times as long if rare values are much larger
+    than typical sums.
     """
     order = np.argsort(-values, kind="stable")
     with np.errstate(divide="ignore"):

@@ -1,7 +1,8 @@
-"""Expected positive part E S_+ of S = X_1 + ... + X_n for independent X_i with one discrete distribution.
+"""Bounds of the expected positive part E S_+ of S = X_1 + ... + X_n, for independent X_i with the same discrete distribution.
 
-X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Negligible atoms are dropped, more than 1024
-atoms are merged, and distributions with large values go to `_heavy_tails`; all else is done by the kernel `_core/_excess`.
+X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, and delta of a shuffled randomizer is
+E S_+ / n. Atoms with negligible mass are dropped, distributions with more than 1024 atoms are merged to fewer, and distributions
+with large values are passed to `_heavy_tails`. The kernel `_core/_excess` evaluates the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
 _TOO_MANY = 8000
-"""Number of atoms above which distributions with heavy tails, for which MANY does not apply, are merged to MANY nodes, too."""
+"""Number of atoms above which a distribution with heavy tails is merged to MANY nodes. For other distributions the limit is MANY.
+Raised: longer run time. Lowered: a larger gap."""
 
 _FEW = 8
 """Up to this number of users the kernel enumerates heavy values itself, so `sum_with_jumps` is not used."""
@@ -42,9 +44,12 @@ CLOSE = 2e-3
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
-    """Return a bound of the relative error of E S_+ that comes from exp of these rounded logarithms."""
+    """Return a bound of the relative error of E S_+ that comes from the rounding of these logarithms.
+
+    `log_mass` are the log masses of the atoms; `log_a` and `log_b` are the logs of the two terms of each value a - e^eps b.
+    """
     sizes = [np.abs(np.where(x > -np.inf, x, 0.0)).max(initial=0.0) for x in (log_mass, log_a, log_b)]
-    # subnormal masses (log below -708) have larger relative errors
+    # Subnormal masses, with a log below -708, have larger relative errors.
     return 4 * ULP * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
 
 
@@ -57,7 +62,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
     if log_mass.size > (_TOO_MANY if heavy else MANY):
-        # the lower and the upper bound have different merged distributions
+        # Merging gives one distribution for the lower bound and another for the upper bound.
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
@@ -84,7 +89,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+.
     """
     with np.errstate(divide="ignore"):
-        # an atom at 0 is kept: its given mass is more accurate than 1 minus the other masses
+        # An atom at 0 is never dropped, because its given mass is more accurate than 1 minus the other masses.
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
@@ -143,6 +148,6 @@ def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
     """Return a - e^eps b from the logarithms of a and b, as accurate as the difference log a - log b - eps."""
     with np.errstate(invalid="ignore", over="ignore"):
         loss = np.where(log_a == log_b, 0.0, log_a - log_b) - eps
-        # the larger of the two terms is factored out, so that no exponential overflows unless the result does
+        # The larger of the two terms is factored out, so that no exponential overflows unless the result overflows.
         value = np.where(loss > 0, np.exp(log_a) * -np.expm1(-loss), np.exp(log_b + eps) * np.expm1(loss))
     return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))

@@ -1,15 +1,16 @@
-r"""Expected positive part E(X_1 + ... + X_n)_+ of distributions with heavy tails on both sides, where a few large values dominate.
+r"""Bounds of E(X_1 + ... + X_n)_+ for distributions whose tails are so heavy on both sides that a few large values decide the sum.
 
-Values above a threshold in absolute value are called heavy, the others light. Let K be the number of users with a heavy value; K is
+X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Values above a threshold in absolute value
+are called heavy, the others light. Let K be the number of users with a heavy value; K is
 binomial with parameters n and p. The sum S has n - K light and K heavy values:
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
-X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, p the probability of a heavy value. The
-functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``), evaluated at many y at once. They are convex. The
-distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions on grid points that are larger in the convex
-order (masses spread to the two neighbours) for the upper bound, or smaller (masses merged between neighbours) for the lower bound.
-More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k]; k is chosen such that this is at most e^-20 of the answer.
+Here p is the probability of a heavy value. The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``),
+evaluated at many y at once. They are convex. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions
+on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or smaller (masses
+merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k]; k is chosen
+such that this is at most e^-20 of the answer.
 
 The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100. The run time
 is 0.05 to 0.3 s.
@@ -30,7 +31,8 @@ from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 __all__ = ["one_large_value", "sum_with_jumps"]
 
 _MOST = 60
-"""Largest number of heavy values in a sum. Raised: longer run time for distributions with tails so heavy that more are needed."""
+"""Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values are needed. Lowered:
+fewer distributions are in the range of this method."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -60,7 +62,7 @@ _Heavy = tuple[FloatArray, FloatArray, float]
 
 
 class _NoLight:
-    """The function g_k(y) = y_+ that remains if there are no light values, with the methods of `Gains`."""
+    """The functions g_k if there are no light values: g_k(y) = max(y, 0). The methods are those of `Gains`."""
 
     scale = 0.0
 
@@ -79,7 +81,10 @@ class _NoLight:
 
 
 def _guess(light: Light, place: FloatArray, log_prob: FloatArray) -> float:
-    """Return an approximation of log E S_+: the largest term with no or one heavy value, `place`, of log probability `log_prob`."""
+    """Return an approximation of log E S_+, the largest of the terms in which no user or one user has a heavy value.
+
+    `place` are the heavy values and `log_prob` their log probabilities.
+    """
     lines = (light.lines(0)[:, None] + light.tilts[:, None] * place).min(axis=0) - 2
     above = place + light.mean * light.users
     return float((log_prob + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
@@ -106,7 +111,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
     if 1e-3 < count[-1] < _ALL:
-        # if nearly every user has a value other than 0, the probability that no user has one is below its rounding error
+        # If nearly every user has a value other than 0, the probability that all values are 0 is below its rounding error.
         return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
     # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
@@ -182,7 +187,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
     """Return bounds of log E S_+ if few users have a value other than 0: all values count as heavy."""
     total = math.fsum(np.exp(log_w))
-    # a lower bound: one user has a positive value, and the others have 0
+    # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
     least = _log_gain(x, log_w, users) + (users - 1) * math.log1p(-total)
     if not -600 < least < 600:
         return _NOTHING
@@ -190,7 +195,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
     x, log_w = x[kept], log_w[kept]
     if log_w.min() < LOG_TINY:
         return _NOTHING
-    # the median of |X|, given that it is not 0
+    # `unit` is the median of |X|, given that X is not 0.
     unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
     if not _MOST * float(np.abs(x).max()) / unit < math.inf:
         return _NOTHING
@@ -231,8 +236,7 @@ def _large(x: FloatArray, log_w: FloatArray, users: float, log_moved: float) -> 
 def _enough(x: FloatArray, log_w: FloatArray, users: float, prob: float, log_least: float) -> tuple[int, float]:
     """Return the largest number k of heavy values to enumerate, and a bound for the terms with more than k heavy values.
 
-    These terms add to E S_+ at most the exponential of the second value, which is the log of n E X_+ Pr[Bin(n - 1, p) >= k] <= n E
-    X_+ C(n - 1, k) p^k.
+    The second value is the log of this bound: n E X_+ Pr[Bin(n - 1, p) >= k] <= n E X_+ C(n - 1, k) p^k.
     """
     k, log_left = 0, _log_gain(x, log_w, users)
     while (log_left > log_least or k < 3) and k < min(_MOST, users - 1):
@@ -254,7 +258,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
     above = gains.at(nodes, slice(min(2, most), None)).upper
     if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
         return _NOTHING
-    # bound of the mass that sums lose by underflow, or that moves by rounding between neighbouring nodes where masses are subnormal
+    # `lost` bounds the mass that underflows, or that moves to a neighbouring node because a subnormal mass is rounded.
     lost = _TINY * jump.size * nodes.size
     spread, merged, log_prob = part, part, users * log_none
     place, where = jump, jump
@@ -265,7 +269,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
             spread, place = spread_sum(place, spread, jump, part, nodes), nodes
             where, merged = merged_sum(where, merged, jump, part, nodes)
             column = above[:, k - min(2, most)]
-            # in logarithms, because the weight alone may underflow
+            # The product is formed in logarithms, because its factor e^log_prob may underflow.
             upper += math.exp(min(log_prob + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY), 700.0))
         low, high = gains.at(where, slice(k, k + 1))
         lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))

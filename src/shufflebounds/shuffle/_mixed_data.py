@@ -46,7 +46,8 @@ If there are more, a search improves the best mixture of two inputs. Raised: lon
 """
 
 _LOST = 1e-316
-"""Bound of the error by underflow in a coefficient: at most half of the smallest positive double for each product in its sum."""
+"""Bound of the absolute error of a coefficient that comes from underflow. Each product in its sum has an error of at most half of
+the smallest positive double, so that 1e-316 suffices for 4e7 products."""
 
 _KEPT_BEST = 2**12
 """Number of values of eps whose best dataset is cached."""
@@ -82,14 +83,14 @@ class MixedData:
 
     @cached_property
     def _shifts(self) -> list[int]:
-        """The exponents s_y of the outputs."""
+        """The exponents s_y of Kronecker's substitution (module docstring), one for each output y."""
         return [0, *((self.users + 1) ** y for y in range(self.rows.shape[1] - 1))]
 
     @cached_property
     def _error(self) -> float:
         """Bound of the relative error of a coefficient, from the products and sums of the convolutions."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # the probabilities themselves have errors of a few ulp, which enter once for every user
+        # The last term is for the probabilities themselves, whose errors of a few ulp enter once for every user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:

@@ -27,7 +27,7 @@ LEFT = 20.0
 """Truncated parts are at most e^-20 of the answer. Raised: longer run time; lowered: a larger gap."""
 
 _SMOOTH = 2e-4
-"""Standard deviation of the Gaussian smoothing, relative to that of the sum. Raised: a larger gap; lowered: more nodes."""
+"""Standard deviation of the Gaussian smoothing, relative to that of the sum S. Raised: a larger gap. Lowered: more nodes."""
 
 _PIECES = 6
 """Largest number of intervals of y, each with its own tilt, on either side of the mean."""
@@ -42,7 +42,8 @@ WIDE = 30.0
 """
 
 _LEAST_SPREAD = 64 * ULP
-"""Smallest standard deviation, relative to n max |X|. Grid points at a twelfth of it are then different doubles."""
+"""Smallest standard deviation of S that is used, relative to n max |X|. The grid steps are a twelfth of the standard deviation;
+with this value neighbouring grid points are different doubles."""
 
 _BAND = math.exp(-40.0)
 """Relative size below which the kernel drops nodes."""
@@ -81,7 +82,9 @@ class Light:
 
     @cached_property
     def size(self) -> float:
-        """Bound of the change of the mean of the sum, in ulps of 1, if every value and log mass has an error of one ulp."""
+        """Bound of the rounding error of the mean of the sum, in multiples of ULP, if every value and log mass is off by one
+        ulp.
+        """
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property
@@ -96,7 +99,8 @@ class Light:
         """The cumulant generating function K of the sum of n users, at theta (first row) and -theta (second row) of the tilts."""
         tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
         steps = self.w @ np.expm1(tilted)
-        # if E e^(theta X) < 1/2, from the sum itself instead of log1p; a mass at 0 below 8 ulp is rounding error, as in the kernel
+        # If E e^(theta X) < 1/2, its log is computed from the sum itself instead of by log1p. A mass at 0 below 8 ulp counts as
+        # rounding error, as in the kernel.
         left = self.w @ np.exp(tilted) + (self.rest + 8 * ULP if self.rest > 8 * ULP else 0.0)
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
@@ -120,7 +124,7 @@ class _Contour:
 
     @cached_property
     def sign(self) -> int:
-        """The sign of S + y for which the integrand is positive: 1 for E(S + y)_+ (way 0), -1 for E(S + y)_- (way 1)."""
+        """The sign of S + y that contributes to the expectation: 1 for E(S + y)_+ (way 0), -1 for E(S + y)_- (way 1)."""
         return 1 - 2 * self.way
 
     @cached_property
@@ -168,7 +172,7 @@ class _Contour:
         nodes, end, value, value_error = _smoothed.tilted_nodes(
             losses, light.log_w, least, self.theta, step, _REACH / tau, most
         )
-        # relative to e^(K + theta y); largest at the far end
+        # The aliasing error is relative to e^(n K + theta y), and largest at the end of the interval that is far from the mean.
         alias = math.exp(alias - level) / self.theta
         return nodes, end, value / least, value_error / least, step, alias
 
@@ -185,7 +189,7 @@ class _Contour:
         part = counts / self.counts.min()
         norm = theta**2 + t**2
         log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
-        # nodes below e^-30 of the largest are dropped; their absolute values enter the error
+        # Nodes below e^-NEGLIGIBLE_ROUGHLY of the largest are dropped, and their absolute values are added to the error.
         kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - NEGLIGIBLE_ROUGHLY
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
@@ -197,7 +201,8 @@ class _Contour:
         cosine, sine = np.cos(angle), np.sin(angle)
         total = cosine @ whole.real - sine @ whole.imag
         density = cosine @ first.real - sine @ first.imag
-        # error terms: rounding, the dropped nodes, nodes dropped by the kernel (_BAND), and the truncated integral (_REACH)
+        # The error has four parts: rounding, the nodes dropped here, the nodes dropped by the kernel (_BAND), and the truncation of
+        # the integral (_REACH).
         left, beyond = math.exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
         error = error[:, None] * part + ULP * (32 + t.size) + 4 * ULP * t[:, None] * float(np.abs(y).max())
         slack = (size * error / norm[:, None]).sum(axis=0) + left * (_BAND / (2 * theta) + beyond / (end * _REACH))
@@ -222,7 +227,7 @@ class Gains:
         self.low = float(((scale - LEFT - light.lines(0)) / light.tilts).max())
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
-        # S varies little around its mean: bounds by mean and variance suffice.
+        # If S varies little around its mean, bounds by mean and variance are tight enough.
         self.crude = abs(mean) > _NARROW * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
@@ -258,7 +263,8 @@ class Gains:
         upper = (scarf * (1 + 8 * ULP) + value_error) * size
         for way, outside in enumerate((y <= self.low, y > self.high)):
             if outside.any():
-                # `cumulants` are for n users; with fewer users, a negative cumulant is smaller in absolute value
+                # `cumulants` are those of n users. For m < n users a negative cumulant is smaller in absolute value, so the
+                # smallest m gives the valid bound.
                 most = np.maximum(light.cumulants[way], light.cumulants[way] * counts.min() / light.users)
                 lines = most - np.log(light.tilts) - 1 + y[outside][:, None] * light.tilts * (1 - 2 * way)
                 tail = np.exp(lines.min(axis=1) - self.scale + 1e-9)[:, None]

@@ -1,7 +1,9 @@
-r"""An upper bound of delta for every dataset: the worst labelled dataset of fewer users, plus an error term.
+r"""An upper bound of delta that is valid for every dataset of a shuffled randomizer, of any number of inputs.
 
-The proof is in docs/theorems/worst-dataset. It draws s pairs of other users at random and compares their messages with messages
-from the dataset's average distribution; s >= 0 is free, and n' = n - 2s users remain. With E = e^eps and n users, for every dataset
+Its main term is the value of the worst dataset of fewer users, if the analyst knows which users have which input; an error term is
+added. The proof is in docs/theorems/worst-dataset. The proof draws s pairs of other users at random and replaces their messages by
+messages from the average distribution of the dataset. The number s >= 0 is free, and n' = n - 2s users remain. With E = e^eps and n
+users, for every dataset
 
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
     l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
@@ -45,15 +47,17 @@ from shufflebounds.shuffle.laws import ExcessLaw
 __all__ = ["FEWEST_USERS", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""Smallest number of users for which the bound is used: the proof draws pairs of users, and of fewer users too few would remain."""
+"""Smallest number of users for which the bound is used. The proof draws pairs of users, and from fewer users too few would
+remain."""
 
 _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
 
 _TOLERANCE = 3e-3
-"""Gap in log delta, above the largest known dataset, at which the search over compositions ends. Half of it doubles the cells.
+"""Gap in log delta, above the largest known dataset, at which the search over numbers of users ends. Half of it doubles the cells.
 
-An error term below this fraction of the rest is not reduced: the probability of a test is then bounded by the blanket alone.
+An error term below this fraction of the main term is not reduced further: the probability of a test is then bounded by the privacy
+blanket alone.
 """
 
 _SEEN = 0.03
@@ -63,13 +67,14 @@ This gap is the difference, in log delta, of the bound and the value if all user
 """
 
 _ROUGH_TOLERANCE = 0.2
-"""Tolerance of the search if its bound is used only for the probability of a test, whose square root enters the error term."""
+"""Tolerance, in log delta, of a search whose bound is used only for the probability of a test. The square root of this probability
+enters the error term. Raised: a larger error term. Lowered: longer run time."""
 
 _MOST_CELLS = 3000
 """Resource limit: evaluations of one search over compositions."""
 
 _LITTLE = 1e-4
-"""If the error term is below this fraction of the rest of the bound, only s = 0 is tried: drawing pairs could gain little."""
+"""If the error term is below this fraction of the main term, only s = 0 is tried, because drawing pairs reduces only the error."""
 
 _RATIO = 0.08
 """Step of the grid, in log eps, at which the probabilities of tests are bounded. Twice the step adds about 20 % to the error."""
@@ -85,22 +90,21 @@ _LARGE = -3.0
 """The grid of eps ends where log delta is above this value: there this bound is no smaller than the blanket bound."""
 
 _STEPS = np.arange(1.0, 13.0) * 0.5
-"""Values of ln F, in standard deviations of the mean of 1/g - R_x/m over n users."""
+"""Trial values of ln F (module docstring), in units of the standard deviation of the mean of 1/g - R_x/m over n users."""
 
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which the probability of a likelihood ratio above A (1 + w) is bounded, for c_-. Twice as many reduce c_- by 6 to
-8 %.
-"""
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
 
 _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
 
 _MOST_SIGNED = 0.1
-"""Draws with a larger c_- are not tried: it is added to delta."""
+"""Largest c_- of the numbers s of drawn pairs that are tried; c_- (E - 1) is added to delta. Raised: more numbers are tried, which
+are rarely the best."""
 
 _LARGE_VALUE = 100.0
-"""If X exceeds _LARGE_VALUE, the largest values whose E X_+ is together below the fraction _LITTLE of the answer are dropped; their
-E X_+ is added to the bound."""
+"""If X exceeds _LARGE_VALUE, its largest values are dropped, as long as their contribution to E X_+ is below the fraction _LITTLE
+of the answer. Their E X_+ is added to the bound. Lowered: values are dropped where the kernel needs no help."""
 
 _FEW_KEPT = 8
 """Number of values of eps for which the values of X are cached; several numbers of drawn pairs use them."""
@@ -110,7 +114,7 @@ _Listed = tuple[list[tuple[FloatArray, FloatArray]], list[float], float]
 
 
 def _grid(place: int) -> float:
-    """Return the value of eps at a place of the grid."""
+    """Return the eps of the grid point with index `place`; the grid is even in log eps."""
     return math.exp(place * _RATIO)
 
 
@@ -182,7 +186,7 @@ class WorstDataset:
 
     @cached_property
     def _pure_pairs(self) -> tuple[float, float]:
-        """The smallest s with c_- = 0, for the product and for the second order; inf if there is none."""
+        """The smallest s with c_- = 0, for the choices "product" and "second order" of the weights; inf if there is none."""
         if not self._data.local_eps < 36:
             return math.inf, math.inf
         half = math.sinh(0.5 * self._data.local_eps * (1 + 8 * ULP))
@@ -191,12 +195,12 @@ class WorstDataset:
         return max(1, math.ceil(less)), max(2, 1 + math.ceil((3 * q - 2 + 2 * math.sqrt(3 * q * q + 1)) / 3 * (1 + 16 * ULP)))
 
     def _signed_product(self, pairs: int) -> float:
-        """Return c_- of the product."""
+        """Return an upper bound of c_- for the choice "product" with `pairs` drawn pairs."""
         # For each drawn pair, the negative part of its measure has a mass of at most 2 F/(2 s), F as in `_both_large`.
         return 0.5 * math.expm1(pairs * math.log1p(2 * self._both_large(1.0 + pairs)[1] / pairs)) * (1 + _PADDING)
 
     def _signed_second(self, pairs: int) -> float:
-        """Return c_- of the second order."""
+        """Return an upper bound of c_- for the choice "second order" with `pairs` drawn pairs."""
         s = pairs
         height = 1 - (3 * s - 2) + math.sqrt(12.0 * s * (s - 1))
         if height <= 1:
@@ -221,7 +225,7 @@ class WorstDataset:
         w = np.append(_EXCEEDED, np.inf)[:, None]
         with np.errstate(invalid="ignore"):
             excess = w * w.T - least
-            # w = w' = inf: the limit is 1
+            # The entry for w = w' = inf is NaN here and replaced by its limit 1 below.
             share = excess / ((1 + w) * (1 + w.T)) + 8 * ULP
         # limits for w = inf
         share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
@@ -240,7 +244,7 @@ class WorstDataset:
         return np.exp(log_mass[seen]), log_a[seen], log_b[seen]
 
     def _log_norm(self, eps: float) -> float:
-        """Return log V, rounded up."""
+        """Return an upper bound of log V, with V as in the module docstring."""
         mass, log_a, log_b = self._atoms
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         values = excesses(log_a, log_b, eps)
@@ -251,7 +255,7 @@ class WorstDataset:
 
     @cached_property
     def _exchanges(self) -> tuple[FloatArray, FloatArray]:
-        """Values of ln F and of log H_F(b || R_x), the largest over x.
+        """Trial values of ln F, and for each the largest log H_F(b || R_x) over the inputs x (module docstring).
 
         As R_x is at least `share` times a mixture M of the kinds, H_F(b || R_x) is at most H_G(b || M), G = F times `share`.
         """
@@ -269,7 +273,9 @@ class WorstDataset:
     # ---------------------------------------------------------------------------------------------------------- the error term
 
     def _log_mu(self, log_prob: float, orders: NDArray[np.intp]) -> FloatArray:
-        """Return log mu_q for each order q, from the log of a bound of the probability of the test."""
+        """Return log mu_q for each number q of exchanged messages, from the log of an upper bound of the probability of the
+        test.
+        """
         log_f, log_h = self._exchanges
         if not log_f.size:
             return np.full(orders.shape, -math.log(4))
@@ -280,13 +286,16 @@ class WorstDataset:
         return np.asarray(values + np.log1p(-np.exp(values)) + _PADDING)
 
     def _log_error(self, eps: float, draw: _Draw, log_prob: float) -> float:
-        """Return the log of the error term."""
+        """Return the log of the error term, the sum over k in the module docstring.
+
+        `log_prob` is the log of an upper bound of the probability of the best test.
+        """
         if not self._data.distance > 0:
             return -math.inf
         k, n = draw.orders, self._users
         most = 2 * int(k[-1]) + 2
         factorial = np.cumsum(np.log(np.maximum(np.arange(float(most)), 1.0)))
-        # there are enough users for all orders, so the factors that are clipped to 1 are not used
+        # There are enough users for all orders, so factors that are clipped to 1 here are not used.
         falling = np.cumsum(np.log(np.maximum(n - np.arange(float(most)), 1.0)))
         less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
         first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
@@ -299,7 +308,7 @@ class WorstDataset:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
         if eps < 1 / SQUARABLE:
             return 0.0
-        # Any eps' < eps gives a bound. This one approximately minimizes it if delta decreases like that of a normal distribution.
+        # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
         less = eps / max(-2 * self.rough_blanket(eps), 1.5)
         return min(0.0, self.rough_blanket(eps - less) - math.log(-math.expm1(-less)) + 4 * ULP)
 
@@ -311,14 +320,14 @@ class WorstDataset:
             log_delta = self._tabled(place)
             value = log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP
             best = min(best, value)
-            # the values decrease to a minimum and then increase; every grid value gives a valid bound
+            # Every grid value gives a valid bound. The bounds decrease to a minimum and then increase.
             if log_delta >= self._start or value > best + _PAST_LEAST:
                 break
         return best
 
     @cached_property
     def _start(self) -> float:
-        """The value of log delta by the blanket above which the blanket is used as the bound; grid values below it are computed."""
+        """The log delta above which the bound by the privacy blanket is used; for smaller delta the grid values are computed."""
         return min(_LARGE, self.rough_blanket(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
@@ -356,7 +365,7 @@ class WorstDataset:
     # --------------------------------------------------------------------------------------------------------------- the bound
 
     def _sums(self, eps: float, pairs: int) -> tuple[Compositions, float]:
-        """Return the sums of n' users, and the log of the contribution of the cut outputs to delta."""
+        """Return the sums over n' = n - 2 `pairs` users, and the log of the contribution of truncated outputs to delta."""
         laws, gains, cut = self._listed.of(eps, lambda: self._formed(eps))
         return Compositions(laws[:-1], laws[-1], gains, self._users - 2 * pairs, self._slack), cut
 
@@ -371,11 +380,10 @@ class WorstDataset:
         return max(law._slack for law in self._laws)
 
     def _formed(self, eps: float) -> _Listed:
-        """Return the values and log masses of X for each kind and the blanket, and the contributions of outputs that are not in
-        them.
+        """Return the values and log masses of X for each kind and for the blanket, and what the omitted outputs contribute.
 
-        These are log E X_+ over the rare outputs dropped from each distribution, and the log of the contribution of the cut
-        outputs.
+        The contributions are log E X_+ over the rare outputs dropped from each distribution, and the log of the contribution of
+        truncated outputs to delta.
         """
         atoms = [law._distinct for law in self._laws]
         laws = [(excesses(log_a, log_b, eps), log_mass) for log_mass, log_a, log_b in atoms]
@@ -384,7 +392,7 @@ class WorstDataset:
         gains = [-math.inf] * len(laws)
         largest = [float(values.max()) for values, _ in laws]
         if max(largest) > _LARGE_VALUE:
-            # the kind with the lightest tail gives an estimate of the answer
+            # The kind with the smallest largest value gives an estimate of the answer in short time.
             light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike(0)
             parts = [without_rare_gains(*law, light + math.log(_LITTLE) - math.log(self._users)) for law in laws]
             laws, gains = [law for law, _ in parts], [part for _, part in parts]
@@ -445,13 +453,13 @@ class WorstDataset:
         undrawn = self._draws[0]
         tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
         if enough > known:
-            # log Gamma may rise by this, and the terms besides Gamma do not rise with it
+            # The bound remains at most `enough` if log Gamma rises by this much, because its other terms do not rise with Gamma.
             tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, draw, alike))
         largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 
     def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:
-        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)), where `log_sum` is the log of n' Gamma without the cut outputs."""
+        """Return log((1 + 2 c_-) Gamma + c_- (E - 1)), where `log_sum` is the log of n' Gamma without the truncated outputs."""
         left = self._users - 2 * draw.pairs
         cut = self._listed.of(eps, lambda: self._formed(eps))[2]
         value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), cut)) + 8 * ULP

@@ -1,17 +1,17 @@
 r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
 Write r(b) for the rate of a user with budget b: with probability 2 r(b) the user sends a clone of the target's message
-(`_clones/families`). In every family log r is concave and r(b)/b does not increase. So within a bin r is
-at least the exponential of the linear interpolation of log r between the ends of the bin. It is at most the exponential of the
-linear extrapolation of log r from the neighbouring bins, and at most the line through the origin and the lower end of the bin. The
-clone sum does not increase in any rate: replacing rates by smaller ones gives an upper bound of the sum, and by larger ones a lower
-bound.
+(`_clones/families`). In every family log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least
+its linear interpolation between the ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at
+most the line through the origin and the lower end of the bin. The clone sum does not increase in any rate: replacing rates by
+smaller ones gives an upper bound of the sum, and replacing them by larger ones gives a lower bound.
 
 Then all rates of a bin are replaced by their mean. The sum is a symmetric function of the users' probabilities to be a clone, and
-affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum adds
-:math:`d\,\mathbb{E}\,\Delta^2 h(C')`, where d is the increase of pq, h(c) the summand, and C' the number of clones among the other
-users. A sequence of such steps makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared
-distances of the probabilities from their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
+affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum changes the clone sum
+:math:`\mathbb{E}\,h(C)` by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones,
+:math:`\Delta^2` the second difference, and C' the number of clones among the users other than these two. A sequence of such steps
+makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from
+their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
 * h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
 * :math:`h(c) \le e^{b - kc}/(c+1)`. The distribution of C' tilted by :math:`e^{-kc}` is Poisson-binomial. Let V be its variance;
@@ -40,10 +40,10 @@ from shufflebounds.shuffle._clones.law import CloneLaw
 __all__ = ["BinnedLaw", "Bins"]
 
 FEW = 32
-"""Number of bins from which on, in families with window decompositions (`_clones/families`), bins are narrow near the smallest
-budget.
+"""Smallest number of bins for which the bins near the smallest budget are narrower than the others.
 
-With fewer bins, the edges are spaced evenly in budget / (1 + budget).
+This concerns families with window decompositions (`_clones/families`). With fewer bins, the edges are spaced evenly in
+budget / (1 + budget).
 """
 
 Rates = Callable[[FloatArray], FloatArray]
@@ -63,18 +63,19 @@ class BinnedLaw(CloneLaw):
 
     @classmethod
     def of(cls, mean: FloatArray, least: FloatArray, largest: FloatArray, users: FloatArray) -> Self:
-        """Return the distribution for these mean rates, and these smallest and largest rates, of each bin."""
+        """Return the distribution for bins with these mean, smallest and largest rates and these numbers of users."""
         return cls(mean, users, least=np.minimum(least, 0.5), largest=np.minimum(largest, 0.5), users=users)
 
     @cached_property
     def _half_spread(self) -> float:
         """An upper bound of S/2 in the module's docstring."""
-        # a variance is at most width^2 / 4, and the probability of a clone is twice the rate: S <= users * (2 width)^2 / 4
+        # The variance of numbers in an interval is at most width^2/4, and the probability to send a clone is twice the rate. So
+        # S is at most the sum over the bins of users * (2 width)^2/4.
         return 0.5 * float(self.users @ (self.largest - self.least) ** 2) * (1 + 1e-9)
 
     @cached_property
     def _simple_error(self) -> float:
-        """The first error bound of the module's docstring, for the log of the sum."""
+        """The first error bound of the module's docstring, as an error of the log of the clone sum."""
         return self._half_spread / (1 - 1.5 * float(self.largest.max(initial=0.0))) ** 2
 
     @property
@@ -90,9 +91,9 @@ class BinnedLaw(CloneLaw):
         return Interval(lower - error, upper + error)
 
     def _tilted_error(self, decay: float, beyond: float, log_sum: float) -> float:
-        """Return the second error bound of the module's docstring, for the log of the sum.
+        """Return the second error bound of the module's docstring, as an error of the log of the clone sum.
 
-        The summand is at most e^(beyond - decay c)/(c + 1), and the sum is at least e^log_sum.
+        The summand for c clones is at most e^(beyond - decay c)/(c + 1), and the clone sum is at least e^log_sum.
         """
         if not decay >= 0:
             return math.inf
@@ -108,7 +109,7 @@ class BinnedLaw(CloneLaw):
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
         log_mass = float(np.log1p(-a * self.probs) @ self.counts) - 2 * math.log(float(scale.min()))
         rest = self._half_spread * norm * math.exp(min(beyond + log_mass - log_sum, 700.0)) * (1 + 1e-9)
-        # |log(1 - rest)| > log(1 + rest), so this error is valid for both bounds
+        # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
         return -math.log1p(-rest) if rest < 1 else math.inf
 
 
@@ -116,9 +117,9 @@ class BinnedLaw(CloneLaw):
 class Bins:
     """Bins of neighbouring budgets; all fields are arrays with one entry for each bin.
 
-    `starts` is the index of the bin's first budget in the sorted list of distinct budgets. `low` and `high` are the smallest and
-    the largest budget of the bin, and `counts` its number of users. Their mean budget is low + part * (high - low); `loss_error`
-    bounds the rounding error of `part`.
+    The distinct budgets of all users are sorted; `starts` is the index of the first budget of the bin in this list. `low` and
+    `high` are the smallest and the largest budget of the bin, and `counts` is its number of users. The mean budget of these users
+    is low + part * (high - low), where `part` is a fraction between 0 and 1. `loss_error` bounds the rounding error of `part`.
     """
 
     starts: NDArray[np.intp]
@@ -130,12 +131,12 @@ class Bins:
 
     @classmethod
     def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
-        """Return about `size` bins of the increasing budgets.
+        """Return about `size` bins of the increasing budgets, of which `counts` are the numbers of users.
 
-        The edges balance the number of distinct budgets in a bin and the width of the bin, which is measured on one or two scales.
-        For a family with window decompositions (`windowed`) the scales are log(budget) and log(1 + 1000 (budget/smallest - 1)):
-        bins are narrow near the smallest budget, because the rate of a user in the window of a target depends on the ratio of the
-        two budgets, and targets with the smallest budgets have few clones.
+        The edges balance the number of distinct budgets in a bin and the width of the bin. For a family with window decompositions
+        (`windowed`, see `_clones/families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)). The
+        rate of a user in such a family depends on the ratio of the user's budget to the target's. Targets with the smallest budgets
+        have few clones, so that errors of their rates matter most, and the bins near the smallest budget are narrow.
         """
         with np.errstate(over="ignore"):
             ratio = np.minimum(budgets / budgets[0], 1e300)
@@ -148,7 +149,7 @@ class Bins:
 
     @classmethod
     def _from(cls, starts: NDArray[np.intp], budgets: FloatArray, counts: FloatArray) -> Self:
-        """Return the bins that start at these positions of the budgets."""
+        """Return the bins whose first budgets have the indices `starts` in the sorted budgets."""
         sizes = np.diff(starts, append=budgets.size)
         low, high = budgets[starts], budgets[starts + sizes - 1]
         users = np.add.reduceat(counts, starts)
@@ -158,7 +159,7 @@ class Bins:
         return cls(starts, low, high, users, part, np.minimum(4 * ULP * (sizes + 8.0), 1.0))
 
     def upto(self, i: int, budgets: FloatArray, counts: FloatArray) -> Self:
-        """Return the bins of the users at positions 0..i, the last bin being cut after i."""
+        """Return the bins of the users with the first i + 1 distinct budgets; the last bin ends after budget i."""
         k = self.place(i)
         start = int(self.starts[k])
         last = self._from(np.zeros(1, dtype=np.intp), budgets[start : i + 1], counts[start : i + 1])
@@ -176,7 +177,7 @@ class Bins:
         return self.starts.astype(np.float64), self.low, self.high, self.counts, self.part, self.loss_error
 
     def place(self, i: int) -> int:
-        """Return the index of the bin that contains the budget at position i."""
+        """Return the index of the bin that contains the distinct budget with index i."""
         return int(np.searchsorted(self.starts, i, side="right")) - 1
 
     def _ends(self, rates: Rates) -> tuple[FloatArray, FloatArray]:
@@ -187,14 +188,16 @@ class Bins:
     def rounded_down(self, rates: Rates, i: int, j: int, own: float | None = None) -> BinnedLaw:
         """Return the distribution of the number of clones with each rate rounded down, for an upper bound of delta.
 
-        One user at a position in i..j, the target, is left out: the one with the largest rate, or the one with budget `own`.
+        The target is one of the users with the budgets i..j, and is not counted among the other users. If the target's budget `own`
+        is not given, the user with the largest rate is left out, which is valid for every target in i..j.
         """
         first, last = self._ends(rates)
         low, high = np.minimum(first, last), np.maximum(first, last)
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             logs, rise = np.log(first), np.log(last) - np.log(first)
             chord = np.exp(logs + self.part * rise - np.abs(rise) * self.loss_error)
-        # where the rate at one end is 0, the interpolation of the logarithms is undefined: all rates of the bin are rounded to 0
+        # If the rate at one end of a bin is 0, its logarithm cannot be interpolated, and all rates of the bin are rounded down to
+        # 0.
         high = np.where(low > 0, high, 0.0)
         mean = np.where(low > 0, np.clip(chord * (1 - 8 * ULP * (4 + np.abs(logs))), low, high), 0.0)
         begin, end = self.place(i), self.place(j)
@@ -205,7 +208,7 @@ class Bins:
     def rounded_up(self, rates: Rates, i: int, own: float) -> BinnedLaw:
         """Return the distribution of the number of clones with each rate rounded up, for a lower bound of delta.
 
-        The target user at position i, whose budget is `own`, is left out.
+        The target, who has budget `own`, the distinct budget with index i, is not counted among the other users.
         """
         first, last = self._ends(rates)
         width = self.high - self.low
@@ -226,7 +229,10 @@ class Bins:
         return self._without(self.place(i), rate, mean, np.minimum(v, w), np.maximum(v, w) * (1 + 1e-14) + 1e-300)
 
     def _without(self, taken: int, rate: float, mean: FloatArray, low: FloatArray, high: FloatArray) -> BinnedLaw:
-        """Return the distribution without one user of the bin `taken`, whose rate is `rate`; the mean rate of the bin changes."""
+        """Return the distribution without the target, who is in the bin with index `taken` and has the rate `rate`.
+
+        The mean rate of the other users of this bin is computed anew.
+        """
         counts, users = self.counts.copy(), float(self.counts[taken])
         counts[taken] -= 1
         if users > 1:

@@ -1,13 +1,15 @@
 r"""The privacy blanket of k-ary randomized response with personalized budgets, by quadrature.
 
-The output distribution of every other user is :math:`R_i(x) \ge g_i W`, W uniform on k categories,
-:math:`g_i = k/(e^{\varepsilon_i}+k-1)`: user i draws the message from W with probability :math:`g_i`. If it is revealed which users
-do, the target's message hides among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial), and
+Let W be the uniform distribution on the k categories. User i with budget :math:`\varepsilon_i` and value x sends a message with
+the distribution :math:`R_i(x) \ge g_i W`, where :math:`g_i = k/(e^{\varepsilon_i}+k-1)`: with probability :math:`g_i` the message
+is drawn from W. If the analyst learns which users drew from W, the target's message is hidden among :math:`M \sim \mathrm{PB}(g_i)`
+uniform messages (PB: Poisson-binomial), and
 
 .. math:: \delta(\varepsilon) \le \mathbb{E}\, \frac{(X_1 + \cdots + X_{M+1})_+}{M+1}
     = \int_0^1 \mathbb{E}\bigl[ u^M (X_1 + \cdots + X_{M+1})_+ \bigr]\, du,
 
-where X is the privacy-amplification random variable :math:`(R_0 - e^\varepsilon R_1)/W` under W. The integrand is
+where the :math:`X_j` are independent copies of the privacy-amplification random variable :math:`(R_0 - e^\varepsilon R_1)/W` under
+W, and :math:`R_0, R_1` are the distributions of the target's message for its two values. The integrand is
 :math:`\prod_i (1 - g_i + g_i u)` times the expected positive part of a sum in which user i contributes an X with probability
 :math:`g_i u/(1 - g_i + g_i u)`; the kernel `_core/_excess` evaluates such sums. All derivatives of the integrand in u are
 non-negative, so Gauss's rule gives a lower bound of the integral, and Radau's rule with a node at the right end an upper bound.
@@ -36,7 +38,8 @@ Up to this size the table is faster and its bounds are tighter.
 """
 
 _ORDER = 6
-"""Nodes of the two quadrature rules of a panel. More take longer; fewer leave a larger gap between the rules."""
+"""Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap between the
+two rules, and so between the bounds."""
 
 _RTOL = 2e-6
 """Relative gap of the kernel for the integrand. A larger one widens the bounds, a smaller one takes longer."""
@@ -47,7 +50,7 @@ def _radau(order: int) -> tuple[FloatArray, FloatArray]:
     legendre = np.polynomial.legendre.Legendre
     inner = ((legendre.basis(order - 1) + legendre.basis(order)) // legendre((1, 1))).roots().real
     weights = (1 - inner) / (order * legendre.basis(order - 1)(inner)) ** 2
-    # the rule with a node at -1, mirrored
+    # This is the rule on [-1, 1] with a node at -1, mirrored and mapped to [0, 1].
     return np.append(0.5 - 0.5 * inner, 1.0), np.append(weights / 2, 1 / order**2)
 
 
@@ -99,7 +102,7 @@ def too_large(shares: FloatArray, counts: FloatArray) -> bool:
 
 
 def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
-    """Return the probability g_i of each user to send a message that does not depend on the user's value."""
+    """Return for each budget eps_i the probability g_i = k/(e^eps_i + k - 1) that a message does not depend on the user's value."""
     k, x = float(categories), np.exp(-budgets)
     return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
 
@@ -140,5 +143,5 @@ def _integral(integrand: _Integrand) -> Interval:
             break
     else:
         highs.append(integrand(end)[1] + math.log(end))
-    # the relative error of nodes and weights is at most 2e-14
+    # The margin 1e-13 covers the relative error of nodes and weights, which is at most 2e-14.
     return Interval(float(np.logaddexp.reduce(lows)) - 1e-13, float(np.logaddexp.reduce(highs)) + 1e-13)

@@ -1,8 +1,9 @@
 r"""The privacy blanket of k-ary randomized response with personalized budgets, by summation over a table; for few users.
 
-The output distribution of every other user is :math:`R_i(x) \ge g_i W`, W uniform on k categories,
-:math:`g_i = k/(e^{\varepsilon_i}+k-1)`: user i draws the message from W with probability :math:`g_i`. If it is revealed which users
-do, the target's message hides among :math:`M \sim \mathrm{PB}(g_i)` uniform messages (PB: Poisson-binomial). With :math:`m = M+1`,
+Let W be the uniform distribution on the k categories. User i with budget :math:`\varepsilon_i` and value x sends a message with
+the distribution :math:`R_i(x) \ge g_i W`, where :math:`g_i = k/(e^{\varepsilon_i}+k-1)`: with probability :math:`g_i` the message
+is drawn from W. If the analyst learns which users drew from W, the target's message is hidden among :math:`M \sim \mathrm{PB}(g_i)`
+uniform messages (PB: Poisson-binomial). With :math:`m = M+1` messages in all,
 
 .. math:: \delta(\varepsilon) \le \sum_m \Pr[M = m-1]\, \frac{k a}{m}\,
     \mathbb{E}\bigl(\alpha N_0 + \beta N_1 + \gamma (m-N_0-N_1)\bigr)_+, \qquad
@@ -49,12 +50,12 @@ def log_blanket_table(
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
-        # the weights of the table would be subnormal numbers
+        # The weights of the table would be subnormal numbers, which have few digits.
         return None
     log_tail = min(SHALLOWEST, max(log_scale, -1e5) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
-        # if delta is much smaller than e^log_scale, the truncated mass has to be smaller
+        # If delta is much smaller than e^log_scale, the bounds have a large gap, and a smaller mass has to be truncated.
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
             return sides
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
@@ -83,7 +84,7 @@ def _summed(
     share = k / (1 + (k - 1) * y)       # k a E_1
     # alpha, beta and gamma, divided by E_1
     alpha = -math.expm1(eps - local_eps)
-    # beta = e^-local_eps - e^eps; expm1 avoids the cancellation where the two are close
+    # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_inner, relative = _inner(m[:, None], s[None, :], alpha, beta, gamma)
@@ -95,7 +96,7 @@ def _summed(
     factor = math.log(share)
     low = float((mass * np.maximum(0, 1 - relative)).sum())
     high = float((mass * (1 + relative)).sum())
-    # the truncated terms: each expectation over m is at most alpha, and three tails of mass e^log_tail are truncated
+    # `rest` bounds the truncated terms: three tails of mass e^log_tail, in which each expectation over m is at most alpha.
     rest = math.log(3) + log_tail + factor + math.log(alpha)
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
@@ -103,7 +104,10 @@ def _summed(
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:
-    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+] for N ~ Bin(s, 1/2), and a bound of its relative error."""
+    """Return log E[(alpha N + beta (s-N) + gamma (m-s))_+] for N ~ Bin(s, 1/2), and a bound of the relative error of E[...].
+
+    `m` is the number of messages, and `s` the number of those in the target's two categories.
+    """
     slope = alpha - beta
     # The argument of the positive part is full - slope J with J = s - N, positive for J < tau. It is not written as
     # base + slope N with base = beta s + gamma (m - s): for large budgets the rounding of beta would absorb alpha, the only

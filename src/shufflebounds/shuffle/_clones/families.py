@@ -1,8 +1,9 @@
 r"""Clone decompositions of three families of randomizers with personalized budgets: the rate r_i of every other user.
 
-The target's message has distribution :math:`R_0` or :math:`R_1` (likelihood ratio at most :math:`e^{\varepsilon_1}`); that of user
-i has distribution :math:`R_i(x)` for input x. User i sends a clone, a message from :math:`R_0` or from :math:`R_1`, with
-probability :math:`r_i` each. Every valid decomposition bounds delta(eps) by scale * delta_clone(eps; rates) + tail. Three are used:
+The target's message has distribution :math:`R_0` or :math:`R_1`, whose likelihood ratio is at most :math:`e^{\varepsilon_1}`, the
+target's budget being :math:`\varepsilon_1`. The message of another user i has distribution :math:`R_i(x)` for input x. User i sends
+a clone, a message from :math:`R_0` or from :math:`R_1`, with probability :math:`r_i` each. Every valid decomposition bounds
+delta(eps) by scale * delta_clone(eps; rates) + tail. Three are used:
 
 S1      :math:`r_i = \inf_{x,z} R_i/(R_0+R_1)`, scale 1.
 S2      the common part of :math:`R_0` and :math:`R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
@@ -35,7 +36,7 @@ from shufflebounds._types import FloatArray
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
 
 ROUNDING = 1e-13
-"""Bound of the relative rounding error of a rate that takes many operations. It is subtracted, so that the rate stays valid."""
+"""Upper bound of the relative rounding error of a computed rate. Rates are lowered by it, because only smaller rates are valid."""
 
 
 MOST_OUTSIDE = -1.25
@@ -47,7 +48,7 @@ Real = float | FloatArray
 class Terms(NamedTuple):
     """The target's terms in the bound delta <= e^log_scale delta_clone + e^log_tail, with local budget `local_eps` in delta_clone.
 
-    `reach` is the half-width T of a window. For several windows the fields are arrays.
+    `reach` is the half-width T of a window, in units of the output. For several windows the fields are arrays.
     """
 
     local_eps: Real
@@ -118,7 +119,7 @@ class RandomizedResponse(Family):
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        # for k = 2 both decompositions are the same
+        # For k = 2 categories both decompositions are the same.
         return ("S1", "S2") if self.categories > 2 else ("S1",)
 
     def pure_epsilon(self, budget: float) -> float:
@@ -141,9 +142,10 @@ class RandomizedResponse(Family):
 class Laplace(Family):
     """Laplace noise of scale 1/eps on a value in [0, 1], not clipped afterwards.
 
-    The logarithm of R_i/(R_0+R_1) has slope +-(eps_i - eps_1) at outputs z <= 0 and z >= 1, and is concave on [0, 1]. For
-    eps_i <= eps_1 the ratio is smallest at z = 0, x_i = 1. For eps_i > eps_1 it tends to 0 in the tails, so S1 and S2 have rate 0;
-    only a window [-T, 1+T] has a positive rate for such users, the ratio at z = -T, x_i = 1.
+    Write z for the output, and x_i and eps_i for the value and the budget of the other user; eps_1 is the target's budget. The
+    logarithm of R_i/(R_0+R_1) has slope +-(eps_i - eps_1) for z <= 0 and z >= 1, and is concave on [0, 1]. For eps_i <= eps_1 the
+    ratio is smallest at z = 0 and x_i = 1. For eps_i > eps_1 it tends to 0 in the tails, so that S1 and S2 have rate 0. A window
+    [-T, 1+T] has a positive rate for such users: the ratio at z = -T and x_i = 1.
     """
 
     windowed: ClassVar[bool] = True
@@ -185,7 +187,7 @@ class Laplace(Family):
 
 
 def _revealed(budget: float) -> float:
-    """Return the scale lambda of the decomposition S2 for Laplace noise."""
+    """Return the scale lambda of the decomposition S2 (module docstring) for Laplace noise of scale 1/budget."""
     return (1 + math.exp(-budget)) / (1 + math.exp(-budget / 2))
 
 
@@ -222,8 +224,8 @@ class Gaussian(Family):
         return min(MOST_OUTSIDE, float(log_ndtr(low / 2 - eps / low)))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        # the formula of the tail is valid only where the ratio of R_0 and R_1 exceeds e^eps at all outputs outside one end of the
-        # window, that is for reach >= eps sigma^2
+        # The formula of the tail is valid only if the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the
+        # window, that is if reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
         near, far = (reach - 0.5), (reach + 0.5)
         first, kept, left = log_ndtr(-np.stack([near * low, near * high, far * high]))
@@ -235,9 +237,9 @@ class Gaussian(Family):
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # max(R_0, R_1) of a target with a budget in [low, high] is at most high/low times that of a target with budget low
+        # For a target with a budget in [low, high], max(R_0, R_1) is at most high/low times that of a target with budget low.
         least = least_log_ratio(low, budgets, reach)
-        # log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window
+        # `most` is the log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window.
         most = -np.log1p(np.exp(-reach * high * high))
         with np.errstate(under="ignore"):
             rates: FloatArray = np.exp(least + (kappa + most + math.log(1 / high))) * budgets
@@ -245,10 +247,10 @@ class Gaussian(Family):
 
 
 def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
-    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2.
+    """Return the minimum over 0 <= t <= reach of -b^2 (t + 1/2)^2/2 + a^2 (t - 1/2)^2/2, for Gaussian noise.
 
-    This is the logarithm of R_i/max(R_0, R_1) without the factor b/a, at the output 1/2 - t. The other user's input 1 is the
-    farthest from this output, and the target's input 0 is the nearest.
+    `a` and `b` are 1/sigma of the target and of the other user. The expression is the logarithm of R_i/max(R_0, R_1), without the
+    factor b/a, at the output 1/2 - t: the other user's value is 1, the farthest from this output, and the target's value is 0.
     """
     def ratio(t: Real) -> FloatArray:
         return np.asarray(0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2)

@@ -19,7 +19,7 @@ __all__ = ["OfEveryUser", "OfOneUser"]
 
 @dataclass(frozen=True, eq=False)
 class _Guarantee(PrivacyProfile):
-    """Base class of the two guarantees: fields, equality and the repr."""
+    """Base class of the guarantees of one user and of all users: their fields, equality and repr."""
 
     population: Population
     description: str
@@ -101,9 +101,10 @@ class OfEveryUser(_Guarantee):
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
         seconds, setup = family.value_seconds
-        # If there are no levels of bins (few budgets), the search over targets does not reuse results of another eps.
+        # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
+        # reuse results of another eps.
         searches = 1 if self.population.exact else 4
-        # curves and compositions need many values: then single targets are evaluated with bins of budgets, too
+        # Curves and compositions need many values, so `coarse=True` evaluates even single targets with bins of budgets.
         return replace(super()._pair_info(), hockey_stick=partial(self._largest, coarse=True), spacing=0.3,
                        effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
@@ -143,7 +144,7 @@ class OfEveryUser(_Guarantee):
         return float(self.population.budgets[best])
 
     def _rough(self, upper: bool) -> Curve | None:
-        # the user with the largest budget, which is often the worst
+        # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
         one = replace(self.population.rough_single(start), settles=SETTLES)
         if not self.population.exact:
@@ -152,7 +153,7 @@ class OfEveryUser(_Guarantee):
 
         def log_delta(eps: float) -> float:
             nonlocal best
-            # with a larger gap, and from the decompositions of the last eps
+            # An estimate needs only 50 times the usual tolerance, and starts from the decompositions of the last eps.
             _, above, best = self.population.every(eps, best, 50 * TOLERANCE, frontier, coarse=True)
             return min(0.0, above)
 

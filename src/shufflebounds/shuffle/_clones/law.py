@@ -1,6 +1,7 @@
-"""The clone sum: the expectation over the number C of clones that each clone bound for personalized budgets evaluates.
+"""The clone sum E[G_(C+1)/(C+1)], from which every clone bound for personalized budgets follows; C is the number of clones.
 
-C is Poisson-binomial: user j sends a clone with probability 2 r_j, where r_j is the user's rate (`_clones/families`).
+C has a Poisson-binomial distribution: another user j sends a clone of the target's message with probability 2 r_j, where r_j is the
+user's rate (`_clones/families`). G_m is defined in `CloneLaw.log_sum`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from shufflebounds.tails.poisson_binomial import inner_law
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
 LOG_TAIL = -50.0
-"""Log of the tail mass that the first truncation range of the tilted distribution may omit. Lowered: longer tables."""
+"""Log of the largest mass of the tilted distribution outside the first table. Lowered: longer tables. Raised: more calls need a
+second table, with a smaller truncated mass."""
 
 STRETCH = 3.0
 """Step of the grid of exponential tilts, in units of 1/(1 + standard deviation of the number of clones).
@@ -33,7 +35,7 @@ Raised: a table serves more values of eps, but its tilt fits them less well and 
 
 @dataclass
 class _Window:
-    """A table of log Pr[C = first + i] that covers the peak of the distribution tilted by e^(-decay c).
+    """A table of log Pr[C = first + i], i = 0, 1, ..., around the peak of the distribution of C tilted by e^(-decay c).
 
     `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated there.
     """
@@ -101,7 +103,7 @@ class CloneLaw:
         if v <= 0:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        # the tilt is rounded to a grid: the answer then depends on u and v only, not on tables cached by earlier calls
+        # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls.
         middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
@@ -136,7 +138,7 @@ class CloneLaw:
                 continue
             if edge.size < 2:
                 return inside, error, math.inf
-            # by log-concavity, each step away from the table multiplies the tilted weights by at most e^ratio
+            # By log-concavity, each step away from the table multiplies the tilted probability by at most e^ratio.
             ratio = float(edge[0] - edge[1] + step) + 2 * window.error
             if ratio >= 0:
                 return inside, error, math.inf
@@ -153,7 +155,7 @@ def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
     """Return the threshold u = tanh(eps/2)/tanh(eps1/2), v = 1 - u, and the log of the factor tanh(eps1/2)(1 + e^eps)."""
     local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
-    # 1 - u in a form that does not cancel as eps -> local_eps
+    # v is 1 - u in a form without cancellation as eps approaches local_eps.
     v = min(1.0, 2 * math.exp(-eps) * -math.expm1(-budget.less(eps)) / ((1 + math.exp(-eps)) * -math.expm1(-local_eps)))
     return u, v, math.log(math.tanh(local_eps / 2)) + float(np.logaddexp(0, eps))
 
@@ -166,22 +168,22 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if budget.less(eps) <= 0:
         return Interval(-math.inf, -math.inf)
     u, v, factor = _threshold(budget, eps)
-    # upper bound: the delta of the target without clones, log (1 - e^(eps - eps1))/(1 + e^-eps1)
+    # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
     if v < TINY:
         return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
-    # rounding errors of u and v change the log of the sum by at most the relative error times its size
+    # A rounding error of u or v changes the log of the sum by at most the relative error times the absolute value of this log.
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
 
 
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
-    """Return approximations of log delta_clone(eps), one for each row of rates; they serve to choose among bounds.
+    """Return approximations of log delta_clone(eps), one for each row of rates. They only choose which bounds are evaluated.
 
-    One user of rate `taken` is left out of each row. The sum is approximated by one evaluation at the mean of the tilted number of
-    clones, with a Gaussian approximation of G.
+    The target is counted in each row and has the rate `taken`, so one user of this rate is subtracted. The clone sum is replaced by
+    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)

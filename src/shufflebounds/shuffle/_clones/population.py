@@ -38,7 +38,8 @@ Raised: the bounds for all users are less tight. Lowered: the branch and bound e
 """
 
 SKETCH = 2**6
-"""Number of bins of budgets in an estimate. More bins make estimates better and slower; estimates are never returned as bounds."""
+"""Number of bins of budgets in an estimate of log delta. Raised: better estimates in more time. Estimates are never returned as
+bounds; they only choose which bounds are evaluated."""
 
 BINS = (2**9, 2**11, 2**13)
 """Numbers of bins of budgets on the levels of the search over targets; one more level, the last, has each distinct budget.
@@ -53,30 +54,33 @@ GROWTH = 1.6
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
-"""Trial values of the log mass outside a window: FAR is subtracted from the largest log mass, NEARBY multiplies a known good one.
+"""Factors of a known good log mass outside a window; the products are the first trial values of the search for the best window.
 
-INNER are fractions of an interval of log masses that is refined, GROWTH is the ratio of successive distances in FAR. With more
-values the run time is longer; with fewer the search may miss the best window, and the bound is less tight. It is valid for any
-mass.
+Without a known value, the trial values are the largest log mass minus the entries of FAR, which grow by the ratio GROWTH. INNER are
+the fractions at which an interval of log masses is refined. With more values the run time is longer. With fewer the search may miss
+the best window, and the bound is less tight, but still valid.
 """
 
 CLOSE = 0.125
-"""Tolerance, in the log mass, of the search for the mass outside a window; TOLERANCE in log delta ends it, too.
+"""Tolerance of the search for the log mass outside a window. The search also ends if log delta changes by less than TOLERANCE.
 
 Raised: windows are worse, so bounds are less tight. Lowered: more estimates are evaluated.
 """
 
 BESIDE = 0.375
-"""Step in the log mass outside a window: the best mass by estimates is compared, by bounds, with one step more and one less."""
+"""Step in the log mass outside a window. At the log mass that is best by estimates, and one step above and below it, bounds are
+evaluated, and the best of the three is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
 
 LIKELY = 0.1
-"""Assumed error of an estimate, in log delta. Raised: more targets are evaluated in full; lowered: the worst may be found later."""
+"""Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
+target later."""
 
 MAX_EVALUATIONS = 20000
 """Resource limit: the search measures at most half this number of blocks. Lowered: the upper bound may stay less tight."""
 
 SETTLES = 1e-9
-"""Relative distance from the crossing at which a search for eps over more than FEW budgets ends: its bounds have a larger gap."""
+"""Relative tolerance of eps in a search for eps over more than FEW distinct budgets. The bounds of log delta have a larger gap, so
+a smaller tolerance would only add evaluations."""
 
 NEGLIGIBLE_BLANKET = 1e-6
 """The blanket is not summed if the probability that some other user sends a data-independent message is below this value.
@@ -87,11 +91,11 @@ delta is at most this value.
 
 
 class SearchBox(NamedTuple):
-    """How all targets of a block are bounded: by the decomposition `kind` at a level of bins; if `kind` is "", by the smallest
-    bound.
+    """How log delta of all targets of a block is bounded: by the decomposition `kind`, with the bins of budgets of one level.
 
-    `log_mass` is the log mass outside the window of that decomposition. The search for windows of the block's halves starts from
-    `nearby`. If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
+    If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
+    mass outside the window of that decomposition. The search for windows of the block's halves starts from `nearby`. If `common` is
+    true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
     """
 
     block: IntRange
@@ -119,9 +123,10 @@ class Population:
         self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return the distribution of the clones among the users other than a target in i..j.
+        """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
 
-        On a level with bins the rates are rounded down for an upper bound of delta, and up for a lower bound.
+        `i` and `j` are indices of distinct budgets. On a level with bins the rates are rounded down for an upper bound of delta,
+        and up for a lower bound.
         """
         low, high = float(self.budgets[i]), float(self.budgets[j])
 
@@ -133,8 +138,8 @@ class Population:
         if level == self.exact:
             own = rates(self.budgets)
             counts = self.counts.copy()
-            # The target is not among the other users. For a bound that is valid for all targets i..j, the one with the largest rate
-            # is left out.
+            # The target is subtracted from the users. The bound is valid for all targets i..j if the user with the largest rate is
+            # subtracted.
             counts[i + int(np.argmax(own[i : j + 1]))] -= 1
             return CloneLaw(own, counts)
         bins = self.bins[level]
@@ -198,7 +203,7 @@ class Population:
         return min(guesses)
 
     def _useful_window(self, i: int) -> bool:
-        # in a family of pure budgets, windows help only if other users have larger budgets than the target
+        # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
         pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
@@ -220,14 +225,14 @@ class Population:
 
         if start is not None:
             evaluate(start * NEARBY)
-        # if the best trial value lies inside the range of trial values, the minimum is bracketed
+        # The minimum is bracketed if the best trial value is neither the first nor the last one.
         most, further = self.family.most_outside(low, eps), FAR
         found = masses.size > 2 and 0 < int(np.argmin(values)) < masses.size - 1
         while not found:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
-            # stop where a smaller mass outside the window no longer changes the sum of scaled delta and tail
+            # Stop when a smaller mass outside the window no longer changes the bound, scale * delta + tail.
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
             # Of equally good masses the largest is used, because the search for targets with larger budgets starts from it.
@@ -235,7 +240,7 @@ class Population:
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
             if rough or right - left < CLOSE or beside <= values[best] + alike:
-                # on a grid of step CLOSE, so that cached distributions of clones serve at other values of eps, too
+                # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
             inner = float(left) + float(right - left) * INNER
             evaluate(inner[~np.isin(inner, masses)])
@@ -270,7 +275,7 @@ class Population:
             kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
         if not self.exact or len(kinds) == 1:
             return kinds
-        # decompositions whose estimate is larger by more than 1 are not evaluated
+        # Decompositions whose estimate of log delta exceeds the smallest one by more than 1 are not evaluated.
         guesses = [self.estimate(kind, eps, i, i, mass) for kind, mass in kinds]
         near = min(guesses) + 1.0
         kinds = [kind for kind, guess in zip(kinds, guesses) if guess <= near]
@@ -290,12 +295,12 @@ class Population:
         return Curve(log_delta, rtol=1e-4)
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
-        """Return bounds of the smallest proven bound of log delta of target i.
+        """Return bounds of the smallest proven upper bound of log delta of target i.
 
-        With `apart` > 0 the coarsest level of bins is used whose bounds have a gap of at most `apart`.
+        With `apart` > 0, the coarsest level of bins is used whose bounds have a gap of at most `apart` in log delta.
         """
         if self._alone(i):
-            # without other users there are no clones: the bound is the local delta
+            # Without other users there are no clones, and the bound is the local delta.
             local = self.family.log_local(float(self.budgets[i]), eps)
             return Interval(local - 1e-12 * (1 - local), local)
         candidates = self.candidates(eps, i)
@@ -349,7 +354,7 @@ class Population:
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
     ) -> tuple[float, SearchBox]:
-        """Return an upper bound of log delta that holds for every target in i..j, and the decomposition that gives this bound.
+        """Return an upper bound of log delta that is valid for every target in i..j, and the decomposition that gives this bound.
 
         Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst
         target, or 0.
@@ -358,11 +363,11 @@ class Population:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
-            # If the worst target's window is about as good, it is used, so that targets are compared at the same window.
+            # The window of the worst target is used if it is about as good, so that all targets are compared at the same window.
             own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
             mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # A window that was good for neighbouring targets is tried first; the best one is searched for only if that does not
-        # suffice.
+        # A window that was good for neighbouring targets is tried first. Only if its bound exceeds `enough`, the best window is
+        # searched for.
         while best[0] > enough:
             kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
             if self.family.windowed and mass < 0:
@@ -437,7 +442,7 @@ class Population:
         left, top = MAX_EVALUATIONS // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
-            # a block within one bin is not split further on this level
+            # A block inside one bin is not split on this level, because its halves would have the same bins.
             bins = self.bins[level] if level < self.exact else None
             pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
             boxes.update((piece, boxes[block]._replace(block=piece)) for piece in pieces)
@@ -449,7 +454,8 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With bins, the bound of the worst target itself exceeds its exact bound by this difference: no block can be closer.
+            # With bins, the upper bound of the worst target exceeds its exact value by `known - upper`. No block that contains it
+            # can have a smaller bound, so the tolerance on this level is at least this difference.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
@@ -487,10 +493,11 @@ class Population:
         self, eps: float, level: int, boxes: dict[IntRange, SearchBox], likely: float, hint: float, blocks: Sequence[IntRange],
         enough: float,
     ) -> list[tuple[float, float, float]]:
-        """Return for each block (value, value, bound), as `maximum` expects: a bound for one target, and one for all its targets.
+        """Return for each block (value, value, bound), the triples that `maximum` expects.
 
-        The value is evaluated, for the middle target, only in blocks of a single target and in the block with the largest bound, if
-        the estimate for the middle target is at least `likely`. In other blocks the value is -inf.
+        `bound` is an upper bound of log delta for all targets of the block, and `value` is log delta of its middle target. The
+        value is evaluated only in blocks of a single target and in the block with the largest bound, and only if the estimate for
+        the middle target is at least `likely`. In other blocks the value is -inf.
         """
         bounds = []
         for block in blocks:
@@ -512,15 +519,15 @@ def _size(law: CloneLaw) -> int:
 
 
 def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[IntRange]]:
-    """Return the boxes by block, and the list of blocks."""
+    """Return a dictionary from each block of targets to its box, and the list of blocks."""
     return {box.block: box for box in boxes}, [box.block for box in boxes]
 
 
 def _same(margin: float, best: float) -> float:
-    """Return the margin, for `maximum`: the tolerance is absolute, not a function of the best value."""
+    """Return `margin`: the tolerance that `maximum` calls with the best value, and which here does not depend on this value."""
     return margin
 
 
 def _total(log_delta: float, terms: Terms) -> float:
-    """Return log(scale * delta + tail)."""
+    """Return log(scale * delta + tail), the bound of a decomposition, from log delta of the clone sum."""
     return float(np.logaddexp(log_delta + terms.log_scale, terms.log_tail))
