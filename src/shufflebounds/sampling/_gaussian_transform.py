@@ -1,11 +1,12 @@
-r"""Moment generating function of the privacy loss of Gaussian noise on a Poisson sample, at complex arguments.
+r"""Moment generating function of the privacy loss L of Gaussian noise on a Poisson sample, at complex arguments.
 
-With g(x) = 1 - q + q e^(mu x - mu^2/2), the likelihood ratio of the mixture at a standard normal x,
+Let q be the sampling rate, mu the sensitivity over sigma, phi the standard normal density, and
+g(x) = 1 - q + q e^(mu x - mu^2/2) the likelihood ratio of the outputs with and without the record at x. Then
 
 .. math:: A(w) = \int \varphi(x)\, g(x)^w\, dx, \qquad \mathrm{E} e^{z L} = A(z + 1) \text{ (remove)}, \quad A(-z) \text{ (add)}.
 
-The integrand is analytic for \|Im x\| < pi/mu. It is integrated by the trapezoidal rule with step h along the line Im x = y >= 0,
-whose error is at most
+The integrand is analytic for \|Im x\| < pi/mu. It is integrated by the trapezoidal rule with step h along the line Im x = y >= 0 of
+the complex plane. For any d, d' > 0 such that y + d and y - d' lie in this strip, the error of the rule is at most
 
 .. math:: N(y + d) / (e^{2 \pi d / h} - 1) + N(y - d') / (e^{2 \pi d' / h} - 1), \qquad N(v) = \int |\varphi g^w|(x + i v)\, dx.
 
@@ -43,11 +44,12 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 __all__ = ["SampledGaussian"]
 
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
-"""Heights y of the line of integration that are compared, as fractions of the largest one. The first gives the longest step unless
-a < 0."""
+"""Trial heights y of the line of integration (module docstring), as fractions of the largest allowed one. Unless a < 0, the first
+one allows the longest step h. Fewer heights leave shorter steps for a < 0."""
 
 MOST_HEIGHT = 1.2
-"""Largest height y of the line: the absolute values sum to e^(y^2/2) times the integral, which amplifies rounding errors.
+"""Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, and this
+factor amplifies rounding errors.
 Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
@@ -61,7 +63,9 @@ rounding errors. Lowered: more products."""
 
 @dataclass(frozen=True)
 class SampledGaussian:
-    """The loss of a standard normal distribution, shifted by mu with probability q, against the unshifted one; or the reverse.
+    """The privacy loss of one Gaussian mechanism on a Poisson sample, in one direction.
+
+    The pair is N(0, 1) shifted by mu with probability q, against N(0, 1); or the reverse.
 
     Parameters
     ----------
@@ -90,9 +94,10 @@ class SampledGaussian:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """Points of the trapezoidal rule, and there: the loss s = log g, g, its parts q e^l and 1 - q, and bounds of errors.
+    """The points x of the trapezoidal rule, with values of g and bounds of their errors.
 
-    log_weight is that of h phi(x) g(x)^a; `blur` bounds the error of log g at x + i y for all y.
+    At each point there are the loss s = log g(x), g(x), and its two parts q e^(mu x - mu^2/2) and 1 - q. `log_weight` is the log of
+    h phi(x) g(x)^a, and `blur` bounds the error of log g(x + i y) for all y.
     """
 
     x: FloatArray
@@ -106,19 +111,20 @@ class _Points:
 
 
 class TiltedGaussian:
-    """The moment generating function E e^(z L) of the privacy loss L of a :class:`SampledGaussian`, at complex z with Re z =
-    theta.
+    """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
+
+    It implements :class:`~shufflebounds.composing.inversion.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
-        # on the real line the strip reaches to the same height on both sides
-        # the normal density grows by e^(height^2/2) there
+        # The strip reaches as far below the real line as above it. Heights above 4 are not used, because the normal density grows
+        # by the factor e^(height^2/2).
         heights = min(self._most, 4.0) * LINES
         step, height = max((self._step(y, y), y) for y in heights.tolist())
         self.scale = self.mean = self.var = 0.0
-        # if the rule would need too many points, the error stays infinite
+        # If the rule needs too many points, the error remains infinite, and the caller gets None.
         self.error = math.inf
         first, last = self._range
         if not (last - first) / min(step, self._line[0]) <= TABLE_SIZE // 8:
@@ -166,7 +172,7 @@ class TiltedGaussian:
         return 0.97 * math.pi / self._kind.mu
 
     def _log_growth(self, height: float) -> float:
-        """Return the logarithm of a bound of N(height)/A(a)."""
+        """Return the logarithm of an upper bound of N(height)/A(a), with N and A as in the module docstring."""
         growth = height * height / 2
         if self._order < 0:
             growth += self._order * math.log(math.cos(self._kind.mu * height / 2)) * (1 + 1e-9)
@@ -181,14 +187,18 @@ class TiltedGaussian:
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
     def _rule_error(self, width: float, height: float, step: float) -> float:
-        """Return a bound of the rule's error on one side, relative to A(a)."""
+        """Return a bound of one of the two terms of the error of the trapezoidal rule, relative to A(a).
+
+        `width` is the distance d (or d') of the end of the strip from the line of integration, and `height` that end.
+        """
         exponent = self._log_growth(height) - 2 * math.pi * width / step
         return math.exp(min(exponent + 1e-9, 700.0)) / -math.expm1(-2 * math.pi * width / step)
 
     @property
     def _dropped(self) -> float:
-        """Terms below e^-this of the largest one are dropped, and counted as errors of that size; far below the rule's own
-        error.
+        """A positive number x: terms below e^-x times the largest one are dropped and counted as errors of that size.
+
+        These errors are far below the error of the trapezoidal rule.
         """
         return self._accuracy + 4
 
@@ -211,18 +221,18 @@ class TiltedGaussian:
         mu, q, a = self._kind.mu, self._kind.rate, self._order
         first, last = self._range
         index = np.arange(math.floor(first / step), math.ceil(last / step) + 1)
-        # x and x^2 are exact, since the step has 7 binary digits
+        # The products x and x^2 have no rounding error, because the step has 7 binary digits.
         x = np.asarray(step * index, dtype=np.float64)
         own = mu * x - mu * mu / 2
         rest = math.log1p(-q) if q < 1 else -math.inf
         loss = mixed_losses(own, q)
         log_weight = a * loss - x * x / 2 + (math.log(step) - 0.5 * math.log(2 * math.pi))
-        # the points are used for phi, phi g and phi g^a
+        # A point is kept if it matters for one of the integrals of phi, phi g and phi g^a, which all use these points.
         envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
         top = float(envelope.max())
         least = self._dropped
         kept = envelope > top - least
-        # both ends fall at least as fast as a normal density from `_reach` on
+        # Beyond both ends of the range the terms fall at least as fast as a normal density beyond `_reach`.
         dropped = math.exp(-least) * (np.count_nonzero(~kept) + 2 * (1 + 1 / (self._reach * step)))
         x, own, loss, log_weight = x[kept], own[kept], loss[kept], log_weight[kept]
         shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
@@ -231,7 +241,7 @@ class TiltedGaussian:
         return _Points(x, loss, shifted, unshifted, log_weight, blur, top, dropped)
 
     def _rounding(self, points: _Points, height: float) -> FloatArray:
-        """Return a bound of the relative error of every term at t = 0."""
+        """Return a bound of the relative rounding error of each term of the rule at t = 0, on the line at this height."""
         exponent = points.x**2 / 2 + 3 * np.abs(self._order * points.loss) + 3 * abs(points.top) + np.abs(points.x) * height
         return np.asarray(ULP * (16 + exponent) + abs(self._order) * points.blur)
 
@@ -273,7 +283,9 @@ class TiltedGaussian:
 
     @cached_property
     def _terms(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128], tuple[float, float, float, float]]:
-        """Terms of the rule at t = 0, complex losses, and four errors e of the spectrum: e0 + e1 t + min(e2, e3 t)."""
+        """The terms of the rule at t = 0, the complex losses, and numbers e0..e3; the spectrum has error e0 + e1 t + min(e2, e3
+        t).
+        """
         step, height = self._line
         points = self._points(step)
         real, angle = self._complex_loss(points, height)
@@ -283,11 +295,12 @@ class TiltedGaussian:
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (points.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
-        # the rule is applied at z and at theta; absolute values on the line are at most e^growth times those on the real one
+        # The rule is applied at z and at theta, so its error counts twice. Absolute values on the line are at most e^growth times
+        # those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * math.exp(min(points.top - self.scale + self._log_growth(height), 700.0))
         growth = float(size @ (points.blur + 8 * ULP * np.abs(loss)))
-        # |e^(i t s) - 1| <= min(2, t |s|)
+        # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
     @property
@@ -298,7 +311,7 @@ class TiltedGaussian:
     def spectrum(self, spacing: float, count: int) -> Spectrum:
         """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
         terms, loss, (error, growth, most, relative) = self._terms
-        # Im log g >= 0, so that no factor exceeds 1 in absolute value
+        # Because Im log g >= 0, no factor e^(i t log g) exceeds 1 in absolute value.
         width = min(BLOCK, math.ceil(math.sqrt(count)))
         inner = _exp_minus_one(np.outer(np.arange(width), (1j * spacing) * loss))
         out = np.empty((-(-count // width), width), dtype=np.complex128)
@@ -317,8 +330,9 @@ class TiltedGaussian:
 
     @cached_property
     def _absolute(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Log absolute values of the integrand on lines above the real axis, its angles, the logs of the errors, and the
-        rounding.
+        """The log absolute values and the angles arg g of the integrand on lines above the real axis, for :meth:`decay`.
+
+        Then follow the log of the error of the rule on each line, and a bound of the rounding.
         """
         mu = self._kind.mu
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)

@@ -1,9 +1,10 @@
-"""Random allocation of a mechanism with enumerated outcomes, by the functional of shuffled randomizers.
+"""Random allocation of a mechanism with enumerated outcomes, by the formula for shuffled randomizers.
 
 P is the distribution of the output of a step that uses the record, Q that of the other steps; L = dP/dQ, E = e^eps, and t is the
-number of steps. X = L - E (record removed), or 1 - E L (added), under Q is the privacy-amplification random variable of a
-randomizer that is shuffled with users who all report from Q. So H_E(average || Q^t) = (1/t) E (X_1 + ... + X_t)_+, plus the mass of
-outcomes that are impossible under Q; the average is over the step that uses the record.
+number of steps. Let X = L - E if the record is removed, and X = 1 - E L if it is added. Under Q, this is the privacy-amplification
+random variable of a randomizer that is shuffled with t - 1 users who all report from Q. So the hockey-stick divergence of the
+average over the step that uses the record, from Q^t, is (1/t) E (X_1 + ... + X_t)_+, plus the mass of outcomes that are impossible
+under Q.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["ListedAllocation"]
 
 @dataclass(frozen=True, eq=False)
 class ListedAllocation:
-    """Hockey-stick divergences, in both directions, of the average over the steps of P in that step and Q in all others, and Q^t.
+    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class ListedAllocation:
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
-        # outcomes that are impossible under Q or not enumerated are assumed to reveal the record
+        # The upper bound assumes that outcomes that are impossible under Q, or not enumerated, reveal the record.
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
     def add(self, eps: FloatArray) -> IntervalArray:
@@ -55,7 +56,7 @@ class ListedAllocation:
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
         moved = 0.0
         if self.log_lost == -math.inf:
-            # the masses must sum to 1: a remainder at X = 0 would not be negligible relative to rare outcomes
+            # The masses must sum to 1, because a remainder at X = 0 would not be negligible relative to rare outcomes.
             heaviest = int(np.argmax(log_mass))
             others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
             whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
@@ -68,9 +69,9 @@ class ListedAllocation:
             log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
-            # the lower bound is conditional on the event that all outcomes are enumerated
+            # The lower bound counts only the event that the outcomes of all steps are enumerated.
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
-            # a relative error in the masses of one step counts t times in the probability of t outcomes
+            # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
             error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
             value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))

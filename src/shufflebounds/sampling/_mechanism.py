@@ -27,7 +27,7 @@ class OfMechanism(PrivacyProfile):
 def checked_presence(mechanism: PrivacyProfile) -> None:
     """Raise ValueError if the mechanism's guarantee compares two values of a record, not the presence and absence of a record."""
     if isinstance(mechanism, LocalRandomizer):
-        # a user who is not sampled reports a fixed value, so replace-one covers absence
+        # A user who is not sampled reports a fixed value, so a guarantee for replaced values covers absence.
         return
     if isinstance(mechanism, Composition):
         for factor, _ in mechanism.factors:

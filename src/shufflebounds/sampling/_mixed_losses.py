@@ -1,4 +1,4 @@
-"""Privacy losses of a mixture with the distribution without the record."""
+"""The privacy loss of a mechanism whose record is sampled with probability q, from the loss of the mechanism."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))
-    # for negative losses a sum of positive terms
+    # For negative losses, a sum of positive terms has no cancellation.
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
-    # for losses above 700: loss + log(rate), plus a term that is at most (1 - rate)/rate e^-700
+    # For losses above 700, e^loss overflows; the result is loss + log(rate), plus a term of at most (1 - rate)/rate e^-700.
     far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, LARGEST_EXPONENT)))
     return np.asarray(np.where(loss >= LARGEST_EXPONENT, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))

@@ -22,7 +22,7 @@ Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """The distribution of the loss ln L under Q and P: atoms, and the tails of a density.
+    """The distribution of the loss ln L under Q and under P, as atoms and a density that is given by its tails.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Ratios:
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = tail(edges)
-    # each mass is a difference of two lower or two upper tails, whichever are smaller: this has less cancellation
+    # The mass of an interval is a difference of two lower tails or of two upper tails. The smaller tails have less cancellation.
     left = below[1:] < above[1:]
     low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -29,23 +29,23 @@ from shufflebounds.sampling._sums import NEARLY, GridLaw, StopLoss, contracted
 __all__ = ["Allocation"]
 
 POINTS = 2**15
-"""Largest number of points of the grid of small ratios. More tighten the bounds and take longer."""
+"""Largest number of points of the grid of small ratios. Raised: tighter bounds in more time."""
 
 FINE = 0.02
-"""Step of the grid of small ratios, in standard deviations of one ratio, for at most 10**6 steps (see `_fine`). A smaller step
-tightens the bounds and takes longer."""
+"""Distance of the grid points of small ratios, in standard deviations of one ratio, for at most 10**6 steps of training (see
+`_fine`). Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Large ratios with a total mass of e^CUT under P are not resolved: for the upper bound they count as infinite. Raised: a larger
-gap at small delta. Lowered: longer grids."""
+"""Log of the mass under P of the largest ratios, which are not placed in cells: the upper bound counts them as infinite. Raised: a
+larger gap at small delta. Lowered: longer grids."""
 
 LOWER_CUT = -300.0
-"""Small ratios with a total mass of e^LOWER_CUT under Q are not resolved. Raised: no bounds of smaller delta. Lowered: longer
-grids."""
+"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: the bounds of delta below this mass are
+not tight. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Cells of the logarithmic grid, and the largest number of ratios above the grid that is treated. More tighten the bounds and take
-longer."""
+"""Number of cells of the logarithmic grid, and the largest number of large ratios in a sum that is treated. Raised: tighter bounds
+in more time."""
 
 
 class _Grid(NamedTuple):
@@ -69,7 +69,10 @@ class _Side:
 
 
 class Allocation:
-    """Both hockey-stick divergences of (average over the steps of P in that step, Q^t), from the likelihood ratio of one step."""
+    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all others, in both directions.
+
+    They are computed from the distribution of the likelihood ratio dP/dQ of one step.
+    """
 
     def __init__(self, law: Ratios, steps: int) -> None:
         self.law, self.steps = law, steps
@@ -78,7 +81,7 @@ class Allocation:
 
     @cached_property
     def _range(self) -> tuple[float, float]:
-        """Range of losses in which ratios are resolved."""
+        """The range of losses ln(dP/dQ) outside of which ratios are merged or count as infinite (CUT, LOWER_CUT)."""
         if math.isfinite(self.law.high):
             return self.law.low, self.law.high
         at = np.linspace(-600.0, 600.0, 120_001)
@@ -88,7 +91,7 @@ class Allocation:
 
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Upper ends, masses under Q and mean ratios of 8000 cells, to choose grids."""
+        """The upper ends, the masses under Q and the mean ratios of 8000 cells. They only serve to choose grids."""
         low, high = self._range
         edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
         q, p, _ = self.law.cells(edges)
@@ -97,12 +100,15 @@ class Allocation:
 
     @property
     def _fine(self) -> float:
-        """Step of the grid in standard deviations of one ratio; beyond 10**6 steps it grows like the deviation of their sum."""
+        """The distance of grid points in standard deviations of one ratio.
+
+        Beyond 10**6 steps of training it grows in proportion to the standard deviation of the sum of the ratios.
+        """
         return FINE * max(1.0, math.sqrt(self.steps) / 1000)
 
     @cached_property
     def _grid(self) -> _Grid:
-        """The grid of small ratios for sums of all steps."""
+        """The grid of small ratios that is used for the sum over all steps."""
         value, q, ratio = self._rough
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
@@ -116,7 +122,7 @@ class Allocation:
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
-            # the step is adjusted so that the atoms at both ends are grid points
+            # The step is adjusted so that both ends, which may be atoms, are grid points.
             size = max(1, math.ceil((top - anchor) / step))
             return _Grid(anchor, (top - anchor) / size, size + 1)
         anchor = 0.0 if anchor < 100 * step else anchor
@@ -159,7 +165,10 @@ class Allocation:
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masses, means and relative errors of the density in the cells between points; the first cell starts at 0."""
+        """Return the masses of the density under Q in the cells between points, their mean ratios, and relative errors of both.
+
+        The first cell starts at 0.
+        """
         with np.errstate(divide="ignore"):
             edges = np.log(points)
         edges[0] = -1e3
@@ -171,12 +180,12 @@ class Allocation:
 
     @cached_property
     def upper(self) -> _Side:
-        """The distribution of a ratio, replaced by a larger one in the convex order."""
+        """A distribution that is larger in the convex order than that of a ratio, for the upper bound."""
         return self._upper(self._grid)
 
     @cached_property
     def lower(self) -> _Side:
-        """The distribution of a ratio, replaced by a smaller one in the increasing convex order."""
+        """A distribution that is smaller in the increasing convex order than that of a ratio, for the lower bound."""
         return self._lower(self._grid, mirrored=False)
 
     def _upper(self, grid: _Grid) -> _Side:
@@ -192,7 +201,9 @@ class Allocation:
         return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
-        """The smaller distribution of the ratio, or (mirrored) of minus the ratio."""
+        """Return a smaller distribution in the increasing convex order than that of the ratio, or of minus the ratio if
+        `mirrored`.
+        """
         _, step, size = grid
         anchor = self._lower_anchor(grid)
         points = anchor + step * np.arange(size, dtype=np.float64)
@@ -241,14 +252,14 @@ class Allocation:
         grid = self._regimes[regime][1]
         side = self.upper if regime == 0 else self._upper(grid)
         above = side.small.reversed()
-        # the upper bound counts a large ratio as the last grid point; the lower bound omits it
+        # The upper bound counts a large ratio as the last grid point, and the lower bound omits it.
         above.mass[0] += float(side.big[1].sum())
         below = self._lower(grid, mirrored=True).small
         return StopLoss(below, self.steps, upper=False), StopLoss(above, self.steps, upper=True)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
         """Return log H_E(average || Q) at eps >= 0."""
-        # the number of levels evaluated at once limits memory
+        # At most 256 levels are evaluated at once, which limits the memory.
         parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
         return IntervalArray(lower, upper)
@@ -258,18 +269,19 @@ class Allocation:
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * NEARLY * self._grid.step
-        # an approximate delta from a single large ratio: smaller terms by a factor e^-NEGLIGIBLE_ROUGHLY need no accurate value
+        # `alone` approximates log delta by the event that one ratio alone is large enough. Terms that are smaller than this by the
+        # factor e^-NEGLIGIBLE_ROUGHLY need no accurate value.
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # one level of this sum needs one transform, so it is resolved e^CUT deeper than the sums below it
+        # This sum needs only one transform for a level, so its floor is lower by the factor e^CUT than those of the other sums.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # bound of the contribution of large ratios: the record's own step has one, or at least one other step does
+            # `several` bounds the contribution of large ratios, which occur in the step of the record or in another step.
             above = self.law.log_p_above(math.log(side.small.values[-1]))
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # less than e^-8 of delta is only bounded
+            # Contributions below e^-8 of delta are not computed, only bounded.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
@@ -283,7 +295,7 @@ class Allocation:
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
-        """Add to `out` the sums with 1, 2, ... large ratios, and return a bound of what is left.
+        """Add the contributions of sums with 1, 2, ... large ratios to `out`, and return a bound of the contribution that is left.
 
         `above` is the log probability under P of a large ratio, `out` the stop-loss transform of sums without one.
         """
@@ -330,7 +342,7 @@ class Allocation:
         lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)
         lost = LOWER_CUT + 1 + math.log(t) if not math.isfinite(self.law.low) else -math.inf
         error = ULP * (64 + 4 * np.abs(weight))
-        # the average ratio is below 1/E only if all t ratios are below t/E: a bound for every eps, however large
+        # The average ratio is below 1/E only if all t ratios are below t/E. This gives an upper bound for every eps.
         capped = t * self.law.log_q_below(math.log(t) - eps + 64 * ULP * (1 + eps))
         high = np.minimum(np.logaddexp(weight + upper + error, lost), capped)
         return IntervalArray(np.minimum(weight + lower - error, high), high)
@@ -346,7 +358,10 @@ def _more(trials: int, chance: float, least: int) -> float:
 def _condensed(
     edges: FloatArray, q: FloatArray, means: FloatArray, loss_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mass of each cell at its mean (lower bound) or split between the ends of the cell (upper bound)."""
+    """Return values and masses of a coarser distribution, as a lower or an upper bound in the convex order.
+
+    For the lower bound, the mass of each cell is at its mean; for the upper bound, it is split between the ends of the cell.
+    """
     held = q > 0
     if not upper:
         values = np.clip(means * (1 - 4 * loss_error), edges[:-1], edges[1:])
@@ -357,7 +372,7 @@ def _condensed(
 
 
 def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses reduced to one (lower bound) or two (upper bound) per cell."""
+    """Return values and masses, reduced to one value in each cell (lower bound), or to two (upper bound)."""
     means, q = merged(values, mass, edges)
     return _condensed(edges, q, means, np.full(q.size, largest_charge(values, edges)), upper)
 

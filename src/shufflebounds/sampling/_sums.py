@@ -1,6 +1,7 @@
-"""Distributions of numbers on a grid, in the convex order, and E max(0, S - K) of a sum S of such numbers.
+"""Bounds of E max(0, S - K) for a sum S of independent numbers on a grid and levels K, and distributions on a grid.
 
-The error of the grid is controlled by the caller, who passes a larger and a smaller distribution in the increasing convex order.
+The numbers are likelihood ratios of random allocation. The caller passes a distribution on the grid that is larger in the
+increasing convex order than that of the numbers for an upper bound, or smaller for a lower bound.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ upper bound adds E max(0, S - K) - E S + K at LOWEST standard deviations, which 
 Raised: further transforms. Lowered: a less tight upper bound."""
 
 NEARLY = 1e-8
-"""A mean at most this distance, in steps, below a grid point is treated as this grid point, and so is an atom on either side of it;
-callers move the levels of the lower bound by as much. Raised: a less tight lower bound. Lowered: rounding errors move atoms."""
+"""Largest distance, in steps, of a mean below a grid point, or of an atom from a grid point, that counts as 0. Callers move the
+levels of the lower bound by this distance. Raised: a less tight lower bound. Lowered: rounding errors move atoms to other
+points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +50,8 @@ class GridLaw:
 def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
     """Return a distribution on the grid, smaller in the increasing convex order, of masses with one given mean in each cell.
 
-    At every grid point, parts of the masses of the two cells beside it are merged into one mass with this point as their mean. The
-    remainder of a cell's mass is moved down to its lower end.
+    At every grid point, parts of the masses of the two adjacent cells are merged into one mass whose mean is this point. The
+    remainder of the mass of a cell is moved down to the lower end of the cell.
     """
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
@@ -74,12 +76,13 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return, for every grid point, the moment in steps that the two cells beside it contribute to the mass merged at the point.
+    """Return for every grid point k the moment M[k], in steps, that either adjacent cell contributes to the mass merged there.
 
-    A cell k with mean at `inside` of its width gives M[k]/inside to its left end and M[k + 1]/(1 - inside) to its right end, at
-    most its mass in total. Setting these equal to its mass gives one moment after the other from either end. Errors alternate in
-    sign and shrink where masses grow, so both recursions run up to the heaviest cell. There, one equation is omitted: that of a
-    free cell, which lies on the grid and need not give anything, or of the cell with the smallest remainder.
+    Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
+    end and M[k + 1]/(1 - inside) to its right end. The two sum to at most the mass of the cell. Setting the sum equal to this mass
+    gives one moment after the other, starting from either end. Errors alternate in sign and shrink where masses grow, so both
+    recursions run up to the heaviest cell. There one equation is omitted: that of a cell whose mean is a grid point (`free`), or
+    that of the cell with the smallest remainder.
     """
     size = mass.size
 
@@ -88,7 +91,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # about half of what the next cell can give
+                # The cell lies on the grid; its right end takes half of the mass that the next cell can give.
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -97,12 +100,12 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
     near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
-    # 20 cells on either side contain one whose equation costs little
+    # Among 20 cells on either side of the heaviest there is one whose equation can be omitted with a small remainder.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # cells low .. high: the parts requested by the left recursion at their left ends and by the right one at their right ends
+    # For the cells low..high: the left recursion gives the parts at their left ends, the right recursion those at their right ends.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -152,7 +155,7 @@ class StopLoss(TiltedSum):
         return log_total, mean, math.sqrt(max(var, 0.25 * self.step**2))
 
     def _chernoff(self, levels: FloatArray) -> FloatArray:
-        """Return an upper bound of log E max(0, S - K) by z <= e^(theta z)/(e theta), the least over 48 tilts."""
+        """Return an upper bound of log E max(0, S - K) at the levels K, from z <= e^(theta z)/(e theta) at the best of 48 theta."""
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
         # All masses of a group are moved up to its last point.
         power = np.multiply.outer(rates, self._group_ends)
@@ -185,7 +188,7 @@ class StopLoss(TiltedSum):
         log_total, mean, _ = self._untilted
         slack = ULP * self._times * 64 + 64 * ULP
         if self.upper:
-            # lowering the level by x raises the stop-loss transform by at most x times the total mass
+            # If the level decreases by x, the stop-loss transform increases by at most x times the total mass.
             return np.asarray(np.logaddexp(self.log_values(np.array([low]))[0], log_total + np.log(low - levels)) + slack)
         return np.asarray(log_total + np.log(np.maximum(mean - levels, 1e-300)) - slack)
 

@@ -152,7 +152,7 @@ class EveryDataset:
             found.append((pair, tail, values))
         best = (-math.inf, 0.0, 0, (0, 0))
         for pair, tail, ((a, b), (c, d)) in found:
-            # blocks that stay in the processor's cache
+            # Blocks of this size fit in the cache of the processor.
             step = max(1, BLOCK // equal.shape[1])
             for start in range(0, len(equal), step):
                 some = slice(start, start + step)
@@ -175,7 +175,7 @@ class EveryDataset:
                 np.add.reduceat(np.maximum(first * (1 + error) - second * (factor * (1 - error)), 0.0), starts)
                 for error in (self._error, -self._error)
             )
-            # among values that are equal up to rounding, as for symmetric datasets, the first is returned
+            # Symmetric datasets have values that are equal up to rounding; the first of them is returned.
             place = int(np.argmax(upper >= upper.max() * (1 - 2 * self._error)))
             largest = max(largest, float(upper.max()))
             if upper[place] > best[0] * (1 + 2 * self._error):
@@ -190,7 +190,7 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)
     cells = math.comb(users + outputs - 1, outputs - 1)
-    # for two outputs the tables do not include the target's message, so there is one copy
+    # For two outputs the tables do not include the target's message, so one copy serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
     return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= TABLE_SIZE
 
@@ -206,7 +206,7 @@ def most_enumerated(rows: FloatArray) -> int:
     inputs, outputs = rows.shape
     extreme = min(inputs, 2) if outputs == 2 else inputs
     beyond = least_int(lambda users: not _enumerated(extreme, outputs, users), 2)
-    # the number of probabilities exceeds every limit long before 2**53 users, unless there is one input or one output
+    # The limit is exceeded below 2**53 users, unless there is only one input or one output.
     return 1 if beyond is None else beyond - 1
 
 
@@ -226,7 +226,7 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     for t in range(1, users + 1):
         index = np.arange(t - 1)
         zero = np.zeros((len(multisets), 1), dtype=np.intp)
-        # messages up to the new one keep their index, those after it have the next one
+        # Messages before the inserted one keep their place in the multiset; those after it move by one place.
         before = np.concatenate([zero, np.cumsum(choose[multisets, index], axis=1)], axis=1)
         after = np.concatenate([np.cumsum(choose[multisets, index + 1][:, ::-1], axis=1)[:, ::-1], zero], axis=1)
         size = math.comb(outputs + t - 1, t)

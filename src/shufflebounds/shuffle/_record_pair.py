@@ -1,8 +1,8 @@
-"""Shuffled records of flipped bits: bounds of delta from each record's two bits in the target's two possible bins.
+"""Bounds of delta of shuffled records of flipped bits, from the two bits of each record that the target's value can change.
 
-Every user, and every dummy record (`fakes`), sends one bit for each of d bins: 1 in the record's own bin, 0 elsewhere, each bit
-flipped with probability q = 1 - p. The target's record moves from a first bin to a second one. A record is called 10, 01, 00 or 11
-by its bits of these two bins.
+A record has one bit for each of d bins: 1 in the bin of its value, 0 in all others, each bit flipped with probability q = 1 - p.
+Every user sends one record, and dummy records (parameter `fakes`) are added. The target's value moves from a first bin to a second
+one. A record is called 10, 01, 00 or 11 by its bits of these two bins.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def local(flip: float, eps: float) -> float:
 
 
 def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return an upper bound of log delta of shuffled records, valid for every dataset.
+    """Return an upper bound of log delta of shuffled records by the privacy blanket, valid for every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
     with probability p^2/c. Every other user's record is 10 with probability at least q^2, and 01 with probability at least q^2. A
@@ -72,8 +72,9 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 
 
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
-    """Return the distributions of S + B and S + B' for two bits B, B' and a sum S of `counts` bits, or None if these have too many
-    outcomes.
+    """Return the pair of the distributions of S + B and S + B', or None if it has too many outcomes.
+
+    B and B' are the two `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
     """
     one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
     used = sizes > 0
@@ -134,7 +135,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
     for _ in range(fakes):
         rest = _with(rest, even)
     others = users - 1 + known
-    # Start with all other users in the second bin; the loop below moves them to the first bin one at a time.
+    # The first entry has all other users in the second bin; the loop below moves them to the first bin one at a time.
     seconds = [rest]
     for _ in range(others):
         seconds.append(_with(seconds[-1], one_hot[1]))

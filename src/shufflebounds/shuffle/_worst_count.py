@@ -1,4 +1,7 @@
-"""Bounds of the tail of an estimate's error, over every number of users whose value is counted (the holders)."""
+"""Bounds of Pr[|error of an estimated count| > x], over every number of users who have the counted value.
+
+These users are called holders. The error functions of the counting protocols use this module to cover every dataset.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,10 @@ SCANNED = 256
 More blocks give a tighter upper bound in proportionally more time."""
 
 DEEPER = 6.0
-"""In a block of counts, the users whose value differs between its counts are undetermined. A part a of the error is reserved for
-them.
+"""Log of the ratio of the tail probability to the probability that undetermined users have an error above a.
 
-Their error exceeds a with a probability of about e^-DEEPER times the answer. If DEEPER is raised, a is larger; if it is lowered,
-this probability, which is added to the answer, is larger.
+In a block of counts, the users whose value differs between its counts are undetermined, and the part a of the error is reserved for
+them. Raised: a is larger. Lowered: the probability that their error exceeds a, which is added to the answer, is larger.
 """
 
 Known = Callable[[int, int, Fraction], Interval]
@@ -33,7 +35,7 @@ Known = Callable[[int, int, Fraction], Interval]
 
 
 class CountTails(NamedTuple):
-    """A lower bound of the largest log tail, and points (first, upper bound).
+    """A lower bound of the largest log tail probability, and upper bounds as points (first count, upper bound).
 
     Each upper bound is valid for the counts from `first` up to the next point.
     """
@@ -105,7 +107,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # The upper bound of a smallest block is used as its value, so that blocks with smaller upper bounds are not divided.
+        # A block of the smallest size is not divided. Its upper bound counts as its value, so that the search does not divide
+        # blocks with smaller upper bounds.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 

@@ -1,4 +1,8 @@
-"""Privacy amplification by shuffling with personalized local budgets: clone bounds."""
+"""Privacy amplification by shuffling for users with personalized local budgets: clone bounds.
+
+`PersonalizedClones` evaluates the clone bound for given rates, after Feldman, McMillan and Talwar (2023). Its constructors compute
+rates for k-ary randomized response, Laplace noise and Gaussian noise.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ from shufflebounds.shuffle._clones.population import Population
 __all__ = ["PersonalizedClones"]
 
 _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
-"""Smallest weight w that is accepted, which corresponds to a local budget of 700."""
+"""Smallest weight w that is accepted: 1/(e^eps1 + 1) for a local budget eps1 of about 700. e^eps1 overflows for larger budgets."""
 
 
 @with_passages
@@ -125,7 +129,7 @@ class PersonalizedClones(PrivacyProfile):
         return IntervalArray(lower + shift - slack, upper + shift + slack)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the formula is the divergence of a symmetric pair
+        # The formula is the divergence of a pair (P, Q) for which (Q, P) has the same divergence.
         return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
 
     def _pure_epsilon(self) -> float:

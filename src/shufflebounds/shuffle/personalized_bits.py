@@ -27,15 +27,18 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["PersonalizedBits"]
 
 MANY = 1024
-"""Number of users above which, if no dataset is given, the lower and the upper bound of epsilon are searched for separately.
+"""Number of users above which, if no dataset is given, the lower and the upper bound of epsilon have separate searches.
 
-The profiles of both bounds have a gap of up to 1e-3 in log delta then, so a common search would save no time.
+For more users the gap between both bounds is up to 1e-3 in log delta, so a common search would save no time.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class _PersonalPair(DominatingPair):
-    """The sum of the bits with the target's bit 0 against 1; `law` is the distribution of the others' sum."""
+    """The distributions of the sum of all bits if the target's bit is 0 (P) and if it is 1 (Q).
+
+    `law` is the distribution of the sum of the other users' bits.
+    """
 
     budget: float
     law: BernoulliGroups = field(repr=False)
@@ -69,7 +72,7 @@ class _PersonalPair(DominatingPair):
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
+        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
@@ -193,7 +196,8 @@ class PersonalizedBits(PrivacyProfile):
         zeros = np.zeros(self.local_eps.size)
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
-            # larger budgets only weaken privacy, so this remains an upper bound; PersonalizedClones needs positive budgets
+            # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
+            # and the bound remains an upper bound.
             PersonalizedClones.randomized_response(np.maximum(self.local_eps, TINY), 2, target=self.target),
         )
 
@@ -218,7 +222,7 @@ class PersonalizedBits(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
-            # the upper bound by the search of the clone bound's profile, the lower bound by that of the dataset with equal bits
+            # The upper bound is the eps of the clone bound, the lower bound that of the dataset in which all bits are equal.
             return self._side(upper)._epsilon(delta, upper)
         return super()._epsilon(delta, upper)
 
@@ -241,7 +245,7 @@ class PersonalizedBits(PrivacyProfile):
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _seconds(self) -> float:
-        # one target in a given dataset is one pair, whose run time grows with the number of users
+        # For one target in a given dataset there is one pair, whose run time grows with the number of users.
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -253,7 +257,8 @@ class PersonalizedBits(PrivacyProfile):
         return replace(known, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        # every choice of a target and a dataset is attained; the largest budget and bits 0 are often close to the worst
+        # Every choice of a target and a dataset is attained, and gives a lower bound. The target with the largest budget, among
+        # users with bits 0, is often close to the worst.
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
         target = int(np.argmax(self.local_eps)) if self.target is None else self.target
         return type(self)(self.local_eps, bits=bits, target=target).pairs()
