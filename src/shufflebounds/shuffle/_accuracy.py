@@ -214,7 +214,7 @@ def bits_exceeded(
 
     if ones is not None:
         return known(ones, users - ones, width)
-    # without further bits, exchanging 0 and 1 in the dataset mirrors the error
+    # Without the bits `extra`, exchanging 0 and 1 in the dataset mirrors the error, so half of the datasets suffice.
     lower, upper = largest_tail(users, known, flip * (1 - flip), width, users if extra[2] else users // 2)
     return Interval(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
@@ -222,7 +222,8 @@ def bits_exceeded(
 def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
     """Return Chernoff's upper bound of log Pr[|S - E S| > width].
 
-    S is a sum of `fixed` bits that are 1 with probability flip or 1 - flip, and of `free` bits with any probabilities between.
+    S is a sum of `fixed` bits that are 1 with probability flip or 1 - flip, and of `free` bits that are 1 with any probabilities
+    between flip and 1 - flip.
     """
     if flip == 0 and free == 0:
         return -math.inf

@@ -33,8 +33,8 @@ def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the distributions P0 and P1 of the sum, for every number of ones among the other users' bits."""
     others = users - 1
     for ones in range(users):
-        # The flips among the ones and among the zeros are convolved, because binomials with 1 - flip would lose digits of a small
-        # flip.
+        # The numbers of flips among the ones and among the zeros are convolved. Binomials with probability 1 - flip would lose
+        # digits if flip is small.
         flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
         law = np.convolve(flips[0][::-1], flips[1])
         stay, step = np.append(law, 0.0), np.append(0.0, law)
@@ -51,11 +51,11 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     error = _error(users)
     curves = []
     for zero, one in _laws(users, flip):
-        # with k decreasing, alpha = Pr_P0[S > k] increases
+        # In the order of decreasing k, alpha = Pr_P0[S > k] increases.
         alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
         with np.errstate(divide="ignore"):
             if upper:
-                # mass that may have underflowed is added to the errors of both kinds
+                # The upper bound adds a bound of the underflowed mass to the type I and the type II error.
                 alpha, beta = (np.minimum(x * (1 + error) + TINY, 1.0) for x in (alpha, beta))
                 log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
             else:
@@ -84,7 +84,7 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
     local = math.log1p(-flip) - math.log(flip)
     if hidden:
         return np.full(orders.size, local * (1 + 1e-15))
-    # an upper bound of the contribution of outcomes that underflowed
+    # `lost` is an upper bound of the contribution of outcomes whose probabilities underflowed.
     with np.errstate(over="ignore"):
         lost = np.exp(math.log(users * TINY) + np.minimum(orders * local - (orders - 1) * best, 1e3))
     out: FloatArray = np.minimum(best + slack + lost / np.maximum(orders - 1, 1e-3), local * (1 + 1e-15))

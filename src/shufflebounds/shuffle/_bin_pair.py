@@ -30,7 +30,8 @@ LISTED_TAIL = -300.0
 """Logarithm of the mass outside the truncation range of each listed sum."""
 
 LEAST_LISTED = -260.0
-"""Logarithm of the smallest listed mass: truncation takes at most a relative e^-35 of it. Lower bounds of log delta end near it."""
+"""Logarithm of the smallest listed mass. Truncation changes such a mass by a relative e^-35 at most. Lower bounds of log delta end
+near this value. Lowered: the truncation (LISTED_TAIL) has to be lower, too."""
 
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
@@ -41,9 +42,10 @@ MOST_CALLS = 2**15
 
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
-    """Return bounds of log H for two independent bins; each has (ones, zeros) other bits, and the target's bit is 0 against 1.
+    """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
 
-    H_(e^eps) is the sum over the first bin's sum s of P(s) times H of the second bin at eps - log(P(s)/Q(s)), one kernel call each.
+    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
+    of the sum of the first bin, of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)), one kernel call for each s.
     """
     keep = 1 - flip
     probs = np.array([keep, flip])
@@ -52,7 +54,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # the truncated mass must be small relative to delta, which is at least e^lower
+    # The truncated mass must be small relative to delta, which is at least e^lower.
     log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
     while log_tail >= -1e6:
         try:
@@ -92,7 +94,7 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
 
 
 class BinTables(Kept[tuple[int, int, float], tuple[FloatArray, ...]]):
-    """Tables of the distribution of a bin by the numbers of ones and zeros and the truncation, up to a number of bytes."""
+    """Cache of the distributions of the sum of a bin, limited in bytes; a key is (ones, zeros, log of the truncated mass)."""
 
     def __init__(self, most: float) -> None:
         super().__init__(most, lambda tables: sum(table.nbytes for table in tables))
@@ -128,7 +130,7 @@ class Bins:
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
-        # given the first sum, the best test of the second sum is a threshold of its likelihood ratio
+        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio.
         error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
         low, high = _bits.two_sums(p, q, order, p_below, q_below, more, error)
         outside = 8 * math.exp(self.log_tail)
@@ -149,9 +151,10 @@ def _log_sum(logs: FloatArray) -> float:
 
 
 def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:
-    """Return both orders of the sums of two bins with uniform dummies, all others in the first bin; no pair if they are too many.
+    """Return (P, Q) and (Q, P) of the sums of two bins with uniform dummy records, if all other users are in the first bin.
 
-    The target moves from the first bin to the second one. The pairs attain at most the exact hockey-stick divergences.
+    The target moves from the first bin to the second one. The divergences of the returned pairs are lower bounds. No pair is
+    returned if the sums have too many values.
     """
     table = FakeTable(fakes, bins, flip, LISTED_TAIL, MOST_LISTED)
     laws = table.joint((others, 0), (0, others), flip, LISTED_TAIL)
@@ -159,9 +162,10 @@ def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[Dominati
 
 
 def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
-    """Return the pair of two lists of probabilities, with smaller masses than e^LEAST_LISTED left out of P and raised to it in Q.
+    """Return the pair of two lists of probabilities, changed such that no mass is below e^LEAST_LISTED.
 
-    Both decrease the hockey-stick divergence, also of a composition.
+    Smaller masses are left out of P and raised to e^LEAST_LISTED in Q. Both changes decrease the hockey-stick divergence, also that
+    of a composition.
     """
     least = math.exp(LEAST_LISTED)
     kept = p > least
@@ -186,7 +190,7 @@ class FakeTable:
         weight = np.exp(binom_logpmf(f, fakes, one))
         table = np.zeros((f.size, f.size))
         for i, shown in enumerate(f):
-            # ones in the second bin: of the records with a one in the first bin (a), and of those without (b)
+            # The ones in the second bin come from records with a one in the first bin (a) and from records without (b).
             a, b = binomial_range(shown, both / one, log_tail), binomial_range(fakes - shown, single / (1 - one), log_tail)
             law = np.convolve(
                 np.exp(binom_logpmf(np.arange(a[0], a[1] + 1), shown, both / one)),
@@ -230,7 +234,10 @@ class FakeTable:
     def _real(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
     ) -> list[tuple[FloatArray, FloatArray]] | None:
-        """Return for each bin the distributions of the real bits with a bit of the target that is 0, and 1; None if too large."""
+        """Return for each bin the distribution of the sum of the users' bits if the target's bit is 0, and if it is 1.
+
+        Return None if a table would be too large.
+        """
         if not self.fits:
             return None
         sides = []
@@ -258,7 +265,7 @@ class FakeTable:
         """
         here, there = (self._spread(law) @ self.table for law in first)
         fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # thresholds that are optimal if the dummy bits of the two bins were independent
+        # These thresholds would be optimal if the dummy bits of the two bins were independent. Any thresholds are a valid test.
         p, q = (np.convolve(law, fakes) for law in second)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))

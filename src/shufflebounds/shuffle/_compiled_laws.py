@@ -23,13 +23,14 @@ __all__ = ["largest_epsilon", "largest_log_delta", "log_deltas", "packed"]
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
     """Return sets of distributions in the format of the kernel."""
-    # the distribution with the largest second moment comes first: it is likely to have the largest Phi, so that others are skipped
+    # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
+    # the others.
     ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
     atoms = [law._distinct for law in ordered]
     cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
 
     def joined(parts: Sequence[FloatArray]) -> FloatArray:
-        # one more element, so that an empty array still has a valid address
+        # One more element is appended, so that an empty array has a valid address.
         return np.concatenate([*parts, [0.0]])
 
     def ends(sizes: list[int]) -> NDArray[np.intp]:

@@ -1,7 +1,7 @@
-"""Blocks of datasets of randomized bits, each with one upper curve of delta: for compositions with adaptively chosen datasets.
+"""Blocks of datasets of randomized bits, each with one upper bound of delta(eps), for compositions with adaptively chosen datasets.
 
-An adversary who chooses another dataset in every round chooses one of the blocks (`Blocks` in shufflebounds.composing). The rows of
-a block's curve are upper bounds for all datasets in it.
+The bound of a composition lets the adversary choose one of the blocks in every release (`Blocks` in shufflebounds.composing). The
+upper bound of a block is valid for every dataset in it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ MOST_BUDGETS, TARGETS = 2**17, 0.6
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of log H_(e^eps)(P || Q) for two distributions of the sum of the other users' bits and the target's.
+    """Return an upper bound of the log hockey-stick divergence of the sum of all bits, for the target's two values.
 
-    `sums` is the distribution of the other users' sum; the target's part has the masses `target` under P, reversed under Q.
+    `sums` is the distribution of the sum of the other users' bits. The sum of the target's bits has the masses `target` under P and
+    the same masses in reversed order under Q.
     """
     with np.errstate(divide="ignore"):
         laws = [np.log(np.convolve(sums, added)) for added in (target, target[::-1])]

@@ -1,4 +1,4 @@
-"""The sum of randomized bits for one given dataset of the other users, with the target's bit 0 against 1."""
+"""Delta of a sum of randomized bits for one given dataset of the other users, if the target's bit changes from 0 to 1."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
     """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
-    # e^eps must not overflow; for larger eps, possible if the flip probability is below e^-700, delta is at most its value there
+    # e^eps must not overflow. Larger eps are possible if the flip probability is below e^-700; delta is then at most its value at
+    # LARGEST_EXPONENT.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
@@ -47,7 +48,7 @@ def near_budget(
 
     If the kernel overflows, the upper bound is its value at a slightly smaller eps, or log(1 - e^-gap), whichever is smaller.
     """
-    # tiny flip probabilities let weights in the kernel overflow to infinity
+    # Weights in the kernel overflow to infinity if the flip probability is tiny.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         value, error = kernel(eps, gap)
         lower, upper = np.asarray(value - error), np.asarray(value + error)
@@ -76,7 +77,7 @@ class BitPair(DominatingPair):
         return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # exchanging the values 0 and 1 of all bits exchanges P and Q
+        # Exchanging 0 and 1 in all bits exchanges P and Q.
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         return bit_sides(float(ones), float(zeros), self.flip, eps)
 
@@ -105,7 +106,7 @@ class BitPair(DominatingPair):
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
         used = counts > 0
-        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
+        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
         bit = math.log1p(-self.flip), math.log(self.flip)
         return atoms_of_sum(one[used], one[::-1][used], counts[used], bit, bit[::-1], -1e6)
 

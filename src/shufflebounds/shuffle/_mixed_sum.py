@@ -12,10 +12,12 @@ from shufflebounds._limits import FIRST_TAIL
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
-"""Truncation ranges with more terms are summed by blocks; the terms of a block are bounded by those at its ends."""
+"""Largest number of terms that are summed one by one. Longer sums are divided into blocks, whose terms are bounded by those at the
+ends of the block. Raised: longer run time. Lowered: a larger gap."""
 
 GRID = 64
-"""Number of points per step of the searches for the largest term and for the ends of the truncation range."""
+"""Number of points that one step of a search compares, for the largest term and for the ends of the truncation range. It changes
+the run time only."""
 
 Enclosing = Callable[[FloatArray], IntervalArray]
 """A function that returns a lower and an upper bound of its value at each element of an array."""

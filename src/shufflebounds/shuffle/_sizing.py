@@ -43,7 +43,8 @@ def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _P
         return build(budget).delta(eps) <= delta
 
     low = high = eps
-    # a local budget of eps meets the target for every number of users, unless the bound exceeds the local guarantee
+    # A local budget of eps meets the target for every number of users, unless the bound is larger than the local guarantee. Then
+    # smaller budgets are tried.
     while not is_met(low):
         low /= 2
         if low < _BUDGETS[0]:

@@ -1,4 +1,7 @@
-"""The worst dataset by branch and bound, for mechanisms whose delta does not decrease when users are removed."""
+"""The largest delta over all datasets that are given by two counts, by branch and bound.
+
+The search is valid for mechanisms whose delta does not decrease when users are removed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ RTOL = 0.99e-3
 """Gap in log delta at which a search over datasets ends. Lowered: longer searches."""
 
 SMALL_SQUARE, SQUARE_RTOL = 32, 1e-2
-"""Gap in log delta at which a search over two counts ends: SAME_LOG for up to SMALL_SQUARE users, SQUARE_RTOL for more."""
+"""A search over two counts ends at a gap of SAME_LOG in log delta for up to SMALL_SQUARE users, and of SQUARE_RTOL for more users.
+
+Raised SMALL_SQUARE or lowered SQUARE_RTOL: longer searches.
+"""
 
 ROUGH_CORNERS = 16
 """Number of single datasets that a search with a given tolerance evaluates for its lower bound, in addition to its blocks of
@@ -43,9 +49,9 @@ def maximize_over_two_counts(
             sides = Interval(-math.inf, -math.inf)
             single = first == last and low == high
             bound = math.inf if single else bounds_at(first, low, last - first, high - low).upper
-            # a rough search looks for its lower bound at a few datasets only
+            # A search with a given tolerance evaluates at most ROUGH_CORNERS single datasets for its lower bound.
             if not bound <= enough and (single or tolerance is None or len(known) < ROUGH_CORNERS):
-                # the worst dataset is usually close to (0, 0), so the corner nearest to it is evaluated
+                # The worst dataset is usually close to (0, 0), so the corner of the block nearest to (0, 0) is evaluated.
                 corner = max(first, low), low
                 if corner not in known:
                     known[corner] = bounds_at(*corner, 0, 0)

@@ -137,7 +137,7 @@ class ClearReports(ShuffleProtocol):
         if bins == 1:
             return cls(0, bins)
 
-        # start of the search: the mean number of dummy reports in the two bins is that of calibrated binomial noise
+        # The search starts where the mean number of dummy reports in the two bins is that of calibrated binomial noise.
         with _validate.quiet():
             hits = BinomialNoise.calibrate(eps=eps, delta=delta).trials
         fakes = least_count(lambda fakes: cls(fakes, bins), eps, delta, guess=hits * bins // 2)

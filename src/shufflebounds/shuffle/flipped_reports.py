@@ -169,7 +169,7 @@ class FlippedReports(ShuffleProtocol):
                 return self.clear._log_delta(np.array([eps])).alone()
             return Interval(0.0, 0.0)
         if eps > 700:
-            # e^eps must not overflow
+            # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
             return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
         uniform = self.fake == "uniform" and self.fakes > 0
         low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform, rough)
@@ -188,9 +188,7 @@ class FlippedReports(ShuffleProtocol):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """The number of other reports whose bins the analyst may know, the number of uniform dummies, and the number of their
-        bins.
-        """
+        """The number of other reports whose bins the analyst may know, and the numbers of uniform dummies and of their bins."""
         if self.fake == "uniform" and self.fakes > 0:
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
@@ -224,7 +222,8 @@ class FlippedReports(ShuffleProtocol):
         try:
             return self._known_sums_searched(others, eps, rough)
         except WideWindowError:
-            # the truncation range is too wide for a table; lower bound: one bin alone, upper bound: two bins at eps/2 each
+            # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
+            # two bins with eps/2 each.
             one = ShuffledBits(others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
@@ -248,7 +247,7 @@ class FlippedReports(ShuffleProtocol):
         while True:
             tables = _bin_pair.Bins(self.flip, eps, log_tail, shared)
             near = tables.log_delta(*ends)
-            # the gap may be large, so the truncated mass is chosen for a delta far below the upper bound, too
+            # The gap may be large, so the truncated mass is chosen small enough for a delta far below the upper bound.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             if rough:
                 # The truncation is rounded to a grid of ratio 1.2, so that several eps share tables.
@@ -296,7 +295,7 @@ class FlippedReports(ShuffleProtocol):
         return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, 20_000)
 
     def _rough(self, upper: bool) -> Curve | None:
-        # for many reports with known bins, the dataset with all others in the target's bin is close to the worst
+        # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst.
         reports = self.users + self.fakes
         if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5:
             return None
@@ -316,7 +315,7 @@ class FlippedReports(ShuffleProtocol):
             known = replace(super()._pair_info(), spacing=0.05, effort=2e-3, seconds=4e-3)
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
-        # for sums, every eps takes a search over datasets
+        # For sums, each value of delta is the result of a search over datasets.
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve_hockey_stick=self._rough_log_delta)
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5:

@@ -1,6 +1,7 @@
 r"""Distribution of the privacy-amplification random variable :math:`X = (R_0 - e^\varepsilon R_1)/m` of a local randomizer.
 
-:math:`R_0, R_1` are the output distributions of the target user's two inputs, and m is a measure on outputs. Define
+:math:`R_x` is the output distribution of input x, :math:`R_0` and :math:`R_1` are those of the target user's two inputs, and m is a
+measure on outputs that stands for another user. Define
 :math:`\Phi_n(X) = \frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X under m. For any :math:`m \le \inf_x R_x`,
 :math:`\Phi_n(X)` is an upper bound of the hockey-stick divergence of the shuffled messages. For :math:`m = R_{x^*}` it is the
 hockey-stick divergence for the dataset in which all other users have the input x*.
@@ -85,7 +86,7 @@ class ExcessLaw:
                              f"{self.log_b.shape}: they must be 1-D and agree")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # cached values that are computed from the fields are not pickled
+        # Cached values are not pickled, because they follow from the fields.
         return type(self), (self.log_mass, self.log_a, self.log_b, self.log_cut, self.log_cut_b)
 
     @classmethod
@@ -323,7 +324,7 @@ class ExcessLaw:
         return found
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
-        """Return both bounds where Phi of the atoms is below e^-40 of the contribution of the cut sets, and None elsewhere.
+        """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
 
         Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. It saves the kernel,
         which would take up to a second at such an eps.
@@ -333,16 +334,16 @@ class ExcessLaw:
         if not gain > 0 or not log_mass.size:
             return None
         values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
-        # squares of values near the largest double would overflow
+        # The squares of values above 1e100 are not formed, because they could overflow.
         if not float(np.abs(values).max()) < 1e100:
             return None
         mean, square = float(mass @ values), float(mass @ values**2)
         if not mean < 0:
             return None
-        # multiples of the best exponent t for a normal sum; smaller t are better if few outcomes have large values of X
+        # The trial exponents t are multiples of the best one for a normal sum. Smaller t are better if X is large at few outcomes.
         exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
-        # the first term is for the rounding of masses and values, the last one for the outcomes with X = 0
+        # `moments` are the logs of E[e^(tX)] over the atoms, and `rest` is the log of the mass at X = 0.
         rest = np.log1p(-min(float(mass.sum()), 1.0)) if mass.sum() < 1 else -np.inf
         total = np.logaddexp(moments, rest) + self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
         log_phi = float((users * total - np.log(exponents)).min())
@@ -389,14 +390,14 @@ class ExcessLaw:
     def _log_phi(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
         """Return both bounds at one eps; if one is selected (True: upper, False: lower), the other may be trivial."""
         if self._heavy and not rough:
-            # cached, because searches evaluate the same eps again, for the other bound
+            # The answer is cached, because searches evaluate the same eps again for the other bound.
             side = selected if self._distinct[0].size > MANY else None
             return self._known.of((eps, users, side), lambda: self._evaluated(eps, users, side))
         return self._evaluated(eps, users, selected, rough=rough)
 
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
         """Return what `_log_phi` returns, without a cache."""
-        # relative gap and largest number of evaluations of an atom, for the kernel
+        # `effort` has the relative gap that the kernel aims at and the largest number of its evaluations of an atom.
         effort = (1e-5, 1e7) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf

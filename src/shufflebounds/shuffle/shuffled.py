@@ -32,7 +32,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["Shuffled"]
 
 _LEAST_SHARE = 1e-12
-"""Smallest participation that is accepted; for smaller ones and large budgets, masses could underflow."""
+"""Smallest participation that is accepted. With a smaller one, masses could underflow if the budget is large."""
 
 _MANY = 64
 """Number of atoms from which on X counts as that of a density: values of delta take longer, and their bounds have larger gaps."""

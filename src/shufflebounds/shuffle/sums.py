@@ -145,7 +145,7 @@ class RealSum(ShuffleProtocol):
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # for many bits delta depends little on the dataset, and the search takes long
+        # For many bits delta depends little on the dataset, and a search with a smaller tolerance takes long.
         tolerance = 2e-4 if others > LARGE else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
@@ -160,7 +160,7 @@ class RealSum(ShuffleProtocol):
     def _rough(self, upper: bool) -> Curve | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
             return None
-        # all other bits 0: usually the worst dataset
+        # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
         return Curve(lambda eps: min(0.0, self._known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
 
     def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
@@ -207,7 +207,7 @@ class RealSum(ShuffleProtocol):
             return known
         if self.view == "columns":
             return replace(known, parts=((self.column._pair_info(), self.bits),), attained=repeated(self.column.pair(0), self.bits))
-        # attained pairs for lower bounds: all other bits are 0, or all are 1, which is close to the worst dataset
+        # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
         others = (self.users - 1) * self.bits
         hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
         pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
@@ -278,14 +278,14 @@ class RealSum(ShuffleProtocol):
         """
         whole = cls(users, 0.0, bits, view=view)
         eps, delta = _validate.target(eps, delta)
-        # at this flip probability the local guarantee alone meets the target
+        # With this lam the local guarantee alone meets the target.
         high = min(1.0, 2 * (1 + 1e-12) / (1 + math.exp(min(eps / whole.bits, 700.0)))) * whole.users
 
         def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)
 
         if view == "columns" and whole.bits > 1:
-            # the total is a function of the columns, so its calibrated lam is a lower bound for that of the columns
+            # The total is a function of the columns, so its calibrated lam is a lower bound of that of the columns.
             with _validate.quiet():
                 low = min(cls.calibrate(users, bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
@@ -318,7 +318,7 @@ class RealSum(ShuffleProtocol):
     def randomize(self, values: ArrayLike, rng: Any = None) -> int | NDArray[np.int64]:
         source = _validate.generator(rng)
         encoded = self.encode(values, source)
-        # the number of users with at least j bits set, for j = 1, ..., bits
+        # `set_bits` has the number of users with at least j bits set, for j = 1, ..., bits.
         set_bits = self.users - np.cumsum(np.bincount(encoded, minlength=self.bits + 1))[:-1]
         seen: NDArray[np.int64] = source.binomial(set_bits, 1 - self.flip) + source.binomial(self.users - set_bits, self.flip)
         return seen if self.view == "columns" else int(seen.sum())
@@ -399,7 +399,7 @@ class RealSum(ShuffleProtocol):
         exact = sum((Fraction(x) * int(c) for x, c in zip(numbers, users)), Fraction(0)) if numbers.size <= 4096 else None
         total = exact if exact is not None else Fraction(math.fsum(numbers * users))
         center = self.users * self.bits * Fraction(q) + total * self.bits * (1 - 2 * Fraction(q))
-        # errors by the rounding of x r, and of a sum of more than 4096 distinct numbers
+        # `rounding` covers the rounding of x r, and `loss_error` that of a sum of more than 4096 distinct numbers.
         rounding = 0.0 if np.isin(part, (0.0, 1.0)).all() else 4 * ULP * self.bits / max(q, ULP)
         loss_error = Fraction(0) if exact is not None else Fraction(8 * ULP * float(center))
         law = one, zero, counts, center
