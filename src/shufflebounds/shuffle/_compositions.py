@@ -53,7 +53,7 @@ same run time, and where X has heavy tails bounds that are 1 to 3 larger in the 
 _MOST_ATOMS = 1e6
 """Resource limit: atoms of all evaluations of one search, about 0.5 s. If it is reached, the bound is less tight."""
 
-_ROUGH, _QUICK = 0.1, 0.5
+_ROUGH, _QUICK = 0.1, 0.3
 """A search with a tolerance of at least _ROUGH is replaced by the Berry-Esseen bound if this bound is at most `start` + _QUICK.
 
 Both are in log E S_+. Lowered: more searches are run.
