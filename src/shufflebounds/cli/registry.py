@@ -1,8 +1,7 @@
 """The mechanisms of the command with their options, defaults and calibration, all read from the classes.
 
-Every public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism. Its name is that
-of the
-class in lower case. The constants below list the few exceptions.
+Every public dataclass of ``shuffle`` or ``mechanisms`` whose parameters are numbers or words is a mechanism. Its name is that of
+the class in lower case. The constants below list the few exceptions.
 """
 
 from __future__ import annotations

@@ -67,8 +67,10 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     """Return the distribution whose divergence interpolates the upper bounds of both parts linearly in e^eps: an upper bound.
 
     `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
-    Errors of the values may make them non-convex. The lower convex hull is then taken, which is still an upper bound, because the
-    exact divergence is convex. The divergence of the resulting masses is computed again, and `slack` covers any rounding loss.
+
+    Errors of the values may make the interpolation non-convex. The lower convex hull is then taken, which is still an upper bound,
+    because the exact divergence is convex. The divergence of the resulting masses is computed again, and `slack` covers any
+    rounding loss.
     """
     chains = []
     for x, upper in (right, left):

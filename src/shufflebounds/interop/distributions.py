@@ -30,10 +30,10 @@ class _LossPair(_ListedPair):
     def of(cls, pmf: Any) -> Self:
         """Return the pair of a PLDPmf: mass p at loss l gives P = p and Q = p e^-l."""
         dense = pmf.to_dense_pmf()
-        # dp-accounting has no public attributes for these
+        # dp-accounting has no public attributes for the masses and the losses.
         mass = np.asarray(dense._probs, dtype=np.float64)
         loss = dense._discretization * (dense._lower_loss + np.arange(mass.size))
-        # convolutions in dp-accounting can leave negative masses of the size of rounding errors; they count as 0
+        # Convolutions in dp-accounting can leave negative masses of the size of rounding errors, which count as 0.
         held = mass > 0
         log_p = np.log(mass[held])
         log_q = log_p - loss[held]
@@ -41,7 +41,7 @@ class _LossPair(_ListedPair):
         if infinite > 0:
             log_p, log_q = np.append(log_p, np.log(infinite)), np.append(log_q, -np.inf)
         if beyond > 0:
-            # mass of Q where P has none: no effect in this direction, infinite loss in the other
+            # Mass of Q at outcomes that P cannot produce has no effect in this direction, and infinite loss in the other one.
             log_p, log_q = np.append(log_p, -np.inf), np.append(log_q, np.log(beyond))
         return cls(tuple(log_p.tolist()), tuple(log_q.tolist()))
 
@@ -80,7 +80,8 @@ class AccountingProfile(LargestPair):
         return self.directions
 
     def _pair_info(self) -> DominatingPairInfo:
-        # which of the two neighbouring datasets has the record is the same in every release
+        # In every release the same one of the two neighbouring datasets has the record, so an adversary cannot choose adaptively
+        # between both directions.
         return replace(super()._pair_info(), all_attained=False)
 
 

@@ -148,9 +148,9 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return WithoutReplacement(inner, event.source_dataset_size, event.sample_size)
         noise = self._noise_of(event)
         if _is_approximate(event):
-            # the dominating pair is symmetric
+            # The dominating pair is symmetric, so no direction is added.
             return noise
-        # a pair has one direction, but a record may be removed or added
+        # A pair has one direction, but a record may be removed or added. Sampling with probability 1 covers both directions.
         return Subsampled(noise, 1.0) if isinstance(noise, DominatingPair) else noise
 
     def _noise_of(self, event: Any) -> Any:
@@ -182,7 +182,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
                 return None
             if self._neighboring_relation == Relation.REPLACE_ONE:
                 return KaryResponse(bins, math.log1p((1 - noise) * bins / noise))
-            # for the special value the response is uniform
+            # For the special value of a record the response is uniform.
             wrong = noise * (bins - 1) / bins
             return DominatingPair.from_pmfs([math.log1p(-wrong), math.log(wrong)], [-math.log(bins), math.log1p(-1 / bins)])
         raise TypeError(f"{type(event).__name__} has no profile in this library")
@@ -204,7 +204,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         if not kept:
             return _NOTHING
         reach = next(iter(kept))
-        # rounded up, which is conservative: a larger sampling rate is less private
+        # The rate is rounded up, because a larger sampling rate is less private.
         rate = min(1.0, math.fsum(chance for at, chance in zip(reaches, chances) if at == reach) * (1 + _SUM_ERROR))
         return Subsampled(GaussianMechanism(noise, reach), rate)
 
@@ -247,7 +247,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return 1.0
         whole = self.profile
         if whole is None or target_epsilon == math.inf:
-            # delta at infinity is the mass of infinite loss, which delta(1e6) bounds
+            # delta at eps = inf is the mass of infinite loss, which is at most delta(1e6).
             return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
         return whole.delta(target_epsilon, bound=bound or self._bound)
 
@@ -303,7 +303,7 @@ def _together(parts: list[tuple[float, int]], sensitivity: float) -> Any:
     if any(noise == 0 for noise, _ in parts):
         return None
     precision = math.fsum(count / noise**2 for noise, count in parts)
-    # the noise is rounded down, which is conservative
+    # The noise is rounded down, because less noise is less private.
     return GaussianMechanism(1 / math.sqrt(precision) * (1 - 8 * ULP), sensitivity)
 
 

@@ -172,10 +172,9 @@ class BoundedProfile(ABC):
         Returns
         -------
         float or ndarray
-            The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger.
-            For a guarantee whose
-            pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the bounds differ by
-            the mass at eps and at the next point.
+            The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger. For a guarantee
+            whose pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the bounds
+            differ by the mass at eps and at the next point.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 

@@ -72,17 +72,15 @@ class Composition(PrivacyProfile):
     releases.
     If no pairs are known, the lower bound repeats one test in every release; the slope of delta at eps gives its probabilities.
 
-    Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative
-    to delta,
-    however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions of
-    Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For too
-    many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a
-    single release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a
-    contour in the complex plane.
+    Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative to
+    delta, however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions
+    of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For
+    too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
+    release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
+    complex plane.
 
-    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper
-    bound is the
-    root of the sum of the squares of the factors' mu.
+    Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper bound is
+    the root of the sum of the squares of the factors' mu.
 
     References
     ----------

@@ -49,8 +49,7 @@ one allows the longest step h. Fewer heights leave shorter steps for a < 0."""
 
 MOST_HEIGHT = 1.2
 """Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, and this
-factor amplifies rounding errors.
-Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
+factor amplifies rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
 """Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded. Raised: a larger bound

@@ -18,7 +18,10 @@ _LOG_WEIGHTS = np.log(_WEIGHTS)
 
 
 def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
-    r"""Return log int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt for each i; log_s <= 0 descending.
+    r"""Return log int_0^1 prod_j (1 - s_j t)^(counts_j - [j = i]) dt for each level i of equal scores.
+
+    This is the probability of permute-and-flip without the factor s_i. `log_s` <= 0 has log s_j in descending order, and `counts`
+    the number of candidates of each level.
 
     Method  Gauss-Legendre on panels [a, b]. There the product is prod (1 - sigma_j tau)^c_j times its value at a, with
             sigma_j = s_j/(1 - s_j a) of sum A. With b - a = 8/A, twenty nodes have an error of e^12.5 4^-40 = 2e-19 of the value at
@@ -50,7 +53,10 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
-    r"""Return log Pr[y_i + Laplace(1) noise is the largest] for one item of each level; y strictly descending, y[0] = 0.
+    r"""Return log Pr[y_i + Laplace(1) noise is the largest] for one candidate of each level of equal scores.
+
+    `y` has the scores of the levels in units of the noise scale, strictly descending from y[0] = 0, and `counts` the number c_j of
+    candidates of each level.
 
     Definition  int w_i(x) prod_j F(x - y_j)^c_j dx with F the Laplace distribution function and w_i its f/F at x - y_i:
                 1 below y_i, 1/(2 e^(x - y_i) - 1) above.
@@ -66,11 +72,11 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
     far = NEGLIGIBLE + math.log(total)
     levels = np.cumsum(counts)
     weighted = np.cumsum(counts * y)
-    # above the largest score: x = -log u, w_i e^x du = f; the product is over all items but one of level i
+    # Above the largest score, x = -log u. The product is over all candidates except one of level i.
     out = y - math.log(2) + log_flip_and_permute(y - math.log(2), counts)
     best, edge = -math.inf, 0.0
     for index in range(y.size):
-        # the interval below y[index]: m scores above it, the other ones below
+        # Consider the interval between y[index + 1] and y[index]; m scores are above it.
         m, lift = float(levels[index]), float(weighted[index])
         low = float(y[index + 1]) if index + 1 < y.size else -math.inf
         height = _log_product(y, counts, np.array([edge]))[0] - edge
@@ -78,12 +84,12 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
         if height < best - far and float(_slope(y, counts, edge)) > 1:
             break
         if low == -math.inf:
-            # no scores below: int_-inf^edge prod_j e^(x - y_j)/2, the same for all items
+            # No scores are below, and the integral from -inf to edge of prod_j e^(x - y_j)/2 is the same for all candidates.
             out = np.logaddexp(out, m * (edge - math.log(2)) - lift - math.log(m))
             break
         flat = min(edge, low + far)
         if flat < edge:
-            # the scores below do not change the product: it is e^(m x - lift)/2^m
+            # The scores below are so low that the product is e^(m x - lift)/2^m.
             head = -m * math.log(2) - lift
             out[: index + 1] = np.logaddexp(out[: index + 1], head + _log_exponential(m, flat, edge))
             tail = y[index + 1 :] - math.log(2) + head + _log_exponential(m - 1, flat, edge)
@@ -101,7 +107,10 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArray, log_w: FloatArray, above: int) -> None:
-    """Add the integral over the nodes x, which are between y[above] and y[above - 1], to out."""
+    """Add the logs of the integrals over the quadrature nodes x, which lie between y[above] and y[above - 1], to `out`.
+
+    `log_w` has the logs of the quadrature weights.
+    """
     base = log_w + _log_product(y, counts, x)
     out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
     for part in _blocks(y.size - above, x.size):

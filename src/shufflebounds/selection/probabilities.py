@@ -117,7 +117,7 @@ def selection_log_probs(
     if array.ndim != 1:
         raise ValueError(f"scores has shape {array.shape}: it must be one-dimensional")
     rate = eps / (sensitivity * (1 if monotone else 2))
-    # in units of the noise scale, decreasing from 0; scores that are equal after rounding are treated as equal
+    # Scores are taken in units of the noise scale, descending from 0. Scores that are equal after rounding count as equal.
     with np.errstate(over="ignore", invalid="ignore"):
         gaps = array.max() - array
         gaps = np.where(gaps > 0, gaps * rate, 0.0)
@@ -136,7 +136,7 @@ def selection_log_probs(
 
 
 def _one_level(counts: FloatArray) -> FloatArray:
-    """Log probabilities for equal scores: every candidate has the same."""
+    """Return the log probability of each candidate if all scores are equal."""
     return -np.log(counts)
 
 

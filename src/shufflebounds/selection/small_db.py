@@ -91,14 +91,14 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     if size is not None:
         size = _validate.integer("size", size, 1)
         return SmallDBError(bound(size), size)
-    # the derivative of the bound times m^(3/2) increases with m, so the bound first falls, then rises
+    # The derivative of the bound, times m^(3/2), increases with m. So the bound first decreases with m and then increases.
     best = 1
     while best < 2**52 and bound(2 * best) < bound(best):
         best *= 2
     low, high = max(1, best // 2), 2 * best
     while low < high:
         middle = (low + high) // 2
-        # for large sizes one record changes the bound by less than its rounding error
+        # For large sizes, one record changes the bound by less than the rounding error of the bound.
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)
@@ -110,9 +110,10 @@ def _log_choose(first: int, second: int) -> float:
         return 0.0
     total = first + second
     if total > MAX_COUNT:
-        # a difference of log gamma functions, each of which is up to 1e7 times as large as the result
+        # The result is a difference of log gamma functions, each of which may be 1e7 times as large, hence the margin 1e-8.
         return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
-    # at its mode the binomial probability is stationary in p, so the rounding error of p = first/total has no effect
+    # The coefficient follows from the binomial probability at its mode. As a function of p the probability is stationary there, so
+    # the rounding error of p = first/total has no effect.
     entropy = first * math.log1p(second / first) + second * math.log1p(first / second)
     return (entropy + float(binom_logpmf(first, total, first / total))) * (1 + 1e-14) + 1e-13
 

@@ -88,10 +88,10 @@ def svt_scales(
     >>> [round(svt_scales(1.0, 1e-6, 50, method=m).threshold, 2) for m in ("optimal", "advanced")]
     [58.2, 148.68]
     """
-    # for a smaller budget the noise scale overflows
+    # The noise scale overflows if eps is below 1e-290.
     eps = _validate.real("eps", eps, 1e-290, 700)
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
-    # the run time of the budget grows with the number of answers above the threshold
+    # The run time of the calibration grows with `cutoff`, hence the limit.
     c = _validate.integer("cutoff", cutoff, 1, 10**6)
     _validate.choice("method", method, ("optimal", "advanced"))
     if delta == 0:
@@ -126,7 +126,7 @@ def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     """Return the largest budget of one run for which the upper bound of delta is at most delta."""
     def private(run: float) -> bool:
-        # the scales computed from this budget are rounded
+        # The scales that are computed from this budget are rounded, so its cost is evaluated for a slightly larger one.
         run *= 1 + 1e-15
         budgets = [run, run / 8] if numeric else [run]
         return run <= LARGEST_EXPONENT and _log_delta(budgets, cutoff, eps) <= math.log(delta) * (1 + 1e-15)
@@ -220,13 +220,16 @@ def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:
 
 
 def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
-    """Return an upper bound of the failure probability at alpha > 0, a sum of positive terms."""
+    """Return an upper bound of the probability that an error exceeds alpha > 0, as a sum of positive terms.
+
+    `k` is the number of queries and `c` the number of answers above the threshold.
+    """
     wide, narrow = scales.threshold, scales.query
 
     def beyond(x: float, scale: float, count: int) -> float:
         return -math.expm1(count * float(log1mexp(-x / scale)))
 
-    # beyond, the exponential tail of either scale underflows
+    # The panels end where the exponential tail of either scale underflows.
     first, last = (np.arange(0.0, min(alpha, UNDERFLOW_EXPONENT * scale), scale) for scale in (wide, narrow))
     edges = np.unique(np.clip(np.concatenate([first, alpha - last, [0.0, alpha]]), 0.0, alpha))
     nodes, weights = gauss_legendre(20)
@@ -346,7 +349,7 @@ def svt_rdp(
 
 
 def _divergence(name: str, given: Callable[[float], float]) -> Callable[[float], float]:
-    """Return the function with a check of its results, which must be numbers >= 0 or inf."""
+    """Return the function `given` with a check that its results are numbers >= 0 or inf; `name` is used in the message."""
     if not callable(given):
         raise ValueError(f"{name}={given!r} must be a function of the order")
 
@@ -370,6 +373,6 @@ def _log_outputs(k: int, c: int) -> float:
             term = term * (k - j + 1) // j
             total += term
         return math.log(total)
-    # Chernoff: sum_(j <= c) C(k, j) <= e^(k h(c/k)) for c <= k/2
+    # By Chernoff's bound, sum_(j <= c) C(k, j) <= e^(k h(c/k)) for c <= k/2, where h is the binary entropy in nats.
     x = c / k
     return k * math.log(2) if x >= 0.5 else -k * (x * math.log(x) + (1 - x) * math.log1p(-x)) * (1 + 1e-12)

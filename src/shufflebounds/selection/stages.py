@@ -69,7 +69,7 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     """
     s = _validate.integer("stages", stages, 1, 10**6)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
-    # more orders, and more fractions of delta for the stages in the bound by exact composition, tighten the bound slightly
+    # Every order, and every fraction of delta for the stages, gives a valid bound. More of them tighten the bound slightly.
     orders = 1 + np.geomspace(1e-2, 1e4, 121)
     rdp = np.array([_validate.real(f"rdp_stage({a:g})", value, 0) if (value := rdp_stage(float(a))) < math.inf else math.inf
                     for a in orders])
@@ -81,7 +81,7 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     for share in (0.5, 0.1, 0.01, 1e-3):
         each = rdp_to_dp(orders, rdp, delta=share * delta / s)[0]
         if s > 1 and each < 30:
-            # an upper bound of 1 - (1 - share delta/s)^s (1 - slack), with slack = (1 - share) delta
+            # The total delta is 1 - (1 - share delta/s)^s (1 - slack), at most delta for slack = (1 - share) delta.
             bounds.append(compose_dp(each, share * delta / s, (1 - share) * delta * (1 - 1e-12), k=s).eps)
     return float(min(bounds))
 
@@ -137,7 +137,7 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
     if not g < most:
         raise ValueError(f"moment={g:g} must be < (sigma_query/sigma_threshold)**2 = {most:g}, where the moment is infinite")
     shift, ratio = t / two, one / two
-    # for z > 0 the integrand is at most a constant times a normal density with this standard deviation
+    # For z > 0 the integrand is at most a constant times a normal density with standard deviation `width`.
     width = 1 / math.sqrt(1 - g / most)
     centre = max(0.0, g * ratio * shift * width**2)
     low, high = -12.0, centre + 12 * width

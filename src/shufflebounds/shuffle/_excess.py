@@ -116,9 +116,8 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
 
     For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to the
     nodes and keeps its mean. For the lower bound it is smaller in this order: the mass between two nodes moves to its mean. Shifts
-    of the values cover the rounding. The
-    density of nodes is proportional to the cube root of that of the masses, which changes the variance the least; 30 % of the nodes
-    are spread evenly in asinh(x / standard deviation).
+    of the values cover the rounding. The density of nodes is proportional to the cube root of that of the masses, which changes the
+    variance the least; 30 % of the nodes are spread evenly in asinh(x / standard deviation).
     """
     light = log_mass < LOG_TINY
     order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]

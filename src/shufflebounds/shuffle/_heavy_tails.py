@@ -1,8 +1,8 @@
 r"""Bounds of E(X_1 + ... + X_n)_+ for distributions whose tails are so heavy on both sides that a few large values decide the sum.
 
 X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Values above a threshold in absolute value
-are called heavy, the others light. Let K be the number of users with a heavy value; K is
-binomial with parameters n and p. The sum S has n - K light and K heavy values:
+are called heavy, the others light. Let K be the number of users with a heavy value; K is binomial with parameters n and p. The sum
+S has n - K light and K heavy values:
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 

@@ -173,7 +173,7 @@ class ShuffledBits(ShuffleProtocol):
         return BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        # the worst case is a maximum over 2 n pairs, each of which `pair` returns
+        # The worst case is a maximum over 2 n pairs, each of which `pair` returns.
         if self.ones == "worst":
             return super().pairs()
         pair = self.pair(self.ones)
@@ -187,7 +187,7 @@ class ShuffledBits(ShuffleProtocol):
         # A curve takes about a hundred eps, and each eps a search over datasets. If delta depends little on the dataset, a search
         # takes up to 1/tolerance evaluations, so the tolerance is larger for curves.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
-        # run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users
+        # `setup` is the run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users.
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         return replace(
             known, spacing=spacing, effort=effort, setup=setup, curve_hockey_stick=lambda eps: self._worst_sides(eps,
@@ -202,7 +202,7 @@ class ShuffledBits(ShuffleProtocol):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
-            # (P, Q) and (Q, P) in one call: the second is the first with 0 and 1 exchanged
+            # One call serves (P, Q) and (Q, P), because the second is the first with 0 and 1 exchanged in all bits.
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -212,7 +212,8 @@ class ShuffledBits(ShuffleProtocol):
         if self.ones != "worst" or self.flip in (0, 0.5):
             return None
         data = np.array([0.0, self._bits - 1.0])
-        # all others' bits 0: close to the worst dataset, and a thousand times faster than the search over all
+        # The rough curve is that of the dataset with all other bits 0, which is close to the worst one and a thousand times faster
+        # than the search over all datasets.
         return Curve(lambda eps: min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[upper].max())), rtol=2e-3)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
@@ -232,7 +233,7 @@ class ShuffledBits(ShuffleProtocol):
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
             return bit_sides(0.0, self._bits - 1.0, self.flip, eps)
-        # as in bit_sides: e^eps must not overflow
+        # As in `bit_sides`, e^eps must not overflow.
         near = np.minimum(eps, LARGEST_EXPONENT)
         inside = np.asarray(budget.less(near)) > 0
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
@@ -247,8 +248,9 @@ class ShuffledBits(ShuffleProtocol):
         return self._bits <= _all_data.MOST_USERS and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return the pairs of five datasets with few to half ones. One of them is close to the worst dataset, which has few ones
-        for eps > 0 and half ones for eps = 0.
+        """Return the pairs of five datasets, whose numbers of ones are between a few and half of the bits.
+
+        One of them is close to the worst dataset at every eps: this dataset has few ones for large eps and half ones at eps = 0.
         """
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
@@ -331,7 +333,7 @@ class ShuffledBits(ShuffleProtocol):
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)
-        # at this flip probability the local guarantee alone meets the target
+        # With this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
         # With probability (1 - 2 q)^(n-1) no other bit is random. This bounds delta from below, so that flips below `low` fail.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)

@@ -114,9 +114,9 @@ class ShuffledHistogram(ShuffleProtocol):
         known = replace(super()._pair_info(), single=True, effort=2e-3)
         if self.bins == 1:
             return known
-        # the dominating pair is a product of two independent counts, changed in opposite directions
+        # The dominating pair is a product of two independent counts, which change in opposite directions.
         parts = tuple((replace(pair._pair_info(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
-        # the count users + 1 of a bin has positive probability for one of two neighbours only
+        # The loss is unbounded, because a count of users + 1 in a bin is possible for only one of two neighbours.
         return replace(known, parts=parts, unbounded_loss=True)
 
     def _pure_epsilon(self) -> float:
@@ -148,7 +148,7 @@ class ShuffledHistogram(ShuffleProtocol):
         users = _validate.integer("users", users, 1)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta)
-        # the gamma of one bin is a lower bound, and that of one bin at half of eps and delta is an upper bound
+        # The gamma of one bin is a lower bound of the answer. The gamma of one bin at eps/2 and delta/2 is an upper bound.
         try:
             with _validate.quiet():
                 low = ZeroSum.calibrate(users, eps=eps, delta=delta).gamma * (1 - 1e-3)
@@ -211,7 +211,7 @@ class ShuffledHistogram(ShuffleProtocol):
             totals = [int(total) for total in np.unique(truth)]
         sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
         if not sides:
-            # the estimate of an empty bin has no error
+            # The estimate of an empty bin has no error.
             return Interval(-math.inf, -math.inf)
         return Interval(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
@@ -231,13 +231,13 @@ class ShuffledHistogram(ShuffleProtocol):
             low, high = (_any_of([side[i] for side in sides], bins) for i in (0, 1))
             return Interval(low - 1e-13, min(0.0, high + 1e-13))
         worst = min(math.floor(a) + 1, self.users)
-        # the largest number of bins with `worst` users, the users left, and the largest number of other nonempty bins
+        # `full` is the largest possible number of bins with `worst` users each, and `left` is the number of users left.
         full = min(self.bins, self.users // worst)
         left = self.users - full * worst
         others = min(self.bins, self.users) - full
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
         upper = _any_of([at_worst[1], at_most[1]], np.array([full, others]))
-        # the users left are together in one more bin if there is one, and otherwise in one of the full bins
+        # The users left are all in one more bin if there is one, and otherwise in one of the full bins.
         if left and full == self.bins:
             rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, full - 1
         else:

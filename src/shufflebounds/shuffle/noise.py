@@ -51,7 +51,7 @@ class _ShiftedBinomial(DominatingPair):
         return counts * 0 + one, counts * 0 + zero, counts
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # a truncated mass of e^-1e6 is below any delta: all outcomes are enumerated
+        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
         return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -142,7 +142,7 @@ class BinomialNoise(ShuffleProtocol):
         return float(out[0])
 
     def _pair_info(self) -> DominatingPairInfo:
-        # for prob = 1/2 the pair is symmetric: (P, Q) and (Q, P) are equal
+        # For prob = 1/2, (P, Q) and (Q, P) have the same divergences.
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
         return replace(super()._pair_info(), single=self.prob == 0.5, lattice=lattice)
 

@@ -42,7 +42,7 @@ class SampleSize:
     failure: float
 
     def __repr__(self) -> str:
-        # a huge domain is shown by its logarithm, because Python limits the number of digits that it converts
+        # A huge domain is printed by its logarithm, because Python limits the number of digits of an int that it converts.
         bins = str(self.bins) if self.bins < 10**30 else f"<10**{math.log10(self.bins):.2f}>"
         return f"SampleSize(users={self.users}, bins={bins}, gamma={self.gamma!r}, failure={self.failure!r})"
 
@@ -53,12 +53,15 @@ class SampleSize:
 
 
 def _log_missed(users: int, gamma: float, support: int) -> float:
-    """Return an upper bound of log Pr[X <= Y], X ~ Bin(users, 1/support) in a bin and Y ~ Bin(users, gamma) its zero noise bits."""
+    """Return an upper bound of log Pr[X <= Y], the probability that a bin of the support is estimated as 0.
+
+    X ~ Bin(users, 1/support) is the number of users in the bin, and Y ~ Bin(users, gamma) the number of its zero noise bits.
+    """
     share = 1 / support
 
     def value(zeros: FloatArray) -> IntervalArray:
         log_below = binom_logcdf(zeros, float(users), share)
-        # the last term is for the rounding of 1/support
+        # The last term covers the rounding of 1/support.
         error = 1e-13 + 8 * ULP * np.abs(np.maximum(log_below, -1e300)) + 2 * ULP * users * share
         return IntervalArray(log_below - error, np.minimum(log_below + error, 0.0))
 
@@ -136,7 +139,7 @@ def support_identification(
     doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
     assert doublings is not None
     low = support << (doublings - 1)
-    # a relative step of 1/1024 keeps the number of trials small, because each is a calibration
+    # Each trial is a calibration, so the numbers of users that are tried have a relative distance of 1/1024.
     step = max(1, low // 1024)
     index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
     size = solved(min(low + index * step, 2 * low))

@@ -169,7 +169,7 @@ class Shuffled(PrivacyProfile):
         return source
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # cached distributions are not pickled
+        # Cached distributions are not pickled.
         return type(self), (self.randomizer, self.users, self.participation, self.inputs)
 
     @cached_property
@@ -305,7 +305,7 @@ class Shuffled(PrivacyProfile):
                 formed[place] = WorstDataset(laws(place).thinned(self.participation), self.users)
             return formed[place]
 
-        # evaluated on demand, since there may be thousands of pairs
+        # The bounds are made on demand, because there may be thousands of pairs.
         return tuple(partial(bound, place) for place in range(len(self._pairs)))
 
     @cached_property
@@ -317,7 +317,7 @@ class Shuffled(PrivacyProfile):
         low, high = flip
         if not high - low <= _FLIP_RTOL * (0.5 - high):
             return None
-        # more flipping is post-processing
+        # More flipping is post-processing, so the protocol with the larger flip probability has the smaller delta.
         above = ShuffledBits(self.users, low)
         return above if high == low else ShuffledBits(self.users, high), above
 
@@ -332,7 +332,7 @@ class Shuffled(PrivacyProfile):
         budget = self._pure_epsilon()
         if getattr(self._source, "_inputs", math.inf) != 2 or self.participation < 1 or not 0 < budget < LARGEST_EXPONENT:
             return None
-        # the flip probability is rounded down, which gives an upper bound
+        # The flip probability is rounded down, which gives an upper bound of delta.
         return ShuffledBits(self.users, flip_probability(budget).lower)
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
@@ -433,7 +433,7 @@ class Shuffled(PrivacyProfile):
         eps = _validate.real("eps", eps, 0)
         bounds = self._upper_bounds(eps)
         least = min(value for _, value in bounds)
-        # if two arguments give the same number, return the simpler one, which is later in the list
+        # If two arguments give the same number, the simpler one is returned, which is later in the list.
         return [name for name, value in bounds if value <= least][-1]
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
@@ -454,8 +454,8 @@ class Shuffled(PrivacyProfile):
         if not upper or not self._has_search:
             return None
         blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
-        # The search over datasets with different inputs is omitted: the last step of a root search needs it, and a second step only
-        # if this curve was solved less accurately.
+        # This rough curve omits the search over datasets with different inputs. The root search evaluates the exact curve near the
+        # crossing of the rough one, usually once.
         return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=1e-9,
                      settles=1e-9)
 
@@ -473,7 +473,7 @@ class Shuffled(PrivacyProfile):
         else:
             found = float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
-            # the local guarantee meets delta at a smaller eps
+            # The local guarantee meets delta at a smaller eps.
             return super()._epsilon(delta, upper)
         return found
 
@@ -486,7 +486,7 @@ class Shuffled(PrivacyProfile):
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
     def _seconds(self) -> float:
-        # the run time includes the computation of the distributions of X
+        # The predicted run time includes the computation of the distributions of X.
         return 2e-3
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -498,14 +498,14 @@ class Shuffled(PrivacyProfile):
                 known, hockey_stick=self._log_delta, curve_hockey_stick=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        # a value takes milliseconds, and the upper and lower bound have a gap
+        # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < _MANY else 0.5
-        # an output that only the target can send, and under one input only
+        # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
         known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
-            # each value takes a search over the numbers of users of each kind, longer for many atoms
+            # Each value takes a search over the numbers of users with each input, which is longer for many atoms.
             known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
         laws = [law for _, _, law in self._below]
         if not laws:

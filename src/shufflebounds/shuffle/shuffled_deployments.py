@@ -29,7 +29,7 @@ class _DeploymentArray:
         self.share = participation
         self.kinds, places = _distinct(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
-        # the constructor validates the randomizers and the participation
+        # The constructor of `Shuffled` validates the randomizers and the participation.
         self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
@@ -41,11 +41,11 @@ class _DeploymentArray:
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return a mask of the deployments that need `Shuffled`, one by one, because the compiled code cannot compute their
-        bound.
+        """Return a mask of the deployments whose bound the compiled code cannot compute; each of them is evaluated by
+        `Shuffled`.
         """
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
-        # for few users `Shuffled` may enumerate every dataset
+        # For few users `Shuffled` may enumerate every dataset.
         for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
             alone[place] = self.protocol(place)._searched(upper) is None
         return alone
@@ -178,7 +178,7 @@ def shuffled_log_delta(
     upper = _validate.upper_side(bound)
     population = _DeploymentArray(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
     out = population.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
-    # delta is 0 for eps at or above the pure budget
+    # delta is 0 if eps is at or above the pure budget.
     pure = np.array([protocol._pure_epsilon() for protocol in population.protocols])[population.places]
     out[population.third >= pure] = -np.inf
     return plain(np.minimum(out, 0.0).reshape(population.shape))

@@ -43,7 +43,7 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
         log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
     low = log_q - log_p
     law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
-    # the mass at X = 0; fsum rounds q - 1 - beta correctly
+    # `filled` adds the mass (q - 1 - beta)/q at X = 0; fsum rounds its numerator correctly.
     return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(upper=upper)
 
 
@@ -110,7 +110,7 @@ class VariationRatio(PrivacyProfile):
         object.__setattr__(self, "p", p)
         most = (p - 1) / (p + 1)
         _validate.real_field(self, "beta", 0, most * (1 + 4 * ULP), open_low=True)
-        # max(R_0, R_1) has the total 1 + beta and R_x has the total 1, so q >= 1 + beta; rounding q up only weakens the bound
+        # max(R_0, R_1) has the total mass 1 + beta and R_x has mass 1, so q >= 1 + beta. Rounding q up only weakens the bound.
         q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * ULP), 1e300)
         while math.fsum([q, -1.0, -self.beta]) < 0:
             q = math.nextafter(q, math.inf)
@@ -138,5 +138,5 @@ class VariationRatio(PrivacyProfile):
         return math.log(self.p) * (1 + 2 * ULP)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the formula is the divergence of a symmetric pair; one value takes about a millisecond
+        # The formula is the divergence of a symmetric pair, and one value takes about a millisecond.
         return replace(super()._pair_info(), single=True, spacing=0.2, effort=1e-3)

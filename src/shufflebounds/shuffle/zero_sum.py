@@ -166,7 +166,7 @@ class ZeroSum(ShuffleProtocol):
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
     """Return bounds of log Pr[|error| > a] for the sum S = `total`: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
-    # n gamma, rounded as in the estimate
+    # n gamma is rounded as in the estimate.
     mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1
     if total > a:
@@ -175,7 +175,7 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
             return Interval(0.0, 0.0)
         value = float(np.logaddexp(binom_logcdf(below, users, gamma), binom_logsf(above - 1, users, gamma)))
     else:
-        # Y > n gamma + a and Y < S <= a exclude each other
+        # For S <= a, no outcome has both Y > n gamma + a and Y < S, so only Y < n gamma - a contributes.
         value = float(binom_logcdf(min(below, total - 1), users, gamma))
     error = 2e-13 + 8 * ULP * abs(value) if value > -math.inf else 0.0
     return Interval(value - error, min(0.0, value + error))

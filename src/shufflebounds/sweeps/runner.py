@@ -306,9 +306,8 @@ class _Sweep:
 def _workers(executor: Executor) -> int:
     """Return the number of batches that the executor runs at the same time, or 32 if it does not say.
 
-    The executor of a dask client has the number of threads of each worker, which may change.
-    The first batches, one per worker, have a single row each: a larger number delays the growth of batches, a smaller one leaves
-    workers idle.
+    The executor of a dask client has the number of threads of each worker, which may change. The first batches, one per worker,
+    have a single row each: a larger number delays the growth of batches, a smaller one leaves workers idle.
     """
     known = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)

@@ -1,4 +1,7 @@
-"""Trade-off functions (the least error of the second kind at each error of the first kind), and divergences."""
+"""Trade-off functions of two distributions, and divergences between them.
+
+A trade-off function maps the probability of a type I error to the least possible probability of a type II error.
+"""
 
 from shufflebounds.tradeoff.curve import Tradeoff
 from shufflebounds.tradeoff.divergences import hockey_stick, log_hockey_stick, max_divergence, renyi_divergence

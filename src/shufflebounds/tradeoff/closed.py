@@ -32,9 +32,8 @@ _NODES, _WEIGHTS = _double_exponential()
 class Gaussian(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
-    Values are rounded to nearest if `side` is 0, above the exact curve if it is 1, and below if it is -1. The delta of a
-    lower curve is
-    above the exact delta.
+    If `side` is 0, values are rounded to nearest; if it is 1, they are above the exact curve, and if it is -1, below. The delta of
+    a lower curve is above the exact delta.
     """
 
     mu: float
@@ -66,7 +65,7 @@ class Gaussian(Representation):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
-        # log of 1 - m(y)/m(x), where m is Mills' ratio
+        # `log_gap` is the log of 1 - m(y)/m(x), where m is Mills' ratio of the normal distribution.
         close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close
@@ -124,14 +123,14 @@ class Laplace(Representation):
         return np.asarray(_moved(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
-        # Solve delta = 1 - e^((eps - self.eps)/2) for eps, and add the rounding errors of the logarithm and of the sum.
+        # The curve of Laplace noise with local eps `self.eps` has delta = 1 - e^((eps - self.eps)/2). Solve this for eps, and add
+        # the rounding errors of the logarithm and of the sum.
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
         return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 
     def gdp_mu(self) -> float:
-        # The sum of the two quantiles is largest at alpha = beta = e^(-eps/2)/2. Near 1/2, the inverse error function
-        # is more accurate
-        # than the quantile of a logarithm.
+        # mu is the largest sum of the normal quantiles of 1 - alpha and 1 - beta on the curve, at alpha = beta = e^(-eps/2)/2. Near
+        # 1/2, the inverse error function is more accurate than the quantile of a logarithm.
         small = self.eps < 1
         mu = math.sqrt(8) * erfinv(-math.expm1(-self.eps / 2)) if small else -2 * ndtri_exp(-self.eps / 2 - math.log(2))
         return float(mu) * (1 + SLACK)

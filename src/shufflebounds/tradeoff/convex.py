@@ -1,8 +1,7 @@
 r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
 A point is (eps, log value). A chain is a pair of arrays of points with increasing eps and decreasing values. The hockey-stick
-divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a separate chain,
-so that
+divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a separate chain, so that
 values stay small; both chains start at the join, near eps = 0.
 """
 
@@ -31,7 +30,10 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 
 
 def across(x: float, value: float) -> float:
-    """Return the log divergence of the reversed pair at -x from that of the pair at x <= 0, as a sum of two positive terms."""
+    """Return the log divergence of the reversed pair at -x, given the log divergence `value` of the pair at eps = x <= 0.
+
+    The result is the log of a sum of two positive terms.
+    """
     total = -math.expm1(x) + math.exp(x + min(value, 0.0))
     return math.log(total) if total > 0 else -math.inf
 
@@ -46,11 +48,9 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     r"""Return a chain, from entry 1 on, that is a lower bound of a convex function with the given bounds at x, and ends with 0.
 
     On [E_i, E_(i+1)] the line through (E_(i-1), high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+2), high) are below
-    the function, and so is their maximum. Entry 2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two
-    lines after
-    it. The bound is exact if the function is linear on both sides of one breakpoint. Beyond the last point the left line is
-    extended
-    to its zero.
+    the function, and so is their maximum. Entry 2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines
+    after it. The bound is exact if the function is linear on both sides of one breakpoint. Beyond the last point the left line is
+    extended to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())
     if count < 2:
@@ -61,7 +61,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     open_end = x.size == count
     width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        # Decrease of the left and of the right line over the interval, in units of the value at E_i.
+        # `left` and `right` are the decreases of the two lines over the interval, in units of the value at E_i.
         stretch = np.expm1(width)
         left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * ULP)
         # The slope of a divergence in E is at least -1.
@@ -74,7 +74,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
         at[:-1] = np.minimum(at[:-1], 1.0)
         if not open_end and high[count] == -np.inf:
-            # The function is 0 there at the latest.
+            # The function is 0 at the next point, so the last line ends there at the latest.
             at[-1] = min(at[-1], 1.0)
         vertex = eps + np.log1p(at * stretch)
         # Evaluate the lines at the rounded intersection.
@@ -99,12 +99,12 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
     """Return the lower convex hull of two chains that start at the join; the value at the join is lowered if needed.
 
-    With `lower` it is lowered a little further, in case rounding decides the slopes to close neighbours.
+    With `lower` the value at the join is lowered a little further, because rounding may dominate the slopes to close neighbours.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
         (x, y), (u, v) = right, left
-        # The caller covers the rounding of this by its slack.
+        # The caller's bound of the rounding errors (slack) covers a negative mass of up to 1e-12.
         if _at_join(right, left) >= -1e-12 or min(x.size, u.size) < 2 or y[0] == -np.inf:
             break
         # The line from the left neighbour at e^-u[1] to the right one at e^x[1], evaluated at the join.
@@ -134,7 +134,7 @@ def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArra
 
 
 def _minus(y: FloatArray) -> FloatArray:
-    """Return the logs of the differences of neighbouring values, with difference 0 if they do not decrease."""
+    """Return log(e^y[i] - e^y[i + 1]) for each i, or -inf if the values do not decrease."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(y[:-1] > y[1:], y[:-1] + np.log(-np.expm1(y[1:] - y[:-1])), -np.inf)
 

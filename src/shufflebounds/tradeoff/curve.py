@@ -104,9 +104,8 @@ class Tradeoff(Function):
         -------
         Tradeoff
             Constant to the left of the first breakpoint, 0 from the last one on, and the lower value where two breakpoints have the
-            same alpha. So it is at or below every trade-off function that is at or above the lines between the
-            breakpoints. Give both
-            ends, (0, f(0)) and (f = 0), to change this.
+            same alpha. So it is at or below every trade-off function that is at or above the lines between the breakpoints. Give
+            both ends, (0, f(0)) and (f = 0), to change this.
 
         {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 

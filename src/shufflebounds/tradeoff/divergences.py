@@ -195,8 +195,9 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
 
 
 def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:
-    """Return the divergence from the outcomes that P and Q share and the masses of the others; b = order - 1, exact near order
-    1.
+    """Return the Renyi divergence, given the log masses of the outcomes that are possible under both P and Q.
+
+    `lost_p` and `lost_q` are the masses of all other outcomes, and b = order - 1, which is exact for orders near 1.
     """
     if p.size == 0 or (order >= 1 and lost_p > 0):
         return math.inf
@@ -225,13 +226,13 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
     with np.errstate(over="ignore"):
         powers = p + b * raised
     if powers.max() == math.inf:
-        # for so large an order, all terms but the largest are negligible
+        # For such a large order, all terms except the largest are negligible.
         return float((p / b + raised).max())
     far = float(logsumexp(powers))
     if abs(far) > 0.5:
         return max(0.0, far / b)
     excess = float(_excess(p, loss, b).sum()) + lost_q
-    # log1p(x)/b = excess to half an ulp where x = b excess is below one, and x may underflow
+    # For x = b excess below 1e-17, log1p(x)/b equals `excess` up to half an ulp, and x may underflow.
     return max(0.0, math.log1p(b * excess) / b if b * excess > 1e-17 else excess)
 
 
@@ -240,7 +241,7 @@ def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]
-    # sum of x^k/k! (b^(k-1) + (-1)^k), k >= 2; b x is small where b is not
+    # For |x| and |b x| below 1/4, the value is P times the sum of x^k/k! (b^(k-1) + (-1)^k) over k >= 2.
     term, lifted, total = x, x, np.zeros_like(x)
     for k in range(2, 18):
         term, lifted = term * x / k, lifted * (b * x) / k

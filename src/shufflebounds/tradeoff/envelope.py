@@ -27,17 +27,13 @@ def envelope(
 ) -> tuple[Piecewise, FloatArray]:
     """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, increasing eps, and the eps of its pieces.
 
-    The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because
-    the segment
-    to the next vertex then is below their common line. The upper curve is nowhere below the exact one. Its vertices may be
-    anywhere on
-    or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is rounded
-    from both
-    lines at that alpha.
+    The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because the
+    segment to the next vertex then is below their common line. The upper curve is nowhere below the exact one. Its vertices may be
+    anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is
+    rounded from both lines at that alpha.
 
-    The pieces are in the order of alpha; those of the second kind have the sign -eps. There is one vertex between two
-    pieces, and the
-    first vertex precedes all pieces.
+    The pieces are in the order of alpha; those of the second kind have the sign -eps. There is one vertex between two pieces, and
+    the first vertex precedes all pieces.
     """
     side = _Rounding.UP if upper else _Rounding.DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
@@ -58,14 +54,15 @@ def envelope(
 
 
 def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
-    """Return the row with entries raised, or lowered, until it is monotone."""
+    """Change the row in place until it is monotone, by raising entries (`up`) or lowering them."""
     ordered = row if rising == up else row[::-1]
     ordered[:] = (np.maximum if up else np.minimum).accumulate(ordered)
 
 
 class _Lines:
-    """The lines 1 - delta - e^eps x that attain their maximum somewhere, with increasing eps, and log x where neighbours
-    intersect.
+    """The lines y = 1 - delta - e^eps x that are the largest one at some x, in the order of increasing eps.
+
+    For each pair of neighbouring lines, log x of their intersection is stored.
     """
 
     def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:
@@ -115,10 +112,10 @@ class _Lines:
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            # 1 - y as a sum of positive terms
+            # 1 - y is a sum of positive terms, delta and e^(eps + x).
             rest = np.logaddexp(delta, fall)
             out = _rounded(rest - side * (loss_error + 4 * ULP * np.abs(rest)), side)
-            # y as a difference, which is used if delta is near 1
+            # If delta is near 1, y is computed as a difference instead.
             left = log1mexp(delta)
             size = np.exp(fall - left)
             y = left + np.log1p(-size * (1 - side * (loss_error + 8 * ULP * np.abs(left)))) + side * 8 * ULP * (1 + np.abs(left))
@@ -128,13 +125,13 @@ class _Lines:
 
 
 def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
-    """Return log y and log(1 - y) of the lower line (DOWN) or the upper one (UP)."""
+    """Return log y and log(1 - y) of the lower one of two lines if `side` is DOWN, and of the upper one if it is UP."""
     first, second = (np.minimum, np.maximum) if side == _Rounding.DOWN else (np.maximum, np.minimum)
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
 
 def _rounded(rest: FloatArray, side: int) -> FloatArray:
-    """Return log y, rounded in the safe direction, and log(1 - y), from the latter."""
+    """Return log y and log(1 - y), given log(1 - y); log y is rounded down (DOWN) or up (UP)."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
     y = np.where(y > -np.inf, y + side * 4 * ULP * np.abs(y), y)
@@ -175,15 +172,16 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
-    """Return the point where the flattest lines of both families meet: at log alpha = x, or to the left of it where a line is 0
-    already.
+    """Return the point where the flattest lines of both families meet, at log alpha = x.
+
+    If one of the lines reaches 0 to the left of x, the point is moved there.
     """
     side = steep.side
     if side == _Rounding.DOWN:
-        # neither line is 0 here
+        # At this alpha neither line is 0.
         x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])
-    # the flat line at x: e^-eps (1 - delta - e^x)
+    # The flat line has the value e^-eps (1 - delta - e^x) at log alpha = x.
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])
     share = math.exp(min(x - side * 2 * ULP - left, 0.0)) * (1 - side * 8 * ULP * (1 + abs(x) + abs(left)))
     y = left - eps + math.log1p(-share) if share < 1 else -math.inf
