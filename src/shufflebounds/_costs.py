@@ -16,7 +16,8 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     # one value of delta of a composition
     "value by inversion": 0.004,
     "value on a grid": 1e-3,
-    # the first value of a composition whose losses lie on one lattice, and the transforms around one eps otherwise
+    # the first value of a composition, at least one transform; if its losses lie on one lattice; the transforms around one eps
+    "first value on a grid": 0.05,
     "first value on a lattice": 0.015,
     "transforms": 0.02,
     # one grid point of one release, and one point of a transform of an adaptive strategy

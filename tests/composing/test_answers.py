@@ -113,14 +113,14 @@ def test_curve_of_sampled_gaussians_needs_few_values(monkeypatch):
 def test_the_way_back():
     pair = skewed()
     many = pair.self_compose(3)
-    back = many._opposite()
+    back = many.reverse()
     assert back == pair.reverse().self_compose(3)
     eps = np.linspace(0, 0.5, 6)
     distribution = pytest.importorskip("dp_accounting") and many.to_dp_accounting(1e-3)
     both = np.maximum(many.delta(eps, bound="lower"), back.delta(eps, bound="lower"))
     assert (np.array(distribution.get_delta_for_epsilon(eps)) >= both).all()
     symmetric = GaussianMechanism(2.0).self_compose(3)
-    assert symmetric._opposite() is symmetric
+    assert symmetric.reverse() is symmetric
 
 
 @pytest.mark.slow

@@ -181,8 +181,8 @@ def test_listed_masses_of_both_laws_sum_to_one(profile):
     known = profile._pair_info()
     atoms = known.atoms
     assert math.fsum(np.exp([*atoms.log_p, atoms.log_rest, atoms.log_lost])) == pytest.approx(1, abs=1e-12)
-    reverse = profile._opposite()._pair_info().atoms
-    lost = atoms.log_lost_other(reverse, symmetric=profile._opposite() is profile)
+    reverse = profile.reverse()._pair_info().atoms
+    lost = atoms.log_lost_other(reverse, symmetric=profile.reverse() is profile)
     assert math.fsum(np.exp([*(atoms.log_p - atoms.loss), atoms.log_other, lost])) == pytest.approx(1, abs=1e-12)
     # what one order lists as impossible for Q, the other lists as impossible for P
     assert (atoms.log_rest, atoms.log_other) == pytest.approx((reverse.log_other, reverse.log_rest), rel=1e-12)

@@ -29,7 +29,7 @@ def _(pair: SampledPair) -> Answer:
         return hockey_stick_of.dispatch(object)(pair)
     except TypeError:
         # the outcomes are not listed: the divergence follows from that of the mechanism, at another e^eps
-        operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism._opposite())
+        operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
         rate = flint().arb(pair.rate)

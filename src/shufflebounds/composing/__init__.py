@@ -14,7 +14,7 @@ from shufflebounds._lazy import lazily
 from shufflebounds._progress import Cost, announced
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
-from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
 from shufflebounds.composing.sampled_profile import SampledProfile
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from shufflebounds.composing.product import Product
 
 __all__ = [
-    "MOST_VALUE_EFFORT", "Account", "LossAtoms", "Blocks", "Composer", "Cost", "AdaptiveChoice", "DominatingPairInfo", "GridPLD",
-    "Product", "SampledProfile", "TooLongError", "announced",
+    "MOST_VALUE_EFFORT", "Account", "LossAtoms", "Blocks", "Composer", "CurveBounds", "Cost", "AdaptiveChoice",
+    "DominatingPairInfo", "GridPLD", "Product", "SampledProfile", "TooLongError", "announced",
 ]
 
 # Imported on first use: a single release needs none of them.

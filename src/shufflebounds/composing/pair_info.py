@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "DominatingPairInfo", "Scale"]
+__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale"]
 
 MOST_GRID_EFFORT = 0.5
 """Effort of a whole grid above which the distribution is sampled at few losses instead.
@@ -111,6 +112,18 @@ class _Remembered:
         return np.insert(known, place, fresh), merged
 
 
+class CurveBounds(NamedTuple):
+    """Bounds of both hockey-stick divergences that are sampled for a trade-off function.
+
+    `reverse` is None if they are those of :class:`DominatingPairInfo`. The samples end at delta = e^(-depth^2/2), by default at
+    the depth of :data:`STAGES`.
+    """
+
+    hockey_stick: HockeyStickBounds
+    reverse: HockeyStickBounds | None = None
+    depth: float | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class DominatingPairInfo:
     """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
@@ -133,6 +146,9 @@ class DominatingPairInfo:
     spacing : float
         Distance between the values of eps at which a curve evaluates delta, measured in sqrt(-2 log delta). It is larger if a
         value of delta is expensive.
+    refined_gap : float, optional
+        Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
+        `spacing`.
     single : bool
         Whether two neighbouring datasets attain this pair. Then its composition is also a lower bound.
     attained : tuple of DominatingPairInfo
@@ -144,8 +160,8 @@ class DominatingPairInfo:
         of both orders, and expensive.
     convex : bool
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
-    curve_hockey_stick : callable, optional
-        Cheaper bounds of the divergence, accurate enough for a trade-off function.
+    curve : CurveBounds, optional
+        Cheaper bounds of the divergences, accurate enough for a trade-off function.
     unbounded_loss : bool
         Whether an outcome is known to be possible under only one of P and Q.
     listed : callable, optional
@@ -178,12 +194,13 @@ class DominatingPairInfo:
     setup: float = 0.0
     seconds: float | None = None
     spacing: float = 0.01
+    refined_gap: float | None = None
     single: bool = False
     attained: tuple[DominatingPairInfo, ...] = ()
     all_attained: bool = False
     blocks: Blocks | None = None
     convex: bool = True
-    curve_hockey_stick: HockeyStickBounds | None = None
+    curve: CurveBounds | None = None
     unbounded_loss: bool = False
     listed: Callable[[float], LossAtoms | None] | None = None
     lattice: Hint | Callable[[], Hint] = None

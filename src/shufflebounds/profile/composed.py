@@ -13,6 +13,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
@@ -23,9 +24,9 @@ from shufflebounds.composing import (
     AdaptiveChoice,
     Composer,
     Cost,
+    CurveBounds,
     DominatingPairInfo,
     LossAtoms,
-    SampledProfile,
     announced,
 )
 from shufflebounds.composing.composer import LOOSE
@@ -134,7 +135,7 @@ class Composition(PrivacyProfile):
                 f"{kinds['replace-one']!r} for a record replaced by another: no composition holds for both. Convert the first by "
                 "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
             )
-        loose = next((p for p, _ in self.factors if p._opposite() is not p and p._pair_info().single), None)
+        loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)
         if loose is not None and two_ways is not None:
             raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} stands for both orders: compose the pair with one entry "
@@ -153,8 +154,7 @@ class Composition(PrivacyProfile):
         return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
 
     def _seconds(self) -> float:
-        # At least one Fourier transform.
-        return 0.05
+        return SECONDS["first value on a grid"]
 
     @property
     def relation(self) -> str:  # type: ignore[override]
@@ -394,13 +394,13 @@ class Composition(PrivacyProfile):
         product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
 
-    def _opposite(self) -> PrivacyProfile:
+    def reverse(self) -> Composition:
         return self._reversed
 
     @cached_property
     def _reversed(self) -> Composition:
         """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
-        opposite: tuple[tuple[Any, int], ...] = tuple((profile._opposite(), times) for profile, times in self.factors)
+        opposite: tuple[tuple[Any, int], ...] = tuple((profile.reverse(), times) for profile, times in self.factors)
         if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
             return self
         reverse = Composition(opposite, self.rtol)
@@ -408,12 +408,15 @@ class Composition(PrivacyProfile):
         return reverse
 
     def _pair_info(self) -> DominatingPairInfo:
-        opposite = self._opposite()
+        opposite = self.reverse()
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        known = DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), spacing=spacing)
+        # The depth of a curve is limited, because smaller delta would need another grid for every value. The curve of both
+        # adjacencies together is that of the larger delta, which is the same for (P, Q) and (Q, P).
+        curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
+        known = DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), spacing=spacing, curve=curve)
         if not self._by_adjacency and self._all_outcomes:
             known = replace(known, single=True, listed=lambda log_tail: self._all_outcomes)
-        if opposite is self:
+        if self._by_adjacency or opposite is self:
             return known
         return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
 
@@ -432,25 +435,6 @@ class Composition(PrivacyProfile):
         """Return bounds of log delta on the coarser grid, of the larger one of both adjacencies."""
         ways = tuple(way._coarse for way in self._by_adjacency)
         return _larger(ways, eps) if ways else self._coarse._log_delta(eps)
-
-    def _first_samples(self, step: float) -> tuple[SampledProfile, SampledProfile]:
-        # The curve of both adjacencies together is that of the larger delta, which is the same for (P, Q) and (Q, P).
-        opposite = self if self._by_adjacency else self._reversed
-        forward, own = (
-            SampledProfile(side._curve_log_delta, side._pure_epsilon(), step, depth=CURVE_DEPTH, first_stage=True)
-            for side in (opposite, self)
-        )
-        return (own if opposite is self else forward), own
-
-    def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
-        # The depth is limited, because smaller delta would need another grid for every value.
-        coarse = self._coarse
-        opposite = coarse._opposite()
-        spacing = max(least_step, 0.02, *(known.spacing for known, _ in self._above))
-        own = SampledProfile(coarse._log_delta, self._pure_epsilon(), spacing, depth=CURVE_DEPTH)
-        if opposite is coarse:
-            return own, own
-        return SampledProfile(opposite._log_delta, opposite._pure_epsilon(), spacing, depth=CURVE_DEPTH), own
 
     def _eps_scale(self) -> float:
         pure = self._pure_epsilon()

@@ -39,9 +39,9 @@ class ExportMixin(BoundedProfile):
     def _seconds(self) -> float:
         """Return the predicted run time in seconds of one value of delta, including a share of the setup."""
 
-    def _opposite(self) -> ExportMixin:
+    @abstractmethod
+    def reverse(self) -> ExportMixin:
         """Return the guarantee with both datasets exchanged, which is the profile itself if the relation is symmetric."""
-        return self
 
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
         r"""Return a privacy loss distribution of dp-accounting whose delta is an upper bound.
@@ -86,7 +86,7 @@ class ExportMixin(BoundedProfile):
         >>> print(f"{noise.delta(0.05):.9e} {pld.get_delta_for_epsilon(0.05):.9e}")
         4.114890085e-05 4.114890085e-05
         """
-        return _privacy_loss_distribution(self, self._opposite(), interval, log_tail)
+        return _privacy_loss_distribution(self, self.reverse(), interval, log_tail)
 
     def to_opendp(self) -> Any:
         """Return the upper bound of delta as a privacy profile of OpenDP.

@@ -38,19 +38,12 @@ class DominatingPair(PrivacyProfile):
             The pair (Q, P).
         """
 
-    def _opposite(self) -> DominatingPair:
-        return self.reverse()
-
     def _mirrored(self) -> bool:
         """Return whether the pair in the other order is known to be equal."""
         return bool(self.reverse() == self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
-
-    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        # A single pair computes its own values; they are not a maximum over a list.
-        return ()
 
     def _pair_info(self) -> DominatingPairInfo:
         reverse = self.reverse()

@@ -16,7 +16,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
-from shufflebounds.composing import DominatingPairInfo, LossAtoms, SampledProfile
+from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.sampled_profile import STAGES
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
@@ -78,11 +78,12 @@ class PrivacyProfile(ExportMixin):
         raise TypeError(f"{type(self).__name__} is not given by a list of pairs")
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return the pairs, or an empty tuple if the pairs are not enumerated."""
+        """Return the pairs, or an empty tuple if they are not enumerated, or if the only one is the profile itself."""
         try:
-            return self.pairs()
+            listed = self.pairs()
         except TypeError:
             return ()
+        return () if any(pair is self for pair in listed) else listed
 
     def _pair_info(self) -> DominatingPairInfo:
         """Return the known properties of the dominating pair of this profile; classes with more information override this."""
@@ -101,7 +102,15 @@ class PrivacyProfile(ExportMixin):
         """
         return self._listed_pairs()
 
-    def _opposite(self) -> PrivacyProfile:
+    def reverse(self) -> PrivacyProfile:
+        """Return the guarantee with both datasets of every pair of neighbours exchanged.
+
+        Returns
+        -------
+        PrivacyProfile
+            The profile itself if its guarantee covers both orders, as that of every mechanism in this package does. For a
+            :class:`DominatingPair` (P, Q) it is the pair (Q, P), and for a composition that of the reversed factors.
+        """
         return self
 
     def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
@@ -170,7 +179,7 @@ class PrivacyProfile(ExportMixin):
 
     def _cost(self, log_delta: float, question: Question) -> Cost:
         known, pairs = self._pair_info(), self._listed_pairs()
-        if question not in ("delta", "epsilon") and pairs and all(pair is not self for pair in pairs):
+        if question not in ("delta", "epsilon") and pairs:
             parts = [pair._cost(log_delta, question) for pair in pairs]
             return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
         unproven = known.pure == math.inf and self._mixture() is not None and question in ("gdp_mu", "rdp")
@@ -217,17 +226,8 @@ class PrivacyProfile(ExportMixin):
             deeper = own.extended(step, stage)
             pair = deeper if forward is own else forward.extended(step, stage), deeper
         else:
-            pair = self._first_samples(step)
+            pair = self._samples(step, first_stage=True)
         return self._stages.setdefault((step, stage), pair)
-
-    def _first_samples(self, step: float) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of the first stage (see STAGES)."""
-        known = self._pair_info()
-        sides = known.curve_hockey_stick or known.hockey_stick
-        own = SampledProfile(sides, known.pure, step, convex=known.convex, first_stage=True)
-        if known.reverse is None:
-            return own, own
-        return SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex, first_stage=True), own
 
     @property
     def _sketch(self) -> float:
@@ -241,19 +241,23 @@ class PrivacyProfile(ExportMixin):
         """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence."""
         known = self._pair_info()
         if not known.expensive:
-            return self._samples(0.05)
+            return self._samples(max(known.spacing, 0.05))
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
         forward, own = self._staged(max(known.spacing, 0.05), 0 if bounded and known.spacing >= 0.1 else len(STAGES) - 1)
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
-    def _samples(self, least_step: float = 0.0) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q) for the dominating pair (P, Q) of this profile."""
+    def _samples(self, step: float, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
+        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, for the dominating pair (P, Q) of this profile.
+
+        With `first_stage` they extend down to the delta of the first stage only (see STAGES).
+        """
         known = self._pair_info()
-        step = max(known.spacing, least_step)
-        own = SampledProfile(known.curve_hockey_stick or known.hockey_stick, known.pure, step, convex=known.convex)
-        return own if known.reverse is None else SampledProfile(known.reverse, known.reverse_pure, step, convex=known.convex), own
+        sides = known.curve or CurveBounds(known.hockey_stick)
+        sampled = partial(SampledProfile, step=step, convex=known.convex, depth=sides.depth, first_stage=first_stage)
+        own = sampled(sides.hockey_stick, known.pure)
+        return own if known.reverse is None else sampled(sides.reverse or known.reverse, known.reverse_pure), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of
@@ -262,8 +266,9 @@ class PrivacyProfile(ExportMixin):
         known = self._pair_info()
         if known.spacing < 0.1:
             return rtol, most
+        gap = 0.01 * known.spacing if known.refined_gap is None else known.refined_gap
         # where one value is a search over datasets of about a second, fewer values are evaluated
-        return 0.01 * known.spacing, 2**8 if known.effort < 0.1 else 2**6
+        return max(rtol, gap), 2**8 if known.effort < 0.1 else 2**6
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
@@ -330,7 +335,7 @@ class PrivacyProfile(ExportMixin):
         known = self._pair_info()
         if known.expensive:
             return Tradeoff(Staged(self._staged, known.spacing, self._sketch, upper=upper))
-        return curve(*self._samples(), upper=upper)
+        return curve(*self._samples(known.spacing), upper=upper)
 
     @np.errstate(all="ignore")
     def gdp_mu(self, *, bound: Bound = "upper") -> float:

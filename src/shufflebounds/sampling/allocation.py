@@ -93,7 +93,7 @@ class AllocationPair(OfMechanism, DominatingPair):
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
         known = self.mechanism._pair_info()
-        opposite = self.mechanism._opposite()
+        opposite = self.mechanism.reverse()
         atoms, reverse = known.atoms, opposite._pair_info().atoms
         log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
         if not known.single or atoms is None or log_lost is None:
@@ -120,10 +120,10 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # P-bar is the average over i of the pairs that differ in step i only
-        return (self.mechanism if self.removed else self.mechanism._opposite(),), 1.0
+        return (self.mechanism if self.removed else self.mechanism.reverse(),), 1.0
 
     def _pure_epsilon(self) -> float:
-        return (self.mechanism if self.removed else self.mechanism._opposite())._pure_epsilon()
+        return (self.mechanism if self.removed else self.mechanism.reverse())._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
         # if one step has no pure budget, the average has none: delta is positive beyond the eps that the kernels support
@@ -237,7 +237,7 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # the average over all sets of `chosen` steps of the pair that differs in these steps only
-        sides = self.mechanism, self.mechanism._opposite()
+        sides = self.mechanism, self.mechanism.reverse()
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
     def _last_positive(self, pure: float) -> float:

@@ -107,7 +107,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return a bound by 1 - E(1 - q) = 1 - e^(eps - pure), pure = -log(1 - q); its argument is moved by the rounding error."""
-        opposite, side = self.mechanism._opposite(), 1 if upper else -1
+        opposite, side = self.mechanism.reverse(), 1 if upper else -1
         if self.rate == 1:
             return opposite._log_side(eps, upper=upper)
         pure = -math.log1p(-self.rate)
@@ -140,18 +140,18 @@ class SampledPair(OfMechanism, DominatingPair):
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # q P + (1-q) Q against q Q + (1-q) Q, or (Q, P) instead
-        return (self.mechanism if self.removed else self.mechanism._opposite(),), self.rate
+        return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate
 
     def _pure_epsilon(self) -> float:
-        own = self.mechanism if self.removed else self.mechanism._opposite()
+        own = self.mechanism if self.removed else self.mechanism.reverse()
         return sampled_budget(own._pure_epsilon(), self.rate, self.removed)
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         return self._sampled(self.mechanism._attained_pairs())
 
-    def _listed_pairs(self) -> tuple[DominatingPair, ...]:
+    def pairs(self) -> tuple[DominatingPair, ...]:
         # Curves and divergences are maxima over the pairs if the mechanism has several.
-        return () if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs())
+        return (self,) if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs()) or (self,)
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
         """Return sampled versions of the mechanism's pairs."""
@@ -165,7 +165,7 @@ class SampledPair(OfMechanism, DominatingPair):
         if not mechanism.single:
             known = replace(known, attained=tuple(pair._pair_info() for pair in self._attained_pairs()))
         pure = self.mechanism._pure_epsilon()
-        if mechanism.density and self.mechanism._opposite() is self.mechanism:
+        if mechanism.density and self.mechanism.reverse() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
             # the privacy loss of the mixture has atoms at its smallest and its largest value
@@ -176,10 +176,10 @@ class SampledPair(OfMechanism, DominatingPair):
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        base, other = (side._pair_info().atoms for side in (self.mechanism, self.mechanism._opposite()))
+        base, other = (side._pair_info().atoms for side in (self.mechanism, self.mechanism.reverse()))
         if base is None or other is None:
             return None
-        return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism._opposite() is self.mechanism)
+        return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism.reverse() is self.mechanism)
 
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
         """Return the sampled version of the mechanism's outcomes, spaced so that they fit the grid of a composition."""

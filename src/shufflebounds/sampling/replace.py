@@ -67,7 +67,7 @@ class ReplaceOne(PrivacyProfile):
     def _both(self) -> tuple[PrivacyProfile, PrivacyProfile]:
         """Return the guarantees for removal and for addition."""
         ways = self.profile._by_adjacency if isinstance(self.profile, Composition) else self.profile._adjacencies()
-        return (ways[0], ways[1]) if ways else (self.profile, self.profile._opposite())
+        return (ways[0], ways[1]) if ways else (self.profile, self.profile.reverse())
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         remove, add = self._both()

@@ -101,7 +101,7 @@ class WithoutReplacement(OfMechanism):
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # the replaced record is in the batch with probability `rate`; without it both datasets give the same distribution
-        return tuple({id(side): side for side in (self.mechanism, self.mechanism._opposite())}.values()), self.rate
+        return tuple({id(side): side for side in (self.mechanism, self.mechanism.reverse())}.values()), self.rate
 
     def _pure_epsilon(self) -> float:
         return sampled_budget(self.mechanism._pure_epsilon(), self.rate, True)

@@ -17,7 +17,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import FloatArray, Interval, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
@@ -189,9 +189,9 @@ class ShuffledBits(ShuffleProtocol):
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         # `setup` is the run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users.
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
+        curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
         return replace(
-            known, spacing=spacing, effort=effort, setup=setup, curve_hockey_stick=lambda eps: self._worst_sides(eps,
-            self._curve_tolerance), blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
+            known, spacing=spacing, effort=effort, setup=setup, curve=curve, blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:

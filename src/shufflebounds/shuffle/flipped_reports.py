@@ -17,7 +17,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_BYTES
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
@@ -316,7 +316,7 @@ class FlippedReports(ShuffleProtocol):
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
         # For sums, each value of delta is the result of a search over datasets.
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve_hockey_stick=self._rough_log_delta)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve=CurveBounds(self._rough_log_delta))
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5:
             return known

@@ -377,7 +377,7 @@ class Shuffled(PrivacyProfile):
         # sent for either input.
         if not isinstance(self.randomizer, PrivacyProfile):
             return None
-        sides = self.randomizer, self.randomizer._opposite()
+        sides = self.randomizer, self.randomizer.reverse()
         return tuple({id(side): side for side in sides}.values()), self.participation
 
     def data(self, eps: float) -> str:
@@ -495,7 +495,7 @@ class Shuffled(PrivacyProfile):
             below, above = self._exact
             known = above._pair_info()
             return replace(
-                known, hockey_stick=self._log_delta, curve_hockey_stick=None, effort=2 * known.effort,
+                known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps.

@@ -104,15 +104,13 @@ class OfEveryUser(_Guarantee):
         # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
         # reuse results of another eps.
         searches = 1 if self.population.exact else 4
-        # Curves and compositions need many values, so `coarse=True` evaluates even single targets with bins of budgets.
-        return replace(super()._pair_info(), hockey_stick=partial(self._largest, coarse=True), spacing=0.3,
-                       effort=searches * family.effort, setup=setup, seconds=searches * seconds)
-
-    def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        coarse, few = super()._effort(rtol, most)
+        known = super()._pair_info()
         # For a convex bound, interpolation reaches the default tolerance with few values of eps, so a smaller tolerance is
         # possible.
-        return (max(rtol, 2e-5), few) if self._pair_info().convex else (coarse, few)
+        gap = 2e-5 if known.convex else None
+        # Curves and compositions need many values, so `coarse=True` evaluates even single targets with bins of budgets.
+        return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
+                       effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
     def _pure_epsilon(self) -> float:
         return self.population.family.pure_epsilon(float(self.population.budgets[-1]))
