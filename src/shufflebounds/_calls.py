@@ -29,7 +29,7 @@ def explained(kind: _Kind) -> _Kind:
 
 
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
-    # decorators such as numpy.errstate hide the signature of the function that they wrap
+    # Decorators such as numpy.errstate hide the signature of the function that they wrap, so `wraps` copies it.
     @functools.wraps(method)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -44,8 +44,9 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Return a description of what is wrong with the arguments; None if they fit the method, so that the error is from inside
-    it.
+    """Return a description of what is wrong with the arguments, or None if they fit the signature of the method.
+
+    In the latter case the TypeError was raised inside the method.
     """
     signature = inspect.signature(method)
     try:

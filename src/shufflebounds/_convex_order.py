@@ -163,7 +163,7 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a distribution with fewer values, larger (upper) or smaller in the convex order: about 0.03 apart in log |x|."""
-    # tiny masses are added as logarithms, at values that are rounded up or down
+    # Masses below TINY are added as logarithms, at values that are rounded up or down.
     rare = log_mass < LOG_TINY
     moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
     if rare.all():
@@ -181,7 +181,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
 
 
 def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a distribution with fewer values: each value is rounded up (upper) or down to the grid."""
+    """Return a distribution with fewer values: each value is rounded up (`upper`) or down to the grid of step _COARSE."""
     nonzero = values != 0
     x, w = values[nonzero], log_mass[nonzero]
     away = (x > 0) == upper

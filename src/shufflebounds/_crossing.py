@@ -102,7 +102,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
             break
-        # the line through both points, extended a little beyond the point where it reaches the target
+        # The next step ends 10 % beyond the point where the line through both points reaches the target.
         rise = (value - last[1]) / (at - last[0])
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])

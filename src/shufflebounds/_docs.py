@@ -145,7 +145,7 @@ def with_passages(documented: _Documented) -> _Documented:
             function = getattr(member, "__func__", member)
             if inspect.isfunction(function):
                 with_passages(function)
-    # most docstrings have no passage, and the regular expression takes longer than this test
+    # Most docstrings have no passage, and this test takes less time than the regular expression.
     if documented.__doc__ and "}\n" in documented.__doc__:
         documented.__doc__ = _LINE.sub(_passage, documented.__doc__)
     return documented

@@ -14,7 +14,7 @@ def missing(package: str, name: str, known: Iterable[str]) -> str:
     """Return the error message for a name that the package does not have, with up to three similar names."""
     near: list[str] = []
     if not name.startswith("_"):
-        # imported here because difflib takes milliseconds to import and only this error needs it
+        # difflib takes milliseconds to import and only this error needs it, so it is imported here.
         from difflib import get_close_matches
 
         public = [one for one in known if not one.startswith("_")]

@@ -1,6 +1,4 @@
-"""Constants that several modules share: the range of doubles, fractions that may be neglected, and limits of memory and run
-time.
-"""
+"""Constants that several modules share: the range of doubles, fractions that may be neglected, limits of memory and run time."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ LARGEST = 1e300
 refused."""
 
 SQUARABLE = 1e140
-"""Largest eps in formulas that square it, or divide it by a standard deviation first. delta is non-increasing, so its bound at this
-eps holds for larger ones. A value above 1e154 would overflow; a smaller one makes bounds at larger eps less tight."""
+"""Largest eps in formulas that square eps, or divide eps by a standard deviation and square the result. delta is non-increasing, so
+its upper bound at this eps is valid for larger eps. Raised above 1e154: overflow. Lowered: less tight bounds at larger eps."""
 
 TINY = 1e-290
 """Smallest number that is computed with full relative accuracy. Products of such a number with one of at least 1e-18 are normal
@@ -29,7 +27,7 @@ doubles (2.2e-308), and a sum of 2**20 products that underflow has an error far 
 Lowered: products lose digits by underflow."""
 
 LOG_TINY = math.log(TINY)
-"""Masses with smaller logarithms, about -668, are added as logarithms, and are not merged with others."""
+"""The logarithm of TINY, about -668. Masses with smaller logarithms are added in logarithms, and are not merged with others."""
 
 UNDERFLOW_EXPONENT = 746.0
 """e^-746 is 0 in doubles. Raised: terms are computed that are 0. Lowered below 745.2: terms that are not 0 are left out."""

@@ -16,7 +16,8 @@ from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
 __all__ = ["QUESTIONS", "USUAL_DELTA", "Cost", "Question", "announced", "elsewhere", "several", "tick"]
 
 LONG = 5.0
-"""Predicted seconds from which on a computation is announced before it begins."""
+"""Smallest predicted run time, in seconds, of a computation that is announced before it begins. Raised: users wait without
+information. Lowered: short computations are announced."""
 
 
 Question = Literal["delta", "epsilon", "loss_tail", "tradeoff", "gdp_mu", "rdp"]
@@ -25,7 +26,8 @@ Question = Literal["delta", "epsilon", "loss_tail", "tradeoff", "gdp_mu", "rdp"]
 QUESTIONS = get_args(Question)
 
 USUAL_DELTA = -14.0
-"""Log of the delta for which curves, mu and divergences are predicted, about 1e-6: what decides them is known only afterwards."""
+"""Log of the delta, about 1e-6, for which the run time of curves, mu and divergences is predicted. The delta that determines their
+run time is known only after the computation."""
 
 class Cost(NamedTuple):
     """Predicted CPU seconds, largest memory in bytes, and number of values of delta."""
@@ -41,7 +43,10 @@ def several(number: int, cost: Cost) -> Cost:
 
 
 class _Line(threading.local):
-    """The computation of this thread that is announced, or will be after CALM_SECONDS; `name` is empty if there is none."""
+    """The computation of this thread whose line is shown, or will be shown after CALM_SECONDS.
+
+    `name` is empty if there is no such computation.
+    """
 
     name = ""
     cost: Cost | None = None
@@ -62,7 +67,7 @@ def _on_terminal() -> bool:
     try:
         return sys.stderr is not None and sys.stderr.isatty()
     except ValueError:
-        # stderr is closed
+        # The standard error stream is closed.
         return False
 
 
@@ -96,7 +101,7 @@ class announced(ContextDecorator):
         self._shows = False
 
     def _recreate_cm(self) -> Self:
-        # calls of a decorated function may overlap
+        # Each call of a decorated function gets a new instance, because calls may overlap.
         return type(self)(self._name, self._predict)
 
     def __enter__(self) -> None:

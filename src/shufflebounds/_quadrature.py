@@ -14,8 +14,9 @@ Raised: less accurate integrals. Lowered: more panels, and longer run time."""
 
 
 def gauss_legendre(number: int) -> tuple[FloatArray, FloatArray]:
-    """Return that number of nodes and weights of the Gauss-Legendre rule on [0, 1], exact for polynomials of degree 2 number -
-    1.
+    """Return the nodes and the weights of the Gauss-Legendre rule on [0, 1] with `number` nodes.
+
+    The rule is exact for polynomials of degree 2 number - 1.
     """
     nodes, weights = np.polynomial.legendre.leggauss(number)
     return np.asarray((nodes + 1) / 2), np.asarray(weights / 2)

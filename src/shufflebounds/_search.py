@@ -58,7 +58,7 @@ def narrowed(
         else:
             c, at_c, b, at_b = b, at_b, a, at_a
         a, at_a = x, at_x
-        # Chandrupatla's condition: inverse quadratic interpolation stays inside the interval, otherwise bisect
+        # By Chandrupatla's condition, inverse quadratic interpolation stays inside the interval. If it fails, the step bisects.
         place, value = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
         if math.isfinite(value) and value * value < place and (1 - value) ** 2 < 1 - place:
             share = at_a / (at_b - at_a) * at_c / (at_b - at_c) + (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
@@ -74,7 +74,7 @@ def expand_bracket(start: float, enough: Callable[[float], bool], step: float, e
     value = start
     while not enough(value):
         if value + step == value:
-            # the step underflowed, or is below an ulp of the value
+            # The step underflowed or is below an ulp of the value, so the next double is taken.
             step = math.nextafter(value, end) - value
         value += step
         step *= growth

@@ -35,7 +35,7 @@ def ratio(name: str, over: str, numerator: float, denominator: float, high: floa
     top, top_power = math.frexp(numerator)
     low, low_power = math.frexp(denominator)
     head = top / low
-    # integers of 53 bits, so that the remainder of the division is exact
+    # Both numbers are scaled to integers of 53 bits, so that the remainder of the division is exact.
     first, second = int(math.ldexp(top, 53)), int(math.ldexp(low, 53))
     part, power = head.as_integer_ratio()
     rest = (first * power - part * second) / (second * power)
@@ -81,7 +81,7 @@ class LocalRandomizer(PrivacyProfile):
     """A mechanism that each user can run on the own value before a shuffle."""
 
     def _pair_info(self) -> DominatingPairInfo:
-        # delta is the hockey-stick divergence of one symmetric pair of distributions
+        # delta is the hockey-stick divergence of one pair (P, Q), for which (Q, P) has the same divergence.
         return replace(super()._pair_info(), single=True)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
@@ -265,7 +265,7 @@ class AdditiveNoise(LocalRandomizer):
     def _error_tail(self, t: float, k: int) -> float:
         log_each = min(0.0, self._log_tail(t))
         if log_each < -NEGLIGIBLE:
-            # (1 - p)^k = e^(-k p) up to a relative p/2; k p is computed in logarithms, because p alone may underflow
+            # (1 - p)^k equals e^(-k p) up to a relative p/2. The product k p is formed in logarithms, because p may underflow.
             return -math.expm1(-math.exp(log_each + math.log(k)))
         each = math.exp(log_each)
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))
@@ -303,5 +303,5 @@ class AdditiveNoise(LocalRandomizer):
             while self._error_tail(t, k) > beta:
                 t += 1
             return float(t)
-        # increase t by the rounding errors of the inverse, until the tail is at most beta
+        # The inverse has rounding errors, so t is increased until the evaluated tail is at most beta.
         return _search.expand_bracket(near, lambda reach: self._error_tail(reach, k) <= beta, math.ulp(near), math.inf)

@@ -149,7 +149,7 @@ class CountEstimate:
         """
         users, t = _of_users("held", held, users)
         own, not_own, other, not_other, gap = self._support_probabilities()
-        # for tiny budgets the variance overflows to infinity
+        # For tiny budgets the variance overflows to infinity.
         with np.errstate(divide="ignore", over="ignore"):
             out = (t * own * not_own + (users - t) * other * not_other) / gap**2
         return plain(out)

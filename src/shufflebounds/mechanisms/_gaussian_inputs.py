@@ -1,7 +1,8 @@
 r"""Matrices that bound Gaussian noise on finitely many inputs, which lie on a grid of equal steps.
 
-A finite randomizer is a matrix R (inputs, outputs). One matrix bounds the noise from above: the noise is a post-processing of it.
-With outputs z in units of sigma and g the step of the grid, the likelihood of the input at :math:`s_x = s_0 + n_x g` is
+A randomizer with finitely many inputs and outputs is given by its matrix R of probabilities. The matrix for the upper bound is one
+of which the noise is a post-processing. With outputs z in units of sigma and g the step of the grid, the likelihood of the input at
+:math:`s_x = s_0 + n_x g` is
 
 .. math:: R_x(z) = \varphi(z)\, e^{s_0 z - s_x^2/2}\, r^{n_x}, \qquad r = e^{g z},
 
@@ -43,7 +44,8 @@ def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
     positions = (np.array(inputs) - inputs[0]) / (inputs[-1] - inputs[0])
     for steps in range(len(inputs) - 1, MOST_STEPS + 1):
         numbers = np.rint(positions * steps)
-        # at 15 standard deviations, 1e-14 changes a likelihood by a relative 1.5e-13 per standard deviation between these inputs
+        # A relative error of 1e-14 in a position changes the likelihood of an output that is 15 standard deviations away by a
+        # relative 1.5e-13 for each standard deviation between the first and the last input.
         if float(np.abs(positions - numbers / steps).max()) <= 1e-14:
             return [int(number) for number in numbers]
     return None
@@ -86,7 +88,7 @@ def gaussian_rows(
         above[:, column] *= 1 + cut / inner[nearest, column]
     tails = np.exp(log_ndtr(np.array([-end - place, place - end])))
     blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * margin)], axis=1)
-    # more cells than four for each output: a larger lower bound, and more run time
+    # The lower bound uses four cells for each output of the upper bound. More cells would increase it slightly and take longer.
     at, weights = _nodes(np.linspace(-end, end, 4 * outputs + 1))
     below = np.concatenate([np.exp(-0.5 * (at - place[:, None, None]) ** 2) @ weights, tails.T], axis=1)
     return above, blanket, below, 4 * cut
@@ -119,7 +121,7 @@ def _bernstein_masses(edges: FloatArray, place: FloatArray, numbers: list[int], 
         density = np.exp(-0.5 * (at - centre) ** 2) * ratio**-n
         masses.append(np.einsum("cq,q,cqj->cj", density, weights, part) * coefficient)
     found = np.array(masses)
-    # the last output of a cell and the first of the next
+    # The last output of a cell and the first output of the next cell are one output, so their columns are added.
     outputs = np.zeros((len(numbers), steps * (edges.size - 1) + 1))
     outputs[:, :-1] += found[:, :, :-1].reshape(len(numbers), -1)
     outputs[:, steps::steps] += found[:, :, -1]

@@ -41,13 +41,13 @@ def ends_are_worst(logs: FloatArray) -> bool:
     """
     base = np.minimum(logs[0], logs[-1])
     first = _corners(logs[0], base)
-    # the inputs in the upper half are mirror images of these
+    # The inputs in the upper half of the interval are mirror images of those in the lower half.
     for row in logs[1 : (len(logs) + 1) // 2]:
         up, left, gain, rest = _corners(row, base)
         # Interpolate at the mass c = m(S) or at the mass of the complement, whichever is smaller and thus more accurate.
         few = up < left
         most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
-        # the margin of 1e-14 covers the rounding of the sums
+        # The relative margin 2**-46 = 1.4e-14 covers the rounding of the sums.
         margin = 2.0**-46
         if (gain > most * (1 + margin)).any() or (rest < least * (1 - margin)).any():
             return False
@@ -105,14 +105,14 @@ def interval_laws(
     """
     point = low == high
     mean = np.where(point, low, log_near - log_far)
-    # recompute the masses under the first end from those under the second and the mean ratio, so that they are consistent
+    # The masses under the first end are recomputed from those under the second one and the mean ratio, so that all three agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
-    # the mass of every cell is spread to its two ends, so that the mean of a stays the same
+    # The mass of each cell is split between the two ends of the cell such that the mean of a = R_0/m stays the same.
     below, above = log_parts(log_far[kept], log_shares(mean[kept], low[kept], high[kept]))
     log_mass, log_a = np.concatenate([above, below]), np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:
-        # no loss exceeds the pure budget, so it stays exact
+        # No loss exceeds the pure budget, so the largest value of log a remains exact.
         log_a = np.minimum(log_a, high.max())
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
@@ -144,7 +144,7 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     are cut sets, which identify the target's message, in the upper and the lower bound.
     """
     base = rows.min(axis=0)
-    # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
+    # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
     rest = float((rows[0] - base).sum())
     others = [(f"every other user has input {x}", row) for x, row in enumerate(rows)]
     if len(rows) > 2:

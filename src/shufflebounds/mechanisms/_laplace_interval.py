@@ -1,4 +1,4 @@
-r"""Data of Laplace noise on a whole interval for the upper bound over all datasets.
+r"""Laplace noise for inputs of a whole interval: the distributions that the upper bound over all datasets needs (`DatasetLaws`).
 
 Let L be the length of the interval in units of the scale, L at most ln 10. Two facts, both proved in
 docs/theorems/laplace-interval, reduce the interval to finitely many inputs:
@@ -45,14 +45,18 @@ def interval_datasets(length: float, steps: int = 16) -> DatasetLaws | None:
     # The rest is the Green's function of the cell. Its square is at most its largest value tanh(w/2)/2 times itself, and m is at
     # least e^-L/2 on the interval. The factor covers that m of the matrix is below e^-L/2 between two outputs.
     rest = math.sqrt(math.tanh(half) * (1 - share) * math.exp(length) * 1.001)
-    # distance of the grid, of the rest, and of the missing mass times a centre, whose density is at most e^L times m
+    # The radius has three parts: that of the grid, that of the rest, and that of the missing mass times a centre, whose density is
+    # at most e^L times m.
     radius = math.sqrt(grid.distance) + rest + (1 - share) * math.exp(0.5 * length)
     return replace(grid, distance=radius**2 * (1 + 8 * ULP), local_eps=length, share=share,
                    ratio_tail=lambda t: _ratio_tail(t, length))
 
 
 def _ratio_tail(t: FloatArray, length: float) -> FloatArray:
-    """Return the largest probability of a likelihood ratio above t > 1, which the two ends have."""
-    # under input 0 the ratio R_0/R_L exceeds t left of the place (L - log t)/2
+    """Return for each t > 1 the largest probability, over pairs of inputs, of a likelihood ratio above t.
+
+    The two ends of the interval attain it. `length` is the length L of the interval in units of the scale.
+    """
+    # Under input 0, the ratio R_0/R_L exceeds t at outputs to the left of (L - log t)/2.
     left = 0.5 * (length - np.log(t * (1 - 4 * ULP))) + 4 * ULP
     return np.where(left > 0, 1 - 0.5 * np.exp(-left), 0.0) * (1 + 8 * ULP)

@@ -139,7 +139,7 @@ def laplace_rows(inputs: FloatArray, cells: int = 300) -> tuple[FloatArray, Floa
     half = np.tanh(width / 2)
     heights = np.exp(-np.abs(ends - inputs[:, None]))
     above = 0.5 * (np.append(1.0, half) + np.append(half, 1.0)) * heights
-    # the end of a cell that is nearer to the input
+    # `near` is the likelihood at the end of the cell that is nearer to the input.
     near = np.maximum(heights[:, :-1], heights[:, 1:])
     inner = 0.5 * near * -np.expm1(-width)
     below = np.concatenate([0.5 * heights[:, :1], inner, 0.5 * heights[:, -1:]], axis=1)

@@ -34,7 +34,7 @@ class MatrixDatasets:
     def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
         self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
         self._base = self._rows.min(axis=0)
-        # one row for every different distribution of messages
+        # Of equal rows only the first one is used.
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
         self._kinds.sort()
 
@@ -53,7 +53,10 @@ class MatrixDatasets:
 
     @cached_property
     def _sorted_ratios(self) -> list[tuple[FloatArray, FloatArray]]:
-        """For each ordered pair of different rows the ratios in rising order, and the probability of each one and all above it."""
+        """For each ordered pair of different rows: their likelihood ratios in increasing order, and for each the tail probability.
+
+        The tail probability of a ratio is the probability of a ratio at least as large.
+        """
         rows = self._rows[self._kinds]
         found = []
         for row, ratios in zip(np.repeat(rows, len(rows), axis=0), self._ratios().reshape(-1, rows.shape[1])):
@@ -62,7 +65,7 @@ class MatrixDatasets:
         return found
 
     def _tail(self, t: FloatArray) -> FloatArray:
-        # t is decreased by the rounding error of a ratio, so that no ratio above t is missed
+        # t is decreased by the rounding error of a ratio, so that no ratio above t is missed.
         least = t * (1 - 4 * ULP)
         largest = np.max([above[np.searchsorted(ratios, least, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
@@ -82,7 +85,7 @@ class MatrixDatasets:
             move = 1.0 / (step + 2)
             weights *= 1 - move
             weights[int(gaps.argmax())] += move
-        # the second term covers rounding errors, which dominate if two rows are nearly equal
+        # The second term covers rounding errors, which dominate if all rows are nearly equal.
         radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
         return radius**2 * (1 + 1e-9)
 
@@ -103,7 +106,7 @@ class MatrixDatasets:
         """
         rows = self._rows
         others = tuple((f"every other user has input {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
-        # a sum of nonnegative terms, so that it is accurate also if all rows are nearly equal
+        # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
         rest = float((rows[0] - self._base).sum())
         blanket = self._law(rows[first], rows[second], self._base).filled(rest)
         return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)

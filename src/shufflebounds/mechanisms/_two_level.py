@@ -77,7 +77,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # the masses are computed from shares, a power and a quotient
+        # `top` bounds the rounding of the masses, which are computed from shares, a power and a quotient.
         top, sides = self._log_masses()[2], []
         for sign in (-1, 1):
             gap = self.local_eps + sign * self._loss_error() - eps
@@ -93,7 +93,7 @@ class TwoLevel(LocalRandomizer):
         return self.local_eps + self._loss_error()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # without outputs of loss 0 there are only the losses -eps0 and eps0
+        # The losses are -eps0, 0 and eps0. If no output has loss 0, the spacing of the lattice is 2 eps0.
         spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
         return replace(super()._pair_info(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
 
@@ -105,7 +105,7 @@ class TwoLevel(LocalRandomizer):
         return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, slack, 2 * self._loss_error())
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # two values whose lifted sets overlap the least are the worst pair
+        # The worst pair of values is one whose lifted sets overlap the least.
         one, both, neither = self._shares()
         classes = (one, one, both, neither)
         upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._loss_error())
@@ -124,9 +124,9 @@ class TwoLevel(LocalRandomizer):
             log_mass = np.log([size, one + neither]) + self._log_base()
         seen = log_mass > -np.inf
         height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen])
-        # |R_x - B|^2 under m = gamma B is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x)
+        # The squared norm of R_x - B in L^2(1/m), m = gamma B, is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x).
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
-        # an output is more likely under one input than under another if it is in the lifted set of the first only
+        # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
             self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
             tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
@@ -155,7 +155,7 @@ class TwoLevel(LocalRandomizer):
         `loss_error` is added to the privacy loss at outputs in one of A_0 and A_1 only, which rounds X up (or down, if negative).
         """
         eps0 = self.local_eps
-        # logs of R_0 and R_1 relative to gamma B
+        # `log_a` and `log_b` are the logs of R_0 and R_1 relative to gamma B.
         log_a, log_b = np.array([eps0 + loss_error, 0.0, eps0, 0.0] * 2), np.array([0.0, eps0 - loss_error, eps0, 0.0] * 2)
         lift = np.repeat([eps0, 0.0], 4)
         with np.errstate(divide="ignore"):

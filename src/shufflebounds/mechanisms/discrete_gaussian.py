@@ -99,7 +99,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         j = first + np.arange(last - first + 1)
         low = high = np.ones_like(j)
         if gain_from is not None:
-            # 2 sigma^2 (loss - eps) as a whole number minus a double-double, which has a small relative error near 0
+            # 2 sigma^2 (loss - eps) is a whole number minus a double-double, so its relative error is small even near 0.
             square, square_low = product(s, s)
             p, p_low = product(2 * gain_from, square)
             gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
@@ -113,7 +113,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
         below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
         above = float(weight @ (high * (1 + noise))) * (1 + size)
-        # beyond the last term the masses decrease at least geometrically, and before the first they do so by symmetry
+        # Beyond the last term the masses decrease at least geometrically; before the first term they do so by symmetry.
         after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
         before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
         above += (after + before) * (1 + 1e-9)
@@ -125,11 +125,11 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
         for i, e in enumerate(eps):
-            # the threshold m is at most 2^31: times twice the sensitivity it is still an exact double
+            # The threshold m is limited to 2^31, because its product with twice the sensitivity is then an exact double.
             largest = 2.0**31 * d / (s * s)
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
-            # start one or two terms earlier, in case the threshold was rounded up
+            # The sum starts one or two terms earlier, because the threshold may have been rounded up.
             start = math.floor(m - 4 * ULP * (abs(m) + d))
             lower[i], upper[i] = self._tail_sum(float(start), capped)
             if e > largest:
@@ -149,7 +149,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         total = self._log_total()
         k = np.arange(-last, last + 1.0)
         log_p = -0.5 * (k / s) ** 2 - total
-        # beyond the last outcome the masses decrease at least geometrically
+        # Beyond the last outcome the masses decrease at least geometrically.
         beyond = last + 1.0
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
@@ -177,15 +177,15 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # inputs at the ends of 0..sensitivity
+        # The target's inputs are the ends of 0..sensitivity.
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
-        # outcomes from the middle downwards; the sum of the outcomes beyond the cut is complete up to underflow
+        # `y` are the outcomes from the middle downwards. The tail beyond the cut is summed until its masses underflow.
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
         total = self._log_total()
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
         if d % 2 == 0:
-            # half of the mass of the middle outcome belongs to each half
+            # Each half of the outcomes gets half of the mass of the middle one.
             near[0] -= math.log(2)
             far[0] -= math.log(2)
         loss = d * (d - 2 * y) / (2 * s * s)
@@ -232,7 +232,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return out.reshape(shape)
 
     def _log_tail(self, t: float) -> float:
-        # t is capped where the probability underflows
+        # Larger t are replaced by 1e9 sigma, where the probability underflows.
         return math.log(2) + self._tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
 
     def _near_quantile(self, log_prob: float) -> float:
@@ -254,7 +254,7 @@ def _log_theta_ratio(s: float, c: float) -> float:
         dual = np.exp(-2 * (math.pi * s * k) ** 2)
         return math.log1p(-4 * float((dual * np.sin(math.pi * k * c) ** 2).sum()) / (1 + 2 * float(dual.sum())))
     at = -0.5 * (c / s) ** 2
-    # the terms of k and -k together are compared with 2 e^(-k^2/(2 s^2))
+    # The terms of k and -k together are compared with those of theta(0), 2 e^(-k^2/(2 s^2)).
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))

@@ -70,7 +70,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     def __post_init__(self) -> None:
         rows = _validate.real_array("matrix", self.matrix, 0, 1)
-        # all ordered pairs of inputs are evaluated
+        # The number of inputs is limited, because all ordered pairs of them are evaluated.
         if rows.ndim != 2 or not 2 <= rows.shape[0] <= 64 or rows.shape[1] > 2**20:
             raise ValueError(f"matrix has shape {rows.shape}: it must be (inputs, outputs), 2 to 64 inputs, at most 2**20 outputs")
         for i, row in enumerate(rows):
@@ -276,7 +276,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             up = theta * gain
             if up.max() > 500:
                 break
-            # the mean gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation
+            # The mean of u is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
             best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
         most = users * float(gain.max())

@@ -255,7 +255,7 @@ class GaussianMechanism(AdditiveNoise):
         return replace(super()._pair_info(), power=self._power)
 
     def _power(self, times: int) -> DominatingPairInfo:
-        # the composition is one release with sigma/sqrt(times), which is rounded in both directions for the two bounds
+        # The composition is one release with sigma/sqrt(times), which is rounded up for one bound and down for the other.
         sigma = self.sigma / math.sqrt(times)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
@@ -283,13 +283,13 @@ class GaussianMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # the two ends of an interval of length `sensitivity` are the worst pair
+        # The two ends of an interval of length `sensitivity` are the worst pair of inputs.
         s = self.sigma / self.sensitivity
-        # t is the distance of the output from the middle of the interval, in units of its length
+        # `fine` has distances of the output from the middle of the interval, in units of the length of the interval.
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0)))
         fine = np.linspace(0.0, end, 4097)
-        # 80 % of the cells are placed with a density proportional to the cube root of mass times squared slope of the likelihood
-        # ratio; 20 % have equal widths
+        # 80 % of the cells have a density proportional to the cube root of (mass times squared slope of the likelihood ratio), and
+        # 20 % have equal widths.
         weight = np.exp(-((fine - 1.5) ** 2) / (6 * s * s))
         climb = np.concatenate([[0.0], np.cumsum(weight[1:] + weight[:-1])])
         share = 0.8 * climb / climb[-1] + 0.2 * fine / end if climb[-1] > 0 else fine / end
@@ -330,7 +330,7 @@ class GaussianMechanism(AdditiveNoise):
             If the values are further apart than `sensitivity`, or more than two are not on a grid, or further apart than 27 sigma.
         """
         names = named(inputs, self.sensitivity)
-        # n times the mass of a tail, which is moved to the outermost cell, is added to delta for n users
+        # The mass of a tail is moved to the outermost cell, which adds up to n times this mass to delta for n users.
         cells, log_cut = 300, -50.0
         if len(inputs) > 2:
             numbers, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
@@ -389,7 +389,7 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
     y = c + h
     square, square_low = product(x, x)
     log_density = -0.5 * (square + (square_low + 2 * x * x_low)) - 0.5 * math.log(2 * math.pi)
-    # the continued fraction converges in 140 steps for these c = eps/mu
+    # The continued fraction converges in 140 steps for c = eps/mu >= 1.5.
     large = c >= 1.5
     if h < 0.1:
         by_ratios, by_powers = large, ~large
@@ -407,12 +407,12 @@ def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Floa
     if directly.any():
         at, log_at = x[directly], log_density[directly]
         after = np.asarray(mills_ratio(y[directly]))
-        # for x < 0 the first term is a probability near 1, and Mills' ratio could overflow
+        # For x < 0 the first term is a probability near 1, and Mills' ratio could overflow.
         left = at < 0
         first = np.where(left, ndtr(-at), np.asarray(mills_ratio(np.maximum(at, 0.0))))
         second = np.where(left, np.exp(np.where(left, log_at, 0.0)), 1.0) * after
         value[directly] = np.where(left, 0.0, log_at) + np.log(first - second)
-        # for x < 0 the density is exponentiated here, which adds a rounding error
+        # For x < 0 the exponential of the log density adds a rounding error.
         loss_error = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
         error[directly] = ULP * (12 * first + loss_error * second) / (first - second) + 8 * ULP
     return value, error + ULP * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
@@ -430,7 +430,8 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
         after = r
         r = (n + 1) / (c + r)
         if n % 2 and n < 64:
-            # the ratio I_(n+2) h^2/((n+1)(n+2) I_n); each r is multiplied by h first, because r alone may be 1e-140
+            # The next term of the series has the factor I_(n+2) h^2/((n+1)(n+2) I_n). Each ratio r is multiplied by h first,
+            # because r alone may be as small as 1e-140.
             total = 1 + (h * r) * (h * after) / ((n + 1) * (n + 2)) * total
     return np.asarray(math.log(2 * h) + np.log(r) + np.log(mills_ratio(c)) + np.log(total))
 

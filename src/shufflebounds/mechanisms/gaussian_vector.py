@@ -102,7 +102,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         return replace(self._line._pair_info(), hockey_stick=self._log_delta)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        # the distance has a rounding error
+        # The distance of the vectors has a rounding error, which is added to the result.
         return shift_by_error(self._line._rdp(orders, upper), 8 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
@@ -137,7 +137,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
         upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
-        # the middle of two opposite unit vectors is not a unit vector
+        # The middle of two opposite unit vectors is not a unit vector, so no user can have it.
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
         return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
@@ -158,10 +158,10 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         a = R_0/m is the product of the likelihood ratios of the coordinates below 1/2, and b = R_1/m that of the others.
         """
         s, d = self.sigma, self.dimension
-        # the truncated mass is added for every set of coordinates below 1/2
+        # The truncated mass is added once for every set of coordinates below 1/2, so it is chosen smaller.
         log_cut -= math.lgamma(d + 1) - 2 * math.lgamma(d / 2 + 1)
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
-        # more cells for the likelihood ratio of one coordinate: tighter bounds and longer run time
+        # With more cells for the likelihood ratio of one coordinate, bounds are tighter and the run time is longer.
         cells = 512
         step = end / (s * s * cells)
         self._check_height(end / (s * s))
@@ -191,7 +191,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
         coarse = [log_spread(levels, log, nodes) for log in logs]
-        # the truncated mass under R_0, by the number k of coordinates below 1/2: these or the others are in the truncated tail
+        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2; these or the others are in a truncated
+        # tail.
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
         return product_law(cases, nodes, math.log(cut), BLUR * d)
@@ -221,8 +222,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         levels = (fine / sigma) ** 2
         nodes = chosen(levels, np.append(marginal, marginal[-1]) + np.log(np.append(np.diff(levels), levels[-1] - levels[-2])))
         points, weights = np.polynomial.legendre.leggauss(10)
-        # a quadrature for every part of a cell, since the log density changes by about the width of the part;
-        # with a width of 3 the masses are accurate to 1e-12, at 18 the error was 1e-7 for sigma = 1/10
+        # Each cell is divided into parts with one quadrature rule each, because the log density changes by about the width of a
+        # part. With a width of 3 the masses are accurate to 1e-12; with 18 the error was 1e-7 for sigma = 1/10.
         parts = np.maximum(1, np.ceil(np.diff(nodes) / 3.0)).astype(int)
         cell = np.repeat(np.arange(nodes.size - 1), parts)
         first = np.cumsum(parts) - parts
@@ -232,7 +233,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         half = np.diff(edges)[:, None] / 2
         at = edges[:-1, None] + half * (1 + points)
         up = log_shares((at / sigma) ** 2, nodes[cell, None], nodes[cell + 1, None])
-        # matrix of the shares of each quadrature point in its two nodes
+        # `share` is the matrix of the shares of the mass at each quadrature point that go to its two nodes.
         share = np.zeros((nodes.size, at.size))
         cell = np.repeat(cell, points.size)
         place, measure = np.arange(at.size), (half * weights).ravel()

@@ -1,4 +1,4 @@
-"""Figures of profiles: compute the values and pass them to the plotting module."""
+"""Figures and tables of profiles. This module computes the values, and shufflebounds.plotting draws them."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["from_dict", "to_dict"]
 
-ROOMS = ("mechanisms", "sampling", "shuffle")
-"""Subpackages with classes of profiles, which may not be imported yet."""
+SUBPACKAGES = ("mechanisms", "sampling", "shuffle")
+"""Subpackages that define classes of profiles, and that may not have been imported yet."""
 
 
 def to_dict(profile: BoundedProfile) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the classes of this library by name, either the imported ones or all. They are public, so their names are unique."""
     if everywhere:
         # Subpackages import their modules on first use; this module must not depend on them.
-        for room in ROOMS:
-            module = importlib.import_module(f"shufflebounds.{room}")
+        for subpackage in SUBPACKAGES:
+            module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:
                 getattr(module, name)
     found: dict[str, type[BoundedProfile]] = {}

@@ -40,8 +40,8 @@ from shufflebounds.tradeoff.closed import Gaussian
 __all__ = ["Composition"]
 
 CURVE_DEPTH = 26.0
-"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2); smaller delta would need more
-grids. Raised: longer run time. Lowered: a less tight curve at alpha below 1e-147."""
+"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
+more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
 
 
 @with_passages
@@ -171,7 +171,7 @@ class Composition(PrivacyProfile):
             Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
         )
         if removed._reversed == added:
-            # the two orders of one pair share their values, also those for curves
+            # (P, Q) and (Q, P) share their values, also those for curves.
             added = removed._reversed
             added.__dict__["_coarse"] = removed._coarse._reversed
         return removed, added
@@ -199,8 +199,9 @@ class Composition(PrivacyProfile):
         return Composer(self._above, below, self.rtol, free, tested, self._deepest)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
-        """Return the distributions of a lower bound in which every factor takes that entry of its pairs; one factor
-        may be omitted.
+        """Return the distributions of a lower bound in which each factor takes the entry with index `entry` of its list of pairs.
+
+        The factor with index `left_out` is omitted.
         """
         side: list[tuple[DominatingPairInfo, int]] = []
         for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
@@ -211,8 +212,9 @@ class Composition(PrivacyProfile):
         return side
 
     def _free(self, has_below: bool) -> AdaptiveChoice | None:
-        """Return the mechanism whose pair may change from release to release: among those with a choice, the one
-        with most releases.
+        """Return the mechanism whose pair the adversary may choose anew in each release, or None.
+
+        If several mechanisms have a choice of pairs, the one with most releases is returned.
         """
         places = [i for i, (known, _) in enumerate(self._above) if known.choices]
         if not places or sum(times for _, times in self._above) == 1:
@@ -231,7 +233,7 @@ class Composition(PrivacyProfile):
         parts = [profile._cost(log_delta, question) for profile, _ in self.factors]
         factors = Cost(sum(part.seconds for part in parts), max(part.memory for part in parts), 0)
         if question == "rdp" or (question == "gdp_mu" and self._pure_epsilon() == math.inf):
-            # divergences of the factors add, and without pure privacy mu is that of the Gaussian rule
+            # Renyi divergences of the factors add, and without pure privacy mu follows from those of the factors.
             return factors
         ways = self._by_adjacency or (self,)
         if question in ("tradeoff", "gdp_mu") and all(way._all_outcomes for way in ways):
@@ -347,7 +349,7 @@ class Composition(PrivacyProfile):
         if self._by_gaussian_rule:
             # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
             value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
-            # the assumed relative error of this log delta is 1e-6
+            # The assumed relative error of this log delta is 1e-6.
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
         else:
             for i in np.flatnonzero(within):
@@ -375,7 +377,7 @@ class Composition(PrivacyProfile):
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta that is fast to compute and less tight."""
+        """Return an upper bound of log delta that takes little time and is less tight than `_log_delta`."""
         inversion = None if self._is_one else self._composer.inversion
         if inversion is None:
             return self._coarse_grid._log_side(eps, upper=True)
@@ -443,7 +445,7 @@ class Composition(PrivacyProfile):
 
     @property
     def _is_one(self) -> bool:
-        """Whether there is a single release, whose own bounds are better than those on a grid."""
+        """Whether there is a single release. Its own bounds are tighter than those on a grid."""
         return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
 
     @cached_property
@@ -585,7 +587,10 @@ class _Floor:
 
 
 def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
-    """Return bounds of the larger one of both adjacencies. If a rough bound shows which it is, the other one is not refined."""
+    """Return bounds of the larger log delta of the compositions `ways`, one for each adjacency (record added, record removed).
+
+    If a rough bound shows which one is larger, the other one is not computed accurately.
+    """
     rough = [way._roughly(eps) for way in ways]
     lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
     for smaller in (False, True):

@@ -36,8 +36,9 @@ there. With a smaller distance more values are computed at first; with a larger 
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
-    """Return an upper or lower bound of T(P, Q) and the eps of its pieces, from samples of H(Q||P) (forward) and H(P||Q)
-    (backward).
+    """Return an upper or lower bound of T(P, Q), and for each linear piece the eps whose line it is.
+
+    `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
     """
     if upper:
         return envelope(*forward.below(backward), *backward.below(forward), upper=True)
@@ -110,7 +111,7 @@ class Staged(Piecewise):
             return self._log_beta(x)
 
     def _log_beta(self, x: FloatArray) -> FloatArray:
-        # a few levels are refined separately, each with at most 32 values of delta
+        # If there are at most 16 levels alpha, each is refined separately, with at most 32 values of delta.
         few = x.size <= 16
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
@@ -134,7 +135,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
         return form, 0.0, 0.0
-    # piece i is between the vertices i and i + 1
+    # Piece i lies between the vertices i and i + 1.
     return form, float(form.points[0, inner[0]]), float(form.points[1, inner[-1] + 1])
 
 
@@ -205,9 +206,9 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
         best = max(best, float(_corner_mu(below.points[:, 1:-1], upper=False).max(initial=0.0)))
-        # if f(0) < 1, no Gaussian curve is at or below f
+        # If f(0) < 1, no Gaussian curve is at or below f, and mu is infinite.
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
-        # if only a few values may be computed, those that lower the largest corner are computed first
+        # If only a few values may be computed, those that lower the largest mu of a corner are computed first.
         open_ = corners > max(best * (1 + rtol), best + share * (most - best))
         if unlimited or not open_.any():
             break

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["ExportMixin"]
 
 _MARGIN = 1e-13
-"""Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them. A larger one
-adds an error to the exported delta; :meth:`ExportMixin.to_dp_accounting` promises 1e-13. A smaller
-one could make it too small."""
+"""Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them. Raised: the
+exported delta exceeds the upper bound by more than the 1e-13 that :meth:`ExportMixin.to_dp_accounting` states. Lowered: the
+exported delta could be below the upper bound."""
 
 @with_passages
 class ExportMixin(BoundedProfile):
@@ -322,7 +322,7 @@ def _opendp_profile(profile: BoundedProfile) -> Any:
         raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
     pure = profile.epsilon(0.0)
 
-    # OpenDP chooses the points at which it calls this.
+    # OpenDP chooses the points at which it calls this function, so no warning is printed.
     @_validate.quiet()
     def delta(eps: float) -> float:
         return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EXPONENT))

@@ -11,8 +11,7 @@ from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 __all__ = ["loss_tail"]
 
 STEPS = np.geomspace(1e-6, 1.0, 40)
-"""Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`. More of them tighten the bounds and take
-longer."""
+"""Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`. More lengths tighten the bounds in more time."""
 
 
 def loss_tail(
@@ -61,7 +60,7 @@ def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bo
     """Return the least value over the lengths tried, for each of `count` eps; `values` maps lengths of shape (count, any)."""
     if not expensive:
         return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))
-    # every fourth length, and then the two next to the best on either side
+    # First every fourth length is tried, then two lengths on either side of the best one.
     coarse = np.arange(3, STEPS.size, 4)
     found = values(np.tile(STEPS[coarse], (count, 1)))
     best = coarse[found.argmin(axis=1)][:, None]

@@ -139,7 +139,10 @@ class OutcomePair(DominatingPair):
 
 @dataclass(frozen=True, repr=False)
 class MassPair(OutcomePair):
-    """Two lists of probabilities, taken as exact. Logarithms of nearly equal probabilities would lose their difference."""
+    """A pair given by two lists of probabilities, which are taken as exact.
+
+    The differences of nearly equal probabilities would be lost if their logarithms were stored.
+    """
 
     p: tuple[float, ...]
     q: tuple[float, ...]

@@ -37,7 +37,7 @@ def predicted_values(question: Question, known: DominatingPairInfo, most: int) -
     if question == "loss_tail":
         return VALUES["loss tail, expensive" if known.expensive else "loss tail"]
     if known.single and known.listed:
-        # the outcomes are enumerated
+        # The outcomes are enumerated, so no value of delta is needed.
         return 0
     if question == "tradeoff":
         if not known.expensive:

@@ -97,8 +97,9 @@ class PrivacyProfile(ExportMixin):
         return DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), attained=attained, all_attained=all_attained)
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return ordered pairs that neighbours attain. Their compositions are lower bounds if the guarantee is not a single
-        pair.
+        """Return ordered pairs that neighbours attain, for a guarantee that is not a single pair.
+
+        Compositions of these pairs are lower bounds.
         """
         return self._listed_pairs()
 
@@ -184,7 +185,7 @@ class PrivacyProfile(ExportMixin):
             return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
         unproven = known.pure == math.inf and self._mixture() is not None and question in ("gdp_mu", "rdp")
         values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
-        # the setup of an expensive profile is that of its compositions
+        # The field `setup` of an expensive profile is that of its compositions, and not of a single value.
         setup = known.setup if values and not known.expensive else 0.0
         return Cost(setup + values * max(self._seconds(), known.predicted), BYTES["value"], values)
 
@@ -388,7 +389,7 @@ class PrivacyProfile(ExportMixin):
             return max(pair._gdp_mu(upper) for pair in pairs)
         cap = self._mixture_mu() if upper else math.inf
         if cap < math.inf and self._pure_epsilon() == math.inf:
-            # delta is known down to a positive value only, which proves no finite upper bound of mu
+            # Samples of delta end at a positive delta, and prove no finite upper bound of mu.
             return cap
         return min(cap, self._mu_bounds[upper])
 
@@ -409,7 +410,7 @@ class PrivacyProfile(ExportMixin):
             rtol, most = self._effort(1e-6, 2**13)
             return [renyi(own, reverse, a, upper, rtol, most) for a in orders.tolist()]
 
-        # with pure privacy both bounds come from one refinement
+        # With pure privacy one refinement gives both bounds.
         return self._divergences.of((orders.tobytes(), upper and self._pure_epsilon() == math.inf), found)
 
     @overload
@@ -478,7 +479,7 @@ class PrivacyProfile(ExportMixin):
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
         pure = self._pure_epsilon()
-        # only the order inf needs the search for the largest loss
+        # Only the order inf needs the search for the largest loss.
         largest = pure if upper or not np.any(orders == np.inf) else self._last_positive(pure)
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)

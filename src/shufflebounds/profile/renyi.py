@@ -21,12 +21,12 @@ from shufflebounds.composing.sampled_profile import SampledProfile
 __all__ = ["mixture_renyi", "renyi"]
 
 FEW_VALUES = 256
-"""If at most this number of values of delta may be evaluated, those with the largest gaps come first. Raised: larger gaps where an
-expensive divergence may be evaluated more often. Lowered: a few values are spread over gaps that do not matter."""
+"""If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
+gaps if an expensive divergence may be evaluated more often. Lowered: a few values are spread over gaps that do not matter."""
 
 
 def _beyond(samples: SampledProfile, power: float) -> float:
-    """Return an upper bound of the log of the part of the integral beyond the last sample."""
+    """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over all t beyond the last sample."""
     if samples.high[-1] == -math.inf:
         return -math.inf
     return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power) if power < 0 else math.inf
@@ -60,8 +60,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             allowed = max(low, high - 50) + math.log(rtol / 2 / share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
-                # if only a few values may be evaluated, the intervals whose gaps are above e^-4 of the largest one are divided
-                # first
+                # If only a few values may be evaluated, the intervals whose gaps exceed e^-4 times the largest gap are divided
+                # first.
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else max(abs(power), 1.0)
