@@ -136,10 +136,10 @@ def least_real(
     def of_log(log_value: float) -> float:
         return excess(math.exp(log_value))
 
-    # excess is not evaluated at `high`, where the predicate is true: any negative value can be used
+    # The function `excess` is not evaluated at `high`. The predicate is true there, so any negative value serves.
     at_high = -max(1.0, at_low)
     value = min(high, math.exp(root(of_log, math.log(low), math.log(high), at_low, at_high, rtol=1e-13, xtol=rtol)))
-    # the root of excess may lie below the least number that satisfies the predicate, by rtol and the tolerance of excess itself
+    # The root of `excess` may lie slightly below the least number that satisfies the predicate, so the number is increased.
     return expand_bracket(value, enough, rtol * value, high, 8.0)
 
 
@@ -196,7 +196,8 @@ def maximum(
     while blocks:
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         for block, outer, (low, high, bound) in zip(blocks, above, measure(blocks, enough)):
-            # NaN from a kernel outside its domain becomes the trivial bound 0 = log 1; a piece has at most the bound of its block
+            # NaN from a kernel outside its domain becomes the trivial bound 0 = log 1. The bound of a part is at most that of its
+            # block.
             high, bound = min(outer, 0.0 if math.isnan(high) else high), min(outer, 0.0 if math.isnan(bound) else bound)
             if low > lower:
                 lower, best = low, block

@@ -28,9 +28,11 @@ DUMMIES = "shuffler and whoever adds the dummy reports"
 _BETA = 0.05
 """Probability with which the stated error is exceeded; 5 % is the customary level. A smaller one states larger errors."""
 _PLATEAU = 5e-4
-"""A relative gain in error below this does not count. Lowered: a longer search for a parameter that is not noticeably better."""
+"""Smallest relative decrease of the error for which another parameter is preferred. Lowered: a longer search for small
+improvements."""
 _BUDGET_RTOL = 1e-7
-"""Relative error of the local budgets. The upper bound jumps by up to 3e-3 in log delta where its search ends elsewhere."""
+"""Relative tolerance of the local budgets. The search for a budget stops at it even where the upper bound of delta jumps: the
+search over datasets has a tolerance of 3e-3 in log delta. Lowered: longer searches."""
 _SYMMETRIC_MOST = 72.0
 """Largest local budget, in nats, at which the probabilities of symmetric unary encoding are different doubles."""
 
@@ -245,7 +247,7 @@ class _Target:
         elif excess(expand_bracket(at, lambda budget: excess(budget) <= 0, -step, least, 3.0)) > 0:
             # A budget slightly below eps meets the target without a shuffle; the margin covers the rounding of the budget.
             return self.eps * (1 - COMPUTED_ERROR)
-        # the last step crossed the target
+        # The last step crossed the target, so the root lies between the last two budgets.
         low, high = sorted([*tried][-2:])
         found = root(excess, low, high, tried[low], tried[high], rtol=rtol)
         return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - COMPUTED_ERROR))
@@ -261,7 +263,7 @@ class _Target:
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
         """Return the protocol with the largest local budget, its target checked."""
-        # the upper bound is at most the blanket, so that it allows the blanket's budget or more
+        # The upper bound is at most that of the privacy blanket, so the budget that the blanket allows is allowed here, too.
         blanket = self.budget(build, 1e-6, near)
         shuffled = Shuffled(build(self.budget(build, _BUDGET_RTOL, blanket, self._excess)), self.users)
         if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
@@ -319,7 +321,7 @@ def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:
 
 def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
     messages = protocol.messages_per_user()
-    # for view="sums" every bit is a separate message, with the number of its bin
+    # For view="sums" every bit is a separate message, which contains the number of its bin.
     bits = messages * (protocol.bins if protocol.view == "records" else 1 + math.log2(protocol.bins))
     local = 2 * (math.log1p(-protocol.flip) - math.log(protocol.flip)) if protocol.flip else math.inf
     return ComparisonRow("", protocol, SHUFFLER, local, math.sqrt(protocol.variance), *_errors(protocol), messages, bits)

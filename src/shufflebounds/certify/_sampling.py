@@ -28,7 +28,7 @@ def _(pair: SampledPair) -> Answer:
     try:
         return hockey_stick_of.dispatch(object)(pair)
     except TypeError:
-        # the outcomes are not listed: the divergence follows from that of the mechanism, at another e^eps
+        # The outcomes are not enumerated. The divergence follows from that of the mechanism at another value of e^eps.
         operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:

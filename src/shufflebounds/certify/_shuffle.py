@@ -107,7 +107,7 @@ def _(protocol: Shuffled) -> Answer:
 
     def value(factor: Ball) -> Ball:
         sent = flint().arb(share)
-        # "no message" is an output like any other
+        # "No message" is one more output, with the same probability for every input.
         silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
         bound = larger(*(
             blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], protocol.users, factor) for pair in outputs()
@@ -125,7 +125,7 @@ def _every_dataset(protocol: Shuffled) -> Answer | None:
     columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
     others, (inputs, kinds) = protocol.users - 1, columns.shape
     kinds += protocol.participation < 1
-    # Kronecker's substitution: the numbers of messages are the digits of the power of a single variable
+    # By Kronecker's substitution, the numbers of messages of each kind are the digits of the exponent of a single variable.
     shifts = [0, *((protocol.users + 1) ** y for y in range(kinds - 1))]
     operations = 8.0 * (shifts[-1] * protocol.users + 1) * math.comb(others + inputs - 1, inputs - 1) * inputs**2
     if operations > MOST_OPERATIONS:

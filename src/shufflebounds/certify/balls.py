@@ -64,7 +64,7 @@ def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball
 
 
 def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
-    """Return sum max(0, p - factor q)."""
+    """Return the sum over all outcomes of max(0, p - factor q), the hockey-stick divergence at factor = e^eps."""
     zero = flint().arb(0)
     return sum(((p - factor * q).max(zero) for p, q in outcomes), zero)
 
@@ -96,7 +96,10 @@ def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
 
 
 def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
-    """Return sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)), A ~ Bin(c, 1/2), w = 1/(odds + 1)."""
+    """Return delta of the clone bound, sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)).
+
+    law[c] is the probability of c clones, A ~ Bin(c, 1/2), w = 1/(odds + 1), and H the divergence at factor = e^eps.
+    """
     library = flint()
     zero = library.arb(0)
     w, keep = 1 / (odds + 1), odds / (odds + 1)
@@ -126,7 +129,7 @@ def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) ->
     shared = [((a - factor * b) / m, m) for a, b, m in outputs if m != 0]
     masses = [m for _, m in shared]
     still = 1 - sum(masses, zero) if rest else zero
-    # mass^c / c! for each kind of output, and for X = 0
+    # `tables` has mass^c/c!, c = 0, 1, ..., for each kind of output and for X = 0.
     tables = [[library.arb(1)] for _ in range(len(masses) + 1)]
     for table, mass in zip(tables, [*masses, still], strict=True):
         for c in range(1, users + 1):

@@ -83,7 +83,7 @@ def _csv(table: dict[str, FloatArray]) -> str:
 def _tradeoff(profile: PrivacyProfile, ax: Any) -> None:
     """Draw the trade-off function, or 1 - alpha - beta if the curve is too close to the diagonal."""
     curve = profile.tradeoff()
-    # a curve with an advantage below 0.05 cannot be told from the diagonal
+    # In a figure, a curve with an advantage below 0.05 cannot be distinguished from the diagonal.
     if curve.advantage() >= 0.05:
         curve.plot(ax)
         title = "Trade-off function"

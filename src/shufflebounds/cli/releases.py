@@ -52,9 +52,9 @@ def number_in(row: dict[str, str], option: str, words: tuple[str, ...], place: s
 
 
 def of_row(row: dict[str, str], place: str, more: tuple[str, ...] = ()) -> tuple[str, PrivacyProfile, dict[str, Any]]:
-    """Return the mechanism's name, the profile and the parameters of one row;
+    """Return the name of the mechanism, the profile and the parameters of one row.
 
-    `more` names further columns that must hold a number.
+    `more` has the names of further columns, which must contain a number.
     """
     name = (row.get("mechanism") or "").strip()
     if name not in MECHANISMS:

@@ -1,4 +1,8 @@
-"""The sum of privacy losses of randomized responses, which gives optimal composition."""
+"""The hockey-stick divergence of a sum of privacy losses of randomized responses.
+
+By the theorems of Kairouz, Oh and Viswanath and of Murtagh and Vadhan, it is the optimal composition of (eps_i, 0)-private
+mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +27,8 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest group of equal mechanisms whose outcomes are all enumerated; a larger group is truncated. Raised: longer run time.
-Lowered: truncated mass of smaller groups."""
+"""Largest number of equal mechanisms for which all numbers of adverse answers are enumerated; for more, the range is truncated.
+Raised: longer run time. Lowered: a truncated mass for smaller groups, too."""
 
 
 class _Half(NamedTuple):
@@ -130,8 +134,8 @@ class BudgetSum:
         return Interval(lower, min(0.0, upper))
 
     def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
-        """The releases as products with enumerated outcomes, as far as possible, so that fewer distributions are
-        rounded to a grid.
+        """The mechanisms, joined to few products whose outcomes are enumerated, so that fewer distributions are rounded to a
+        grid.
         """
         large = self.counts > WHOLE
         # If all losses lie on one lattice, the lattice of more outcomes is too fine, compared with the range of the losses, to be
@@ -182,7 +186,7 @@ class BudgetSum:
 
         For the bound from one moment the mean should exceed e by log(1 + 1/theta).
         """
-        # for the one-moment bound, about a thousand of the sorted budgets represent all of them
+        # For the bound from one moment, about a thousand of the sorted budgets represent all of them.
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 
@@ -232,7 +236,10 @@ def _exact_sum(eps: list[float], counts: list[int]) -> Fraction:
 
 
 def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, FloatArray]:
-    """Return losses and log P of the sums over groups (eps, count, first, last), unsorted."""
+    """Return the losses of all joint outcomes and their log probabilities under P, unsorted.
+
+    A group (eps, count, first, last) has `count` equal mechanisms, of which first..last may give an adverse answer.
+    """
     loss, log_p = np.zeros(1), np.zeros(1)
     for eps, count, first, last in groups:
         adverse = np.arange(first, last + 1, dtype=np.float64)
@@ -248,7 +255,7 @@ def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], la
 
 
 def _release(eps: list[float], counts: list[int]) -> DominatingPairInfo:
-    """Return the outcomes of randomized responses."""
+    """Return the enumerated outcomes of independent randomized responses with these budgets and counts."""
     loss, log_p = _outcomes([(e, float(c), 0, int(c)) for e, c in zip(eps, counts, strict=True)])
     error = 4e-14 * len(eps) + 4 * ULP * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
@@ -262,7 +269,7 @@ def _prefix(x: FloatArray) -> FloatArray:
 
 
 def _meet(left: _Half, right: _Half, e: float) -> float:
-    """Return the log of the hockey-stick divergence of the sum of both halves at e."""
+    """Return the log of the hockey-stick divergence of the sum of both halves at the privacy loss e."""
     levels = e - left.loss
     above = np.searchsorted(-right.loss, -levels, side="left")
     inside = above > 0

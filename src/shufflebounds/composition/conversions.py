@@ -151,7 +151,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     for _ in range(100):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    # 1 + high is rounded, so the divergence is evaluated at the rounded order
+    # The order 1 + high is rounded, and the divergence is evaluated at the rounded order.
     order = 1 + high
     divergence = (xi + rho * order) * (1 + SLACK)
     return rdp_to_dp(order, divergence, delta=delta, eps=eps)

@@ -1,4 +1,4 @@
-"""The protocol of one release, sized so that several releases together meet a target."""
+"""Calibration of the protocol of one release such that several releases together meet a target."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
             made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
         return made[parts].self_compose(releases)
 
-    # releases of (eps/releases, delta/releases) each meet the target by the basic rule of composition
-    # each tenfold smaller tolerance of eps of one release takes one or two compositions more
+    # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target, which bounds the search.
+    # A tenfold smaller tolerance rtol of eps of one release takes one or two compositions more.
     parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=1e-3) if releases > 1 else 1.0
     build(parts)
     return made[parts]

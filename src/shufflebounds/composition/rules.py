@@ -260,7 +260,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
 
 
 def _advanced(budgets: FloatArray, counts: NDArray[np.int64], slack: float) -> float:
-    """Return Hoeffding's bound of the loss."""
+    """Return eps by Hoeffding's bound of the total privacy loss, at the failure probability `slack`."""
     squares = math.fsum((counts * budgets * budgets).tolist())
     mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
     return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + SLACK)
@@ -296,11 +296,14 @@ def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
 
 
 def _with_failures(lost: float, log_delta: float) -> float:
-    """Return log(1 - e^(-e^lost) (1 - delta)), each part a sum of positive terms."""
+    """Return log(1 - e^(-e^lost) (1 - delta)), the log of the total failure probability, without cancellation.
+
+    `lost` is the log of -sum_i log(1 - delta_i).
+    """
     log_delta = min(0.0, log_delta)
     if log_delta == 0 or lost == math.inf:
         return 0.0
-    # -log(1 - delta), which equals delta if delta is tiny
+    # `mine` is the log of -log(1 - delta). For tiny delta this is log delta.
     mine = math.log(-math.log1p(-math.exp(log_delta))) if log_delta > -36 else log_delta
     total = float(log_add_exp(lost, mine))
     return float(log1mexp(-math.exp(total))) if total > -36 else total

@@ -26,8 +26,8 @@ from shufflebounds.shuffle.laws import PairLaws
 __all__ = ["GeometricMechanism"]
 
 _MAX_BOUND = 2**50
-"""Largest bound B: sums with the sensitivity are still exact doubles. Raised: rounded sums. Lowered: less truncated noise is
-refused."""
+"""Largest bound B of truncated noise. Up to this value, sums of the bound and the sensitivity are exact doubles. Raised: such sums
+are rounded. Lowered: noise with a larger bound is refused."""
 
 
 @with_passages
@@ -129,14 +129,14 @@ class GeometricMechanism(AdditiveNoise):
         return cls(eps, sensitivity, bound)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # for eps far above the budget of the noise, delta is the mass of outcomes that only one distribution has
+        # For eps far above the budget of the noise, delta is the mass of outcomes that are possible under one distribution only.
         e = np.minimum(eps, 1e6)
         if self.bound is None:
             return self._free(e)
         if self.sensitivity > 2 * self.bound:
             return IntervalArray(np.zeros_like(e), np.zeros_like(e))
         low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
-        # in blocks of shifts and of eps, so that arrays fit into the processor's cache
+        # Shifts and eps are evaluated in blocks, so that arrays fit into the processor's cache.
         block = max(1, BLOCK // self.sensitivity)
         for first in range(1, self.sensitivity + 1, BLOCK):
             shifts = np.arange(first, min(first + BLOCK, self.sensitivity + 1), dtype=np.float64)
@@ -159,7 +159,7 @@ class GeometricMechanism(AdditiveNoise):
     def _rough(self, upper: bool) -> Curve | None:
         if self.bound is None or self.sensitivity <= 2**10:
             return None
-        # for larger sensitivities the search starts from the delta of a few shifts
+        # For larger sensitivities, the rough curve is the largest delta of a few shifts.
         return Curve(lambda eps: min(0.0, self._few_shifts(eps)[upper]))
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
@@ -169,8 +169,9 @@ class GeometricMechanism(AdditiveNoise):
         return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
 
     def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return the largest outcome k >= 0 whose privacy loss (s - 2k) * rate for the shift s is above e, or 0 if there is
-        none.
+        """Return the largest outcome k >= 0 whose privacy loss exceeds e, or 0 if there is none.
+
+        For the shift s, the privacy loss of k is (s - 2k) * rate.
         """
         k = np.ceil((s - e / self._rate) / 2) - 1
         k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
@@ -182,7 +183,7 @@ class GeometricMechanism(AdditiveNoise):
         below = e < self.eps
         e = np.where(below, e, 0.0)
         s, rate = float(self.sensitivity), self._rate
-        # k <= 0 has the loss s, k = 1..last the losses s - 2k above e, in units of the rate
+        # In units of the rate, outcomes k <= 0 have the loss s, and k = 1..last have the losses s - 2k, which exceed e.
         last = self._last(s, e)
         gain = -np.expm1(e - self.eps)
         between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
@@ -197,7 +198,7 @@ class GeometricMechanism(AdditiveNoise):
         q, rest = math.exp(-rate), -math.expm1(-rate)
         log_rest = math.log(rest)
         s = shifts[:, None]
-        # whether the two distributions have exactly one outcome in common, an end of both
+        # `touching` marks the shifts for which exactly one outcome is possible under both distributions, an end of both.
         touching = s == 2 * bound
         before = s - bound - 1
         first = np.maximum(1, s - bound + 1)
@@ -205,19 +206,19 @@ class GeometricMechanism(AdditiveNoise):
         size_between = np.maximum(last - first + 1, 0)
         ends = np.where(touching, 0.0, log_rest)
         with np.errstate(divide="ignore"):
-            # for each class of outcomes: log of mass times 1 + q, gap = loss - e, and a size that scales the rounding error of the
-            # gap; the class adds mass * (1 - e^-gap) to delta
+            # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
+            # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
-                # outcomes that are impossible under the other distribution
+                # The outcomes that are impossible under the other distribution.
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
                  np.full_like(s, np.inf), 0.0),
-                # the lower end of the other distribution
+                # The lower end of the other distribution.
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
-                # outcomes k <= 0, then first..last, between the ends of both distributions
+                # Between the ends of both distributions: the outcomes k <= 0, and then first..last.
                 (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
                 (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
-                # the upper end of the first distribution
+                # The upper end of the first distribution.
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
         masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
@@ -233,7 +234,7 @@ class GeometricMechanism(AdditiveNoise):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         value = super()._epsilon(delta, upper)
-        # delta drops by a large factor at the budget of the noise, so a search may miss this point
+        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it.
         if upper and self.eps < value and self.delta(self.eps) <= delta:
             return self.eps
         return value
@@ -250,11 +251,11 @@ class GeometricMechanism(AdditiveNoise):
         return log_p, log_p[::-1]
 
     def _pair_info(self) -> DominatingPairInfo:
-        # truncated noise has outcomes that are impossible for its shift
+        # Truncated noise has outcomes that are impossible for the shifted noise.
         known = replace(super()._pair_info(), unbounded_loss=self.bound is not None)
         if self.bound is not None and self.sensitivity > 1:
             return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
-        # with bound 1 there are only the two ends
+        # With bound 1 there are no outcomes with a loss between those of the two ends, and no lattice is passed.
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
         return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
 
@@ -268,8 +269,8 @@ class GeometricMechanism(AdditiveNoise):
         end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
         with np.errstate(divide="ignore"):
             inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
-        # the classes k <= 0 and k > 0 between the ends, then the lower end of the second and the upper end of the first
-        # distribution
+        # The four classes are k <= 0 and k > 0 between the ends, the lower end of the second distribution, and the upper end of the
+        # first one.
         log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
         loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
         order = np.argsort(loss, kind="stable")
@@ -281,7 +282,7 @@ class GeometricMechanism(AdditiveNoise):
             order, lost = order[log_p[order] > DEEPEST], end + rate + 2
         slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
         loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
-        # one end of each distribution is impossible under the other
+        # One end of each distribution is impossible under the other one.
         alone = end - math.log1p(math.exp(-rate))
         return LossAtoms(log_p[order], loss[order], alone, alone, lost, slack, loss_error)
 
@@ -297,7 +298,7 @@ class GeometricMechanism(AdditiveNoise):
         near = log_rest - (bound - s) * rate
         log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
         log_q = log_p[::-1]
-        # masses that are given to from_pmfs count as exact, so P is rounded down and Q is rounded up
+        # `from_pmfs` takes masses as exact, so P is rounded down and Q is rounded up.
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         return (DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0)),)
 
@@ -315,12 +316,12 @@ class GeometricMechanism(AdditiveNoise):
         k = np.arange(s // 2 + 1.0)
         near, far = (log[: k.size].copy() for log in self._classes())
         if s % 2 == 0:
-            # half of the mass of the middle outcome belongs to each half
+            # Each half of the outcomes gets half of the mass of the middle one.
             near[-1] -= math.log(2)
             far[-1] -= math.log(2)
         loss = (s - 2 * k) * self._rate
         loss[0] = self._local_budget()
-        # the outermost class has the pure budget as its loss, so it is not grouped with others
+        # The loss of the outermost class is the pure budget. The class is not grouped with others, so that this loss stays exact.
         parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
@@ -339,7 +340,7 @@ class GeometricMechanism(AdditiveNoise):
         if (s + 1) * (2 * bound + s + 1) > 2**22:
             raise ValueError(f"bound={bound} with sensitivity={s}: (sensitivity + 1)(2 bound + sensitivity + 1) must be <= 2**22")
         rows = self._truncated_rows(bound)
-        # (j, i) is the mirror image of (s - j, s - i)
+        # The pair of inputs (j, i) is the mirror image of (s - j, s - i), so pairs with i < j suffice.
         return matrix_laws(rows, list(combinations(range(s + 1), 2)), symmetric=True)
 
     @property

@@ -68,13 +68,13 @@ class HadamardResponse(FrequencyOracle):
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
-        # the parity with 1 xor 2 is even where both parities are even or both are odd
+        # The parity with 1 xor 2 is even if the parities with 1 and with 2 are both even or both odd.
         summed = Others("every other user has a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
 
     def _kinds(self) -> tuple[Others, ...]:
-        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
+        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
         return (*self._targets(), *self._others())
 
     @property
@@ -87,7 +87,7 @@ class HadamardResponse(FrequencyOracle):
         word = source.integers(0, 1 << self.message_bits, size=code.size)
         depends = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
-        # flipping one bit of the code is a bijection from the odd to the even words, so the result is uniform on the even ones
+        # Flipping one bit of the code is a bijection from odd to even words, so the result is uniform on the even words.
         return np.where(depends & odd, word ^ (code & -code), word)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:

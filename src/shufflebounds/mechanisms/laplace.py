@@ -162,7 +162,7 @@ class LaplaceMechanism(AdditiveNoise):
         """
         budget = self._budget()[0]
         high = math.nextafter(budget, 0.0)
-        # lower losses are omitted; their total mass is below e^-150
+        # Losses below `low` are omitted; their total mass is below e^-150.
         low = max(-high, high - 300.0)
         index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
         inner = anchor + step * (index + 0.5)
@@ -179,7 +179,7 @@ class LaplaceMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # the linear parts of the two exponentials cancel exactly, which leaves a sum of positive terms
+            # The linear parts of the two exponentials cancel exactly, which leaves a sum of positive terms.
             grown = step * e0
             part = a / (2 * a - 1)
             excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
@@ -213,8 +213,8 @@ class LaplaceMechanism(AdditiveNoise):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
-        # the two ends of an interval of length `sensitivity` are the worst pair; beyond them the ratio is constant, which gives
-        # atoms
+        # The two ends of an interval of length `sensitivity` are the worst pair of inputs. Beyond them the likelihood ratio is
+        # constant, which gives atoms.
         eps0 = self._local_budget()
         # Half of the cells are placed with a density proportional to exp(-eps0 u), the cube root of mass times squared slope of the
         # likelihood ratio; the other half have equal widths.

@@ -105,7 +105,7 @@ class LocalHashing(FrequencyOracle):
         return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
-        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
+        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
         return (*self._targets(), *self._others())
 
     @property
@@ -139,7 +139,7 @@ class LocalHashing(FrequencyOracle):
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
         """Increase `counts` by one block of messages: a message counts for every bin whose hash is the message's bucket."""
         reported, coefficients = columns[0], columns[1:]
-        # above[i] is the hash of the bits from i on; the next bin differs from these only in its lowest set bit
+        # above[i] is the hash of the bits from i on. The next bin is reached by setting one bit, its lowest set bit.
         above = [np.zeros_like(reported) for _ in range(self._length + 1)]
         counts[0] += np.count_nonzero(reported == 0)
         for x in range(1, self.bins):

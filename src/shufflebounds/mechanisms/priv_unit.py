@@ -89,13 +89,13 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """Return the integral of the height over the cap of vectors with at least this height."""
         d = self.dimension
         if height >= 1:
-            # the height rounds to 1 on the whole cap
+            # The height rounds to 1 on the whole cap.
             return self._measure(height)
         return math.exp((d - 1) / 2 * math.log1p(-height * height) - float(betaln((d - 1) / 2, 0.5))) / (d - 1)
 
     def _best_cap(self) -> float:
         """Return the measure c of the cap with the smallest variance."""
-        # the mean height of a message is largest where tau (1/(e^eps0 - 1) + c) = moment(tau); the difference increases in tau
+        # The mean height of a message is largest at the root of tau (1/(e^eps0 - 1) + c) - moment(tau), which increases in tau.
         rest = math.exp(-self.local_eps) / -math.expm1(-self.local_eps)
         low, high = 0.0, 1.0
         for _ in range(80):
@@ -120,7 +120,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return Shares(self._c, 0.0, 1 - 2 * self._c)
 
     def _others(self) -> tuple[Others, ...]:
-        # caps around orthogonal vectors are disjoint if tau > cos(45 degrees)
+        # Caps around orthogonal vectors are disjoint if tau > cos(45 degrees).
         if self.height <= math.sqrt(0.5) * (1 + 1e-12):
             return ()
         c = self._c
@@ -146,7 +146,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
     @property
     def scale(self) -> float:
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # clip the mean height to [tau, 1]: if 1 - tau is close to the rounding error, the quotient may lie outside
+        # The mean height is clipped to [tau, 1], because rounding may move the quotient outside if 1 - tau is tiny.
         mean = min(max(self._moment(self.height) / self._c, self.height), 1.0)
         return lifted * self._c * mean
 
@@ -163,7 +163,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """Largest variance of one user's estimate along any direction."""
         d, tau = self.dimension, self.height
         lifted = math.exp(self._log_base() + self.local_eps) * -math.expm1(-self.local_eps)
-        # mean square of the height <x, y> of a message y: 1/d for a uniform vector, plus the contribution of the cap
+        # `square` is the mean square of the height <x, y> of a message y: 1/d for a uniform vector, plus a term for the cap.
         square = math.exp(self._log_base()) / d + lifted * 0.5 * float(betaincc(1.5, (d - 1) / 2, tau * tau)) / d
         return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 
@@ -200,7 +200,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
-        # the variances are differences from 1: their rounding error is added
+        # The variances are computed as differences from 1, whose rounding error is added.
         variance, largest = (self.variance + COMPUTED_ERROR) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3
@@ -232,14 +232,14 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         out = np.empty(count)
         missing = np.arange(count)
         while missing.size:
-            # for a cap of small measure, heights in it are drawn instead of vectors until one lies in it
+            # If the cap has a small measure, few uniform vectors would lie in it, and heights in the cap are drawn directly.
             if self._c >= 0.1:
                 square = source.beta(0.5, (d - 1) / 2, size=missing.size)
                 kept = square >= least * least
                 tried = np.sqrt(square)
             else:
-                # the density of u = 1 - t^2 in the cap is u^((d-3)/2)/t: draw u from the power law and accept with probability
-                # tau/t
+                # For the height t, u = 1 - t^2 has the density u^((d-3)/2)/t in the cap. Draw u from the power law and accept it
+                # with probability tau/t.
                 share = source.random(missing.size) ** (2 / (d - 1))
                 tried = np.sqrt(1 - (1 - least) * (1 + least) * share)
                 kept = source.random(missing.size) * tried < least

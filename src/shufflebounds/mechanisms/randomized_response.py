@@ -108,7 +108,7 @@ class RandomizedResponse(TwoLevel):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         step = orders - 1
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # this form has no cancellation for orders close to 1 or small eps
+            # This form has no cancellation for orders close to 1 or small eps.
             rate = -np.expm1(-orders * self.eps) / (1 + math.exp(-self.eps))
             grown = step * self.eps
             near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
@@ -135,7 +135,7 @@ class RandomizedResponse(TwoLevel):
         {raises: If `values` is empty or leaves [0, upper].}
         """
         share = _validate.real_array("values", values, 0, self.upper) / self.upper
-        # a sum of positive terms, without cancellation at either end
+        # A sum of positive terms has no cancellation at either end of the range.
         out = (share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps))
         return plain(out)
 
@@ -214,7 +214,7 @@ class RandomizedResponse(TwoLevel):
 
         The variance of the estimated mean of n such users is 1/n of it.
         """
-        # the square of m/(2 sinh(eps/2)), in a form that overflows only if the variance does
+        # The variance is the square of m/(2 sinh(eps/2)), in a form that overflows only if the variance does.
         root = self.upper * math.exp(-self.eps / 2) / -math.expm1(-self.eps)
         return root * root
 

@@ -126,7 +126,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _unit(self) -> float:
         """Return ln(p* (1 - q*)/(q* (1 - p*))), the privacy loss of two bits if both agree with the value and not its neighbour."""
         _, lost, other, _, gap = self._support_probabilities()
-        # a difference of logarithms for large quotients, which may overflow
+        # A quotient above 1 may overflow, so its log1p is replaced by a difference of logarithms.
         return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))
 
     @property
@@ -149,7 +149,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         one, lost, other, rest, _ = self._support_probabilities()
         d = self._differ
         first, second = _binomial(d, one, lost), _binomial(d, rest, other)
-        # sums of positive terms
+        # Each mass is a sum of positive terms over the two binomials whose sum is Z.
         log_p = np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
                           for z in range(2 * d + 1)])
         return log_p, log_p[::-1]
@@ -187,7 +187,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._support_probabilities()
         log_p = self._classes()[0]
-        # the error of the loss of a bit decreases X in a lower bound and increases it in an upper bound
+        # The error of the loss of a bit is used to decrease X for a lower bound, and to increase it for an upper bound.
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - SLACK * np.abs(loss))
         lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
@@ -203,7 +203,7 @@ class Rappor(CountEstimate, LocalRandomizer):
                 return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
             return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
-        # ones among the bits of the first value, of the second, of both
+        # The axes of `log_mass` are the numbers of ones among the bits of the first value only, of the second only, and of both.
         own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
         log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
         first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
@@ -222,7 +222,9 @@ class Rappor(CountEstimate, LocalRandomizer):
             return None
         others = []
         for i, j in [(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]:
-            # ones among: first value alone, second value alone, shared with the first, shared with the second, in neither
+            # The other user's filter has i bits of the target's first value, j of the second, and h - i - j of neither. `ones` has
+            # the numbers of ones among five groups of bits: the first value's alone, the second value's alone, the shared ones with
+            # the first and with the second value, and those in neither.
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
@@ -231,7 +233,7 @@ class Rappor(CountEstimate, LocalRandomizer):
             law = ExcessLaw(log_mass.ravel(), *heights).widened(upper=True)
             others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0))
-        # |R_x - B|^2 under m, where B has no bit set; the squared gap is a sum over bits
+        # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
         return DatasetLaws(self.excess_laws()[0].upper, tuple(others), (height.widened(upper=True),), base,
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)

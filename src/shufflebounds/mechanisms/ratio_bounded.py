@@ -78,7 +78,7 @@ class VariationRatio(TwoLevel):
         return math.log(self.p)
 
     def _loss_error(self) -> float:
-        # rounding of the logarithm
+        # The error is that of the logarithm of p.
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
@@ -90,13 +90,13 @@ class VariationRatio(TwoLevel):
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 
     def _shares(self) -> Shares:
-        # the two distributions have masses p a, a and the rest; the base distribution is proportional to a, a and the rest
+        # The two distributions have the masses p a, a and the rest. The base distribution is proportional to a, a and the rest.
         a = self.beta / (self.p - 1)
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # X is q(p-E)/p and q(1-pE)/p of mass pa/q, and q(1-E), where E = e^eps and a = beta/(p-1)
+        # X has the values q(p-E)/p and q(1-pE)/p with mass pa/q each, and q(1-E), where E = e^eps and a = beta/(p-1).
         upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
         text = "of four outputs, every other user has a third input"
         return (PairLaws("the two inputs", upper, ((text, lower),), symmetric=True),)
@@ -142,7 +142,8 @@ class PureLocal(TwoLevel):
         return Shares(0.5, 0.0, 0.0)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # upper bound: X is e^eps0 - e^eps and 1 - e^(eps + eps0) of mass 1/(e^eps0 + 1) each; lower bound: 2-ary and 3-ary response
+        # For the upper bound X has the values e^eps0 - e^eps and 1 - e^(eps + eps0) with mass 1/(e^eps0 + 1) each. The lower bound
+        # is that of 2-ary or 3-ary randomized response.
         eps0 = self.local_eps
         log_mass = np.full(2, -eps0 - math.log1p(math.exp(-eps0)))
         upper = ExcessLaw(log_mass, np.array([eps0, 0.0]), np.array([0.0, eps0]))

@@ -86,13 +86,14 @@ class SubsetSelection(FrequencyOracle):
         if k == 2:
             return ()
         triples = k * (k - 1) * (k - 2)
-        # probabilities that a uniform set contains all 3, a given 2, a given 1, or none of three given bins
+        # These are the probabilities that a uniform set contains, of three given bins, all, exactly a given two, exactly a given
+        # one, or none.
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)
 
     def _kinds(self) -> tuple[Others, ...]:
-        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
+        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
         return (*self._targets(), *self._others())
 
     @property
@@ -104,7 +105,7 @@ class SubsetSelection(FrequencyOracle):
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
         sets = np.empty((chosen.size, self._d), dtype=np.int32)
         left_out = source.random(chosen.size) < self._support_probabilities().not_own
-        # the table in which subsets are drawn fits into the processor's cache
+        # The table in which subsets are drawn then fits into the processor's cache.
         rows = max(1, 2**21 // self.bins)
         for inside, size in ((True, self._d - 1), (False, self._d)):
             users = np.flatnonzero(left_out != inside)
@@ -115,7 +116,7 @@ class SubsetSelection(FrequencyOracle):
 
     def _drawn(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
         """Return for each user a uniform set of `size` other bins, with the user's own bin added if `inside`."""
-        # small subsets of many bins are drawn without a table
+        # Small subsets of many bins are drawn without a table.
         if self.bins >= 64 and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)

@@ -125,12 +125,12 @@ class UnaryEncoding(FrequencyOracle):
     @property
     def local_eps(self) -> float:  # type: ignore[override]
         """Budget in nats, ln(p (1 - q)/(q (1 - p)))."""
-        # ln(p/q) + ln((1 - q)/(1 - p)), both by log1p, which avoids cancellation for p close to q
+        # Both logarithms, ln(p/q) and ln((1 - q)/(1 - p)), are computed by log1p, which avoids cancellation for p close to q.
         gap = self.p - self.q
         return math.log1p(gap / self.q) + math.log1p(gap / (1 - self.p))
 
     def _loss_error(self) -> float:
-        # rounding of the gap, two quotients, two logarithms and their sum
+        # The error covers the rounding of the gap, of two quotients, of two logarithms and of their sum.
         return 8 * ULP * self.local_eps
 
     def _shares(self) -> Shares:
@@ -147,7 +147,7 @@ class UnaryEncoding(FrequencyOracle):
         return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
 
     def _kinds(self) -> tuple[Others, ...]:
-        # a permutation of the inputs other than the target's two permutes the outputs, so all these inputs have the same X
+        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
         return (*self._targets(), *self._others())
 
     def _support_probabilities(self) -> SupportProbabilities:

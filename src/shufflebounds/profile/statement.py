@@ -81,7 +81,7 @@ class Statement:
         str
             A heading and five paragraphs.
         """
-        # escape the characters that Markdown reads as markup
+        # Characters that Markdown reads as markup are escaped.
         plain = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|"})
         parts = [f"**{head}.** {text.translate(plain)}" for head, text in zip(_HEADINGS, self.sentences)]
         return "\n\n".join([f"# Privacy statement: {self.title.translate(plain)}", *parts]) + "\n"
@@ -225,7 +225,7 @@ def _imports(expression: str) -> list[str]:
     """Return the import statements for the classes of this library that an expression names."""
     found: dict[str, list[str]] = {}
     for name in sorted(set(re.findall(r"\b[A-Z]\w*(?=\()", expression))):
-        # the packages of the profile's parts are loaded, since the parts exist
+        # The packages that define the parts of the profile have been imported, because the parts exist.
         place = next((place for place in _PLACES if name in getattr(sys.modules.get(place), "__all__", ())), None)
         if place is not None:
             found.setdefault(place, []).append(name)

@@ -1,4 +1,4 @@
-"""The parameters of the published formulas: their meaning and range, used for checks and for docstrings."""
+"""Meaning and range of the parameters of the published formulas, from which their checks and their docstrings are made."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def _as_given(_: str, value: Any) -> Any:
 
 
 _LARGE = 1e12
-"""Largest budget that is accepted as an argument of a published formula. Raised: formulas overflow.
-Lowered: they refuse large budgets."""
+"""Largest value of the parameters rho and sigma. Raised: published formulas may overflow. Lowered: larger values are refused."""
 BITS = integer("Number n of bits, including the target user's", 1)
 BUDGET = real("Budget in nats", 0, _LARGE, ends="(]")
 CLOSED = real("Target failure probability", 0, 1, ends="(]")

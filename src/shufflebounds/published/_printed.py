@@ -1,4 +1,8 @@
-"""Published formulas with their attributes: verdict, reason, comparison with the exact value, counterexample if false."""
+"""The class `PrintedBound`: a published formula with a verdict on its correctness.
+
+The verdict has a reason, a comparison with the exact value, and a counterexample if the formula is false. The decorator `printed`
+makes an instance from a function.
+"""
 
 from __future__ import annotations
 
@@ -124,7 +128,7 @@ class PrintedBound(Generic[Parameters]):
         except ArithmeticError:
             value = math.nan
         except ValueError as error:
-            # the math module's error for the logarithm of 0
+            # The math module raises such an error for the logarithm of 0.
             if not str(error).startswith("math "):
                 raise
             value = math.nan
@@ -134,7 +138,7 @@ class PrintedBound(Generic[Parameters]):
         return value
 
     def __reduce__(self) -> str:
-        # pickle finds the one object by its module-level name
+        # The single instance is pickled by its name in the module.
         return self.__name__
 
     def _given(self, name: str) -> Given:

@@ -1,4 +1,7 @@
-"""Amplification bounds for every pure local randomizer other than clone bounds: by inequalities, Renyi divergences or summation."""
+"""Published amplification bounds for every pure local randomizer, except the closed forms of the clone bounds (`clones`).
+
+They follow from inequalities for the privacy blanket, from Renyi divergences, or from a sum over the outcomes of the clone pair.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ def _bennett(users: int, local_eps: float, eps: float) -> float:
     top = -math.exp(local_eps) * math.expm1(eps - 2 * local_eps)
     square = math.exp(local_eps) * (math.exp(2 * eps) + 1) - 2 * weight * math.exp(eps - 2 * local_eps)
     ratio = shift * top / square
-    # phi(u) = (1 + u) log(1 + u) - u without cancellation: u log1p(u) - (u - log1p(u))
+    # phi(u) = (1 + u) log(1 + u) - u is computed as u log1p(u) - (u - log1p(u)), or for small u by its series.
     phi = ratio * math.log1p(ratio) - (ratio - math.log1p(ratio)) if ratio > 1e-4 else ratio**2 / 2 * (1 - ratio / 3)
     drop = -math.expm1(-square / top**2 * phi)
     some = users * math.log1p(-weight * drop)
@@ -127,14 +130,14 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
 
 
 def _girgis(users: int, local_eps: float, order: int) -> float:
-    # in logarithms, with groups = floor((n - 1)/(2 e^eps0)) + 1 and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0)
+    # The terms are computed in logarithms, with groups = floor((n - 1)/(2 e^eps0)) + 1 and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0).
     groups = math.floor((users - 1) / 2 * math.exp(-local_eps)) + 1
     log_groups, log_up = math.log(groups), math.log(2 * math.sinh(local_eps))
     second = math.log(2 * order) + math.log(order - 1) + 2 * math.log(2 * math.sinh(local_eps / 2)) - log_groups
     j = np.arange(3, order + 1, dtype=np.float64)
     choose = gammaln(order + 1) - gammaln(j + 1) - gammaln(order - j + 1)
     rest = choose + np.log(j) + gammaln(j / 2) + j / 2 * (math.log(2) + 2 * log_up - log_groups)
-    # (1 + s)^a - 1 - a s with s = sinh(eps0), as the sum of its terms of order 2 and higher, which are all positive
+    # (1 + s)^a - 1 - a s with s = sinh(eps0) is the sum of the terms of order 2 and higher, which are all positive.
     i = np.arange(2, order + 1, dtype=np.float64)
     log_s = math.log(math.sinh(local_eps))
     residual = float(logsumexp(gammaln(order + 1) - gammaln(i + 1) - gammaln(order - i + 1) + i * log_s))
@@ -189,7 +192,10 @@ def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
 
 
 def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray, FloatArray]:
-    """Return the outcome probabilities of the clone pair, without outcomes of total probability at most `share`."""
+    """Return the probabilities of the outcomes of the clone pair of :func:`koskela2023_clones` under P and under Q.
+
+    Outcomes with a total probability of at most `share` are omitted.
+    """
     n, weight = users - 1, math.exp(-local_eps)
     half = math.sqrt(max(n, 1) * math.log(4 / share) / 2)
     first, last = max(0, math.floor(n * weight - half)), min(n, math.ceil(n * weight + half))
@@ -198,8 +204,9 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     if terms > MOST_ENTRIES:
         raise ValueError(f"users={users} needs {terms:.2g} terms, more than {MOST_ENTRIES:.0g}: use shuffle.Clones")
     count = np.arange(first, last + 1, dtype=np.float64)[:, np.newaxis]
-    # An outcome of the clone pair is (A + D, C - A + 1 - D), see koskela2023_clones, with D = 1 with probability `own` under P and
-    # `other` under Q. `a` has the values of A + D that are at most `widest` from its mean (C + 1)/2, for every number C of clones.
+    # C is the number of clones, and A ~ Bin(C, 1/2) the number of clones of the target's message for its first value. D is 1 with
+    # probability `own` under P and with probability `other` under Q. An outcome of the clone pair is (A + D, C - A + 1 - D). For
+    # every C, `a` has the values of A + D at a distance of at most `widest` from the mean (C + 1)/2.
     a = np.floor((count + 1) / 2) + np.arange(-widest, widest + 1)
     own, other = 1 / (1 + weight), weight / (1 + weight)
     log_c = np.asarray(tails.binom_logpmf(count, n, weight))
@@ -228,12 +235,12 @@ def koskela2023_clones(users: int, local_eps: float, delta: float) -> float:
     >>> round(published.koskela2023_clones(1000, 1.0, 1e-6), 9)
     0.182530935
     """
-    # the fraction of delta that truncation of the clone pair may use: more terms if it is smaller, a larger eps if it is larger
+    # Truncation of the clone pair may use this fraction of delta. A smaller one needs more terms, a larger one increases eps.
     share = 0.01 * delta
     p, q = _clone_pair(users, local_eps, share)
 
     def delta_at(eps: float) -> float:
-        # the errors of the logarithms of the probabilities are below 1e-13
+        # The factor 1 + 1e-11 covers the errors of the logarithms of the probabilities, which are below 1e-13.
         return share + float(np.maximum(p - math.exp(eps) * q, 0.0).sum()) * (1 + 1e-11)
 
     return _least_eps(delta_at, local_eps, delta)

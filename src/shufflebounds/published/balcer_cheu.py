@@ -1,4 +1,5 @@
-"""Separating local and shuffled differential privacy via histograms (Balcer and Cheu 2020) as published: zsum and the histogram.
+"""Published formulas of Balcer and Cheu, Separating local and shuffled differential privacy via histograms, 2020: zsum and
+histogram.
 
 A user's noise bit is 0 with probability gamma; Y ~ Bin(n, gamma) counts the zeros.
 """
@@ -28,7 +29,7 @@ TO_ONE = real("Target privacy loss in nats", 0, 1, ends="(]")
 
 
 def _level(delta: float) -> float:
-    """Return ln(2/delta)."""
+    """Return ln(2/delta), which occurs in most formulas of this module."""
     return math.log(2) - math.log(delta)
 
 
@@ -88,9 +89,9 @@ def balcer_cheu_histogram_delta(users: int, gamma: float, eps: float) -> float:
 
 
 def _ratio_above(users: int, gamma: float, eps: float) -> float:
-    """Return the probability that Pr[Y = y] >= e^eps Pr[Y = y + k] for the shift k = 1 or -1, whichever is larger."""
+    """Return the probability over y ~ Y that Pr[Y = y] >= e^eps Pr[Y = y + k], for the shift k of 1 and -1 with the larger one."""
     big = math.exp(eps)
-    # Pr[Y = y] / Pr[Y = y - 1] = (n - y + 1) gamma / (y (1 - gamma)), infinite at 0, and similarly for y + 1
+    # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. It decreases in y.
     low = math.floor((users + 1) * gamma / (gamma + big * (1 - gamma)) * (1 + 1e-15))
     high = math.ceil((big * gamma * users - (1 - gamma)) / (1 - gamma + big * gamma) * (1 - 1e-15))
     above = binom_logsf(high - 1, users, gamma) if high > 0 else 0.0

@@ -21,7 +21,7 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
 
 
 def _beside(bound: type[Clones | StrongerClones]) -> At:
-    """Return a comparison with the numerical bound, which the closed form bounds from above."""
+    """Return a case that compares a closed form with the class `bound`, which computes the same bound numerically."""
     setting = f"n = 10^6, eps0 = 4, delta = 10^-8; exact: {bound.__name__}"
     return At(setting, (10**6, 4.0, 1e-8), lambda n, eps0, delta: bound(n, eps0).epsilon(delta), "eps")
 

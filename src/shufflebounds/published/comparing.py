@@ -1,4 +1,6 @@
-"""Compares amplification bounds over a grid: published ones, user-defined ones, and bounds above and below the exact eps."""
+"""Comparison of amplification bounds over a grid of parameters: published bounds, bounds of your own, and both bounds of the exact
+eps.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,7 @@ class AmplificationTable:
         heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
-        # the printed table has one line per bound and one column per row of the grid, since names are long and grids short
+        # Names of bounds are long and grids are short, so the table has one line per bound and one column per row of the grid.
         lines = [[head, *cells] for head, cells in zip(heads, zip(*rows))]
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
@@ -288,7 +290,7 @@ def compare(
         return found
 
     with _validate.quiet():
-        # arguments that would raise a warning elsewhere are allowed as points of the grid
+        # The grid may contain arguments for which a single profile would print a warning.
         clones = [StrongerClones(a, b) for a, b, _ in rows]
         upper = np.array([one.epsilon(c) for one, (_, _, c) in zip(clones, rows)])
         lower = np.array([one.epsilon(c, bound="lower") for one, (_, _, c) in zip(clones, rows)])

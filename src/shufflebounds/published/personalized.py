@@ -35,14 +35,18 @@ _PAPER = "Liu et al. 2024"
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
-    """Return the exact delta of the clone pair with the published weight and rate, without the slack of Theorem 2."""
+    """Return the exact delta of the clone pair with the published weight w and the published rate of all other users.
+
+    Theorem 2 bounds this delta by a formula.
+    """
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 
 
 def _enumerated(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
-    """Return delta of shuffled messages that are discretized into bins, if all other users have the same distribution.
+    """Return the exact delta of shuffled messages with finitely many values, by enumeration.
 
-    It is a lower bound, because discretization is post-processing.
+    `first` and `second` are the distributions of the target's message for its two values, and `other` that of every other user. If
+    the values are bins of real messages, the result is a lower bound of delta, because discretization is post-processing.
     """
     laws = []
     for target in (first, second):
@@ -59,9 +63,10 @@ def _enumerated(first: list[float], second: list[float], other: list[float], oth
 def _in_bins(
     edges: list[float], cdf: Callable[[float, float], float], target: float, other: float, others: int, eps: float
 ) -> float:
-    """Return delta of a target with value 0 against 1, with outputs discretized into bins.
+    """Return a lower bound of delta for a target whose value changes from 0 to 1, from outputs discretized at `edges`.
 
-    It is the larger one of two datasets: all other users have value 0, or all have value 1.
+    ``cdf(z, width)`` is the distribution function of the noise; `target` and `other` are the widths of the target and of each other
+    user. The result is the larger delta of two datasets: all other users have value 0, or all have value 1.
     """
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
@@ -70,7 +75,8 @@ def _in_bins(
 
 
 def _laplace_weight_counterexample() -> Counterexample:
-    # e^eps = 4, and outputs are discretized by edges at 0, 1/2, 1: two users with probabilities (4, 2, 1, 1)/8, or in reverse order
+    # Both users have e^eps = 4. With edges at 0, 1/2 and 1, an output lies in the four bins with probabilities (4, 2, 1, 1)/8 for
+    # value 0, and in reverse order for value 1.
     weight = liu2024_weight_laplace(math.log(4))
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
@@ -204,7 +210,7 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
     a = 0.5 / s**2 - 0.5 / t**2
     areas = []
     for b in (0.0, 1.0):
-        # R_i < R_b where a z^2 + c z + d > 0, with x_i = 0
+        # For the value x_i = 0, R_i < R_b holds where the polynomial a z^2 + c z + d in the output z is positive.
         c, d = b / t**2, -0.5 * b * b / t**2 + math.log(s / t)
         low, high = (-math.inf, 0.5) if b == 0 else (0.5, math.inf)
         root = c * c - 4 * a * d
@@ -242,14 +248,21 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
 
 
 def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
-    """Return the numbers of clones from `least` on, and the logarithms of their probabilities."""
+    """Return the possible numbers of clones, from `least` on, and the logarithms of their probabilities.
+
+    User j with rate `rates[j]` sends a clone with probability 2 rates[j]; `counts` are the numbers of users with each rate.
+    """
     lowest, log_weights = poisson_binom_window(2 * _validate.real_array("rates", rates, 0, 0.5), counts, log_tail=-1500.0)
     i = lowest + np.arange(log_weights.size, dtype=np.float64)
     return i[i >= least], log_weights[i >= least]
 
 
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Return log alpha and the log power of the test that rejects up to i - y of i clones, with i random."""
+    """Return log alpha and the log power of the test that rejects P if A is at most i - y.
+
+    i is the random number of clones, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2). Under Q the test rejects up to
+    i + 1 - y.
+    """
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power
 
@@ -277,9 +290,12 @@ def liu2024_delta(
         \delta = (-e^\varepsilon + (1-\delta_1)2w + \delta_1)\sum_{i\ge 1} w_i F_i\bigl(i - \tfrac{i+1}{t+1}\bigr)
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
-    with :math:`w_i = \Pr[C = i]`, C ~ PB(2 rates), F_i the distribution function of Bin(i, 1/2), and
-    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`. This t maximizes the expression; the published infimum
-    would be equal to it if it did not round. :func:`liu2024_delta_literal` rounds as published.
+    Here C is the number of clones of the target's message. It has a Poisson-binomial distribution, in which another user i sends a
+    clone with probability twice the rate of that user, and :math:`w_i = \Pr[C = i]`. w is the weight (parameter `weight`),
+    :math:`\delta_1` is `delta_target`, :math:`F_i` the distribution function of Bin(i, 1/2), and
+    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, which maximizes the expression. The paper defines t as
+    an infimum over rounded terms. Without the rounding, this infimum is the t above; :func:`liu2024_delta_literal` rounds as
+    published.
 
     For one user there is no shuffling, but the published formula gives perfect privacy:
 

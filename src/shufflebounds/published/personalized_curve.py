@@ -1,4 +1,7 @@
-"""Theorems 1 and 2 of Liu et al. exactly as published: the trade-off function of the shuffle, and delta at the infimum."""
+"""Theorems 1 and 2 of Liu et al. (see `personalized`) exactly as published.
+
+Theorem 1 is the trade-off function of the shuffle, and Theorem 2 is delta, at a parameter t that the paper defines as an infimum.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +49,9 @@ def liu2024_tradeoff(
         f_s(\alpha(t)) = (1-\delta_1)\Bigl(2w(1-\alpha) + (1-2w)\sum_{i\ge 0} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)\Bigr)
         + \delta_1 (1-\alpha)
 
-    with :math:`w_i` the probability of i clones and F_i the distribution function of Bin(i, 1/2). With 1 minus the sum instead of
-    the sum it is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, which is below that of the pair for t <= 1 only.
+    with :math:`w_i` the probability of i clones and F_i the distribution function of Bin(i, 1/2). If the sum is replaced by 1 minus
+    the sum, :math:`f_s` is the curve of :math:`Q_0` against :math:`2wQ_0 + (1-2w)P_0`, where :math:`P_0, Q_0` are the clone pair.
+    That curve is below the curve of the clone pair for t <= 1 only.
 
     >>> slopes = (0.5, 1.0, float("inf"))
     >>> curve = [published.liu2024_tradeoff(t, 0.2, [0.2], counts=[9]) for t in slopes]
@@ -56,7 +60,7 @@ def liu2024_tradeoff(
     """
     w, fail = weight, delta_target
     i, log_weights = clones(rates, counts, 0)
-    # at alpha = 1 every outcome is rejected
+    # At alpha = 1 every outcome is rejected.
     alpha, power = map(math.exp, log_test(i, log_weights, (i + 1) / (t + 1)))
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
 
@@ -107,7 +111,7 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
     top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
-    # terms below e^-60 of the largest do not change the ratio
+    # Terms below e^-60 of the largest one do not change the ratio.
     kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
 
     def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:
@@ -125,13 +129,13 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # the ceilings j - 1, j - 2, ... to which each i falls
+        # `fallen` has for each i the ceilings j - 1, j - 2, ... that follow as t grows, and `times` has the values (i + 1)/j.
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")
         change = (terms(which, fallen) - terms(which, fallen + 1))[:, order]
         above, below = sums[:, None] + np.cumsum(change, axis=1)
-        # if several ceilings fall at one t, the ratio is compared after the last of them
+        # If several ceilings fall at the same t, the ratio is compared after the last of them.
         ends = np.append(np.flatnonzero(np.diff(times[order]) > 0), which.size - 1) if which.size else np.array([], dtype=int)
         held = ends[slope * above[ends] <= loss * below[ends]]
         if held.size:

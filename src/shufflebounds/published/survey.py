@@ -41,7 +41,7 @@ def positive_array(name: str, value: Any) -> NDArray[np.float64]:
 @printed(
     "false", f"{_SURVEY}, Theorem 2.3",
     reason="the variables must be independent, which the theorem does not require; its condition 0 < alpha < 1/2 is not needed",
-    # the sum is 0 or 1, and alpha is in the theorem's range (0, 1/2)
+    # The sum M of the ten copies is 0 or 1, and alpha = 0.45 is in the range (0, 1/2) of the theorem.
     counterexample=At("ten copies of one bit of width 0.1, Pr[|M - 1/2| > 0.45]", (0.45, [0.1] * 10), lambda *_: 1.0),
     returns="The published bound; for independent variables it holds.",
     where={
@@ -186,7 +186,7 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
 
 
 def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
-    """Return the error with the corrected scales."""
+    """Return the error of NumericSparse that is exceeded with probability at most beta, with noise scales that are private."""
     scales = svt_scales(eps, delta, cutoff, numeric=True, method="advanced")
     return svt_accuracy(SVTScales(*scales), n_queries, beta)
 

@@ -24,7 +24,8 @@ __all__ = [
 
 
 def _tradeoff_counterexample() -> Counterexample:
-    # max(0, q_i + noise) with double geometric noise is 20-private; its errors, which are largest at q = 0, have a closed form
+    # max(0, q_i + noise) with double geometric noise of eps = 20 is 20-private. Its errors are largest at q = 0, with a closed
+    # form.
     eps, k = 20.0, 0.2
     cells, q = math.floor(math.exp(eps)), math.exp(-eps)
     point = math.sqrt(2 * q) / (1 - q)
@@ -137,7 +138,8 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
     "unproven", f"{_SURVEY}, the display after Theorem 9.12",
     reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
     comparison=At("sigma 20 and 40, one query, delta = 1e-6", (20.0, 40.0, 1, 1, 1e-6),
-                  # one query is above or below: the optimal test is that of the Gaussian mechanism with the sum of both noises
+                  # A single query is above or below the threshold. The optimal test is that of the Gaussian mechanism whose noise
+                  # is the sum of both noises.
                   lambda one, two, *_: GaussianMechanism(math.hypot(one, two)).epsilon(1e-6), "epsilon"),
     returns="The published epsilon. A proven one: ``selection.svt_rdp`` with ``composition.rdp_to_dp``.",
     where={

@@ -25,12 +25,12 @@ _frequency = partial(printed, returns="The published flip probability; above 1/2
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
-    """Return A = 1 - e^-eps and 3 ln(2/delta)."""
+    """Return A = 1 - e^-eps and 3 L_2 = 3 ln(2/delta), see the module docstring."""
     return -math.expm1(-eps), 3 * (math.log(2) - math.log(delta))
 
 
 def _least_flip(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip probability with which every dataset meets the target."""
+    """Return the smallest flip probability with which delta(eps) is at most delta for every dataset."""
     return ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
 
 
@@ -40,7 +40,7 @@ def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
 
 
 def _least_flip_reversed(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip probability for a target at 1 against 0, all other users at 0."""
+    """Return the smallest flip probability if all other users have value 0 and the target's value changes from 1 to 0."""
     return bracket(lambda flip: ShuffledBits(users, flip).pair(0).reverse().delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 

@@ -19,7 +19,7 @@ _frequency = partial(printed, returns="The published flip probability; above 1/2
 
 
 def _level(delta: float) -> float:
-    """Return 3 ln(4/delta)."""
+    """Return 3 ln(4/delta), which occurs in all formulas of this module."""
     return 3 * (math.log(4) - math.log(delta))
 
 

@@ -137,7 +137,7 @@ def _numbers(values: Sequence[Any]) -> Array | None:
     try:
         array = np.array(values)
         if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in values):
-            # integers beyond 64 bits become floats
+            # Integers beyond 64 bits become floats.
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         return None

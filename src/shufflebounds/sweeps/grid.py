@@ -101,7 +101,7 @@ def _column(name: str, values: Any) -> Array:
 def checked_grid(grid: Any) -> Grid:
     """Return the grid as a Grid; raise ValueError if it is empty or malformed."""
     if hasattr(grid, "to_records") and not isinstance(grid, np.ndarray):
-        # a DataFrame of pandas or a similar library: its rows are the grid
+        # The grid is a DataFrame of pandas or of a similar library; each of its rows is a row of the sweep.
         grid = {str(name): grid[name].to_numpy() for name in grid.columns}
         if not grid or not len(next(iter(grid.values()))):
             raise ValueError("grid is a table without rows or columns: pass at least one of each")

@@ -194,7 +194,7 @@ def sweep(
         with _shown(progress, checked.rows) as show:
             return _Sweep(function, arrays, checked, pool, show, threading.Event()).run()
     finally:
-        # after an interrupt a thread may be in a long row, which cannot be ended from outside
+        # After an interrupt a thread may be in a long row, which cannot be ended from outside.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -238,7 +238,7 @@ class _Sweep:
         try:
             _drain(self.pending, results)
         except KeyboardInterrupt as problem:
-            # after a second interrupt, keep the results so far and do not wait for the remaining batches
+            # After a second interrupt, the results so far are kept and the remaining batches are not awaited.
             error.__cause__ = error.__cause__ or problem
         error._keep(results.rows(results.done), results.done, results.rows(~results.done, answers=False))
         raise error
@@ -260,7 +260,7 @@ class _Sweep:
     def _submit(self) -> SweepError | None:
         """Submit batches until every worker has enough of them; return an error if the executor refuses."""
         workers = _workers(self.executor)
-        # two batches per worker, so that no worker waits for this thread; one while the batch size is still unknown
+        # Two batches per worker are pending, so that no worker waits for this thread; one while the batch size is still unknown.
         limit = workers if not self.measured or isinstance(self.executor, _Here) else 2 * workers
         names, total = tuple(self.grid.columns), self.grid.rows
         while self.begun < total and len(self.pending) < limit:
@@ -329,12 +329,12 @@ def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepErr
 
 def _drain(pending: dict[Future[Reply], int], results: Results) -> None:
     """Cancel batches that have not started, and wait for running ones, up to ten times their target duration."""
-    # some executors (dask) report a batch as done but never as running: there, wait for all of the few that are pending
+    # Some executors, such as dask, report a batch as done but never as running. All of their few pending batches are awaited.
     if any(future.running() for future in pending):
         for future in pending:
             future.cancel()
     for future in wait(pending, timeout=10 * _BATCH_SECONDS).done:
-        # further failures are ignored: the sweep has failed already
+        # The sweep has failed already, so further failures are ignored.
         with suppress(Exception, CancelledError):
             results.add(pending[future], future.result())
     for future in pending:
