@@ -71,19 +71,25 @@ class ReplaceOne(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         remove, add = self._both()
-        upper = np.zeros(eps.size)
-        for i, total in enumerate(eps.tolist()):
-            low, high = 0.0, total
-            # Each round is around the best t so far. More values, or rounds, tighten the bound and take longer.
-            for _ in range(3):
-                splits = np.linspace(low, high, 17) if high > low else np.array([low])
-                # rounded down, so that the two parts sum to at most eps
-                rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
-                values = np.logaddexp(remove._log_side(splits, upper=True), splits + add._log_side(rest, upper=True))
-                best = int(np.argmin(values))
-                upper[i] = min(upper[i], float(values[best]) + 8 * ULP * (1 + abs(float(values[best])) + total))
-                low, high = splits[max(best - 1, 0)], splits[min(best + 1, splits.size - 1)]
-                tick()
+        upper, total = np.zeros(eps.size), eps[:, None]
+        low, high = np.zeros(eps.size), eps.copy()
+        rows = np.arange(eps.size)
+        # Each round is around the best t so far. More values, or rounds, tighten the bound and take longer.
+        for _ in range(3):
+            splits = np.repeat(low[:, None], 17, axis=1)
+            wide = high > low
+            splits[wide] = np.linspace(low[wide], high[wide], 17, axis=1)
+            # rounded down, so that the two parts sum to at most eps
+            rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
+            first, second = (way._log_side(part.ravel(), upper=True).reshape(part.shape)
+                             for way, part in ((remove, splits), (add, rest)))
+            values = np.logaddexp(first, splits + second)
+            best = np.argmin(values, axis=1)
+            least = values[rows, best]
+            finite = np.where(least > -np.inf, least, 0.0)
+            upper = np.minimum(upper, least + 8 * ULP * (1 + np.abs(finite) + eps))
+            low, high = splits[rows, np.maximum(best - 1, 0)], splits[rows, np.minimum(best + 1, 16)]
+            tick()
         # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
         return IntervalArray(np.minimum(lower, upper), upper)
