@@ -188,3 +188,13 @@ def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
 def test_bad_input(call, named):
     with pytest.raises(ValueError, match=named):
         call()
+
+
+def test_a_sum_far_from_the_mode_of_its_masses_takes_one_truncation_range(monkeypatch):
+    # The largest term is 360 standard deviations from the mode, where a bound of the terms outside by wide blocks is far too large.
+    ranges = []
+    edge = _mixed_sum._edge
+    monkeypatch.setattr(_mixed_sum, "_edge", lambda *arguments: ranges.append(edge(*arguments)) or ranges[-1])
+    lower, upper = ShuffledHistogram(10**7, 3, 1 / 3)._log_delta(np.array([0.5]))
+    assert lower[0] <= upper[0] < lower[0] + 1e-7 < -1e5
+    assert len(ranges) == 2

@@ -45,23 +45,39 @@ def enclose_sum(
     top = float(upper_terms(np.array([peak]))[0])
     if top == -math.inf:
         return Interval(-math.inf, -math.inf)
-    depth = -FIRST_TAIL
+    depth, found = -FIRST_TAIL, Interval(-math.inf, math.inf)
+
+    def beyond(low: float, high: float, parts: int, growth: float) -> float:
+        """Return an upper bound of the log of the sum of all terms outside of low..high.
+
+        The width of the first block is that of the range divided by `parts`; the widths then grow by the factor `growth`.
+        """
+        outside = -math.inf
+        width = max(1.0, (high - low) // parts)
+        count = math.ceil(math.log1p((last - first) * (growth - 1) / width) / math.log(growth)) + 1
+        # distances of the blocks from the first one
+        pieces = np.unique(np.floor(width * (growth ** np.arange(count) - 1) / (growth - 1)))
+        for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
+            if (end - edge) * step >= 0:
+                near = edge + step * pieces[pieces <= abs(end - edge)]
+                far = np.append(near[1:] - step, end)
+                rest = _blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
+                outside = float(np.logaddexp(outside, rest))
+        return outside
+
     while True:
         low = _edge(upper_terms, peak, first, top - depth)
         high = _edge(upper_terms, peak, last, top - depth)
         width = math.ceil((high - low + 1) / MOST_TERMS)
         starts = np.arange(low, high + 1, width, dtype=np.float64)
         lower, upper = _blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
-        outside = -math.inf
-        for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
-            if (end - edge) * step >= 0:
-                pieces = max(1.0, (high - low) // 16) * (np.exp2(np.arange(64)) - 1)
-                near = edge + step * pieces[pieces <= abs(end - edge)]
-                far = np.append(near[1:] - step, end)
-                rest = _blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
-                outside = float(np.logaddexp(outside, rest))
+        # Few blocks suffice unless the mode is far away: then the mass and g change by large factors within a block.
+        outside = beyond(low, high, 16, 2.0)
+        if outside >= upper - 34:
+            outside = beyond(low, high, 1024, 1.02)
+        found = Interval(max(found.lower, lower), min(found.upper, float(np.logaddexp(upper, outside))))
         if outside < upper - 34 or depth > 1e4:
-            return Interval(lower, float(np.logaddexp(upper, outside)))
+            return found
         depth *= 2
 
 
