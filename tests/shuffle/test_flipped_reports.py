@@ -335,3 +335,12 @@ def test_the_pair_of_one_bin_attains_its_sum_in_both_orders():
     for (lower, upper), value in zip(sorted(values), exact, strict=True):
         assert value - 1e-9 <= lower <= value + 1e-14
         assert value - 1e-14 <= upper <= value + 1e-9
+
+
+def test_bounds_for_curves_do_not_rise_where_tables_end():
+    # Below log delta = -540 there are no tables, and few datasets are evaluated: delta at a smaller eps is the better upper bound.
+    protocol = FlippedReports(30_000, 0, 32, 0.04, view="sums", fake="uniform")
+    lower, upper = protocol._rough_log_delta(np.array([0.1, 1.0, 2.0, 3.3, 5.0]))
+    assert np.all(np.diff(upper) <= 0)
+    assert np.all(lower <= upper)
+    assert upper[3] < -400

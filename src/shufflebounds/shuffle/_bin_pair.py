@@ -54,8 +54,9 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # The truncated mass must be small relative to delta, which is at least e^lower.
-    log_tail = min(-60.0, lower - 40 - eps) if lower > -math.inf else -60.0
+    # The truncated mass must be small relative to delta, which is at least e^lower. Without a lower bound this is tried first for a
+    # delta close to its upper bound.
+    log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:
             _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=MOST_CALLS)

@@ -16,6 +16,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_BYTES
+from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
@@ -262,14 +263,19 @@ class FlippedReports(ShuffleProtocol):
         return near, None if near.upper < DEEPEST else _bin_pair.Bins(self.flip, eps, log_tail, shared)
 
     def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
-        tables = self._tables(others, eps, rough)[1]
+        near, tables = self._tables(others, eps, rough)
         rtol = ROUGH_RTOL if rough else None
         if tables is None:
+            most = 0.0 if others * self.flip > WIDEST else self._least_tabled
+            if rough and most < 0:
+                return Interval(near.lower, most)
+
             # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            return _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
+            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
+            return Interval(max(low, near.lower), min(high, most))
 
         # i of the other users are not in the first bin, j are in the second; b and c reports are removed from the sums of these
         # bins.
@@ -279,6 +285,21 @@ class FlippedReports(ShuffleProtocol):
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
         most = int(min(20_000, max(12, 5e6 / width)))
         return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, most, rtol)
+
+    @cached_property
+    def _least_tabled(self) -> float:
+        """An upper bound of log delta of known sums at about the largest eps with tables, 40 above DEEPEST, and at all larger eps.
+
+        The search over datasets without tables is far from its end after the evaluations that it may take.
+        """
+        others = self.users - 1 + self.fakes
+
+        def small(eps: float) -> bool:
+            tables = _bin_pair.Bins(self.flip, eps, DEEPEST - 60)
+            return tables.log_delta((0, others), (0, others)).upper < DEEPEST + 40
+
+        at = bracket(small, 0.0, self._pure_epsilon(), rtol=0.02)[0]
+        return self._known_sums_searched(others, at, True).upper
 
     def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Interval:
         """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
