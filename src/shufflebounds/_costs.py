@@ -13,43 +13,44 @@ from types import MappingProxyType
 __all__ = ["BYTES", "SECONDS", "VALUES"]
 
 SECONDS: Mapping[str, float] = MappingProxyType({
-    # one value of delta of a composition
+    # One value of delta of a composition, by one of the two methods.
     "value by inversion": 0.004,
     "value on a grid": 1e-3,
-    # the first value of a composition, at least one transform; if its losses lie on one lattice; the transforms around one eps
+    # The first value of a composition, which needs at least one transform; the same if its losses lie on one lattice; and the
+    # transforms around one more eps.
     "first value on a grid": 0.05,
     "first value on a lattice": 0.015,
     "transforms": 0.02,
-    # one grid point of one release, and one point of a transform of an adaptive strategy
+    # One grid point of one release, and one point of a transform of an adaptive strategy.
     "grid point": 3e-6,
     "point of an adaptive strategy": 1.5e-8,
-    # all values of a release whose divergence is cheap
+    # All values of a release whose divergence takes little time.
     "cheap release": 0.02,
-    # the distributions of one direction of a Poisson-subsampled mechanism, whose grids are long
+    # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.
     "distributions of a direction": 2.0,
 })
-"""CPU seconds."""
+"""Measured CPU seconds of one unit of each kind of computation."""
 
 BYTES: Mapping[str, int] = MappingProxyType({
     "inversion": 2**27,
-    # values, spectrum, its powers, and logarithms of their sizes
+    # The values, the spectrum, its powers, and the logarithms of their sizes.
     "point of a transform": 72,
-    # one value of delta without composition: measured 26 to 45 MB, more only for 10**7 users with budgets of their own
+    # One value of delta without composition. Measured: 26 to 45 MB, more only for 10**7 users with personalized budgets.
     "value": 2**26,
 })
-"""Largest memory."""
+"""Largest memory in bytes of each kind of computation."""
 
 VALUES: Mapping[str, int] = MappingProxyType({
-    # values of delta that share the transforms around one eps
+    # Values of delta that share the transforms around one eps.
     "transforms": 8,
-    # points of a transform of an adaptive strategy, for one release
+    # Points of a transform of an adaptive strategy, for one release.
     "adaptive strategy": 200_000,
-    # values at which an expensive divergence is sampled: for the range of its losses, and in all if it is convex
+    # Values at which an expensive divergence is sampled: those for the range of its losses, and all of them if it is convex.
     "range of a release": 40,
     "sampled release": 400,
-    # values of delta in a search for eps, and in the searches for both bounds of it; for the tail of the loss, with forty secants
-    # on either side (fewer where values are expensive); in the refinement of a curve at one level; and for a Renyi divergence with
-    # a relative gap of 1e-6
+    # Values of delta in a search for eps, and in the searches for both bounds of eps. Values for the tail of the loss, with forty
+    # secants on either side, or fewer if values are expensive. Values in the refinement of a curve at one level, and for a Renyi
+    # divergence with a relative gap of 1e-6.
     "epsilon": 12,
     "both bounds of epsilon": 40,
     "loss tail": 82,
@@ -57,4 +58,4 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "refined curve": 12,
     "renyi divergence": 3000,
 })
-"""Numbers of values, as counted."""
+"""Typical numbers of values that a computation evaluates, as counted in runs."""

@@ -106,7 +106,7 @@ def _array(name: str, value: Any, text: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be {text}, got a masked array: what its mask means is for you to say, as by filled()")
     try:
         array = np.asarray(value)
-    # self-referential sequences, and objects that pretend to be arrays
+    # Self-referential sequences, and objects that pretend to be arrays, raise exceptions of various types.
     except Exception:
         raise ValueError(f"{name}={_said(value)} must be {text}") from None
     if array.size > MAX_VIEW and 0 in array.strides:
@@ -209,9 +209,9 @@ def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT)
 def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDArray[np.float64]:
     """Return value as a C-contiguous float array (not a copy if it is one already), or raise ValueError; `text` describes it."""
     array = _array(name, value, f"{text}, or a rectangular array of them")
-    # Python integers beyond 64 bits arrive as objects
+    # Python integers beyond 64 bits arrive as objects.
     try:
-        # None would become NaN
+        # None would become NaN, so it is refused.
         if array.dtype.kind not in "iufO" or value is None:
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
@@ -260,8 +260,9 @@ def log_values(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the logs of the breakpoints of a trade-off function, with increasing alpha and decreasing beta, or raise
-    ValueError.
+    """Return the logs of the breakpoints of a trade-off function, or raise ValueError.
+
+    alpha must not decrease and beta must not increase.
     """
     alpha, beta = log_values("log_alpha", log_alpha), log_values("log_beta", log_beta)
     if alpha.ndim != 1 or beta.shape != alpha.shape:

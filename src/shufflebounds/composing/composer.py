@@ -373,7 +373,8 @@ class Composer:
             return self.inversion.estimate(eps)
         if not self._spread > 0:
             return 0.0
-        # the normal tail at z, divided by a factor that grows with z and the spread
+        # The exponent is that of the normal tail at z; the tail is divided by a factor that grows with z and the standard
+        # deviation.
         z = max(0.0, (eps - self._mean) / self._spread)
         return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
 
@@ -412,7 +413,7 @@ class Composer:
 
     def _bounds_on_grid(self, eps: float) -> Interval:
         if eps > self._farthest:
-            # delta decreases in eps
+            # delta decreases in eps, so the upper bound at the largest evaluated eps is valid.
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
         # If the bounds without adaptive choice agree, skip the recursion, and also beyond 200 standard deviations of the losses:

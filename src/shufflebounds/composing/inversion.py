@@ -157,7 +157,7 @@ class _Tilt:
             return None
         cumulant = math.fsum(times * part.scale for part, times in parts)
         error = sum(times * (part.error + ULP * abs(part.scale)) for part, times in parts) + ULP * abs(cumulant)
-        # the largest value of (1 - e^-x) e^(-theta x) over x >= 0
+        # The largest value of (1 - e^-x) e^(-theta x) over x >= 0 is attained at x = log(1 + 1/theta).
         log_largest = -theta * math.log1p(1 / theta) - math.log1p(theta)
         return cls(
             theta,
@@ -270,7 +270,8 @@ class Inversion:
     def _saddle(self, eps: float) -> int:
         """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest."""
         one = self._tilt(TILTS[0])
-        # the saddle point of a Gaussian with these moments; the search starts at 29 at most, where quadrature needs few points
+        # The search starts at the saddle point of a Gaussian with these moments, or at 29 if it is larger, because quadrature needs
+        # few points up to 29.
         deviation = math.sqrt(max(one.var, 1e-300))
         guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
@@ -289,7 +290,7 @@ class Inversion:
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
-        # the cumulant may rise by many orders of magnitude from one tilt to the next
+        # The cumulant may increase by many orders of magnitude from one tilt to the next, so the two tilts are compared.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -321,7 +322,7 @@ class Inversion:
                 break
             tilt = self._tilt(place)
             if count * sum(part.points for part, _ in tilt.parts) > 4e8:
-                # products of nodes and quadrature points that take more than about a second
+                # The products of nodes and quadrature points would take more than about a second.
                 break
             nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
             found, size = self._read(nodes, self._window(saddle), place, spacing, eps)

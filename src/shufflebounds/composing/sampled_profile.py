@@ -169,7 +169,7 @@ class SampledProfile:
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)
         while value > -0.5 * deepest**2 and end < min(self.pure, 600.0):
-            # extrapolate sqrt(-2 log delta) linearly to `deepest`, by at most a factor of 4 in eps
+            # Extrapolate sqrt(-2 log delta) linearly to `deepest`, by at most a factor of 4 in eps.
             growth = (deepest - first) / max(math.sqrt(-2 * value) - first, 1e-9)
             end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, 600.0), value
             value = self._at(end)

@@ -312,7 +312,7 @@ class TiltedSum:
             weight = logs + theta * step * place
             top = float(weight.max())
             weight -= top
-            # masses below e^-110 of the largest are dropped and only bounded
+            # Masses below e^-110 of the largest are dropped, and their total is bounded.
             faint = -110.0
             kept = weight > faint
             # Bounds of the relative error of the tilted masses, and of the masses that are dropped.

@@ -50,7 +50,7 @@ class Tails:
             for weight, place, r in self._laws:
                 power = (sign * s) * place
                 top = float(power.max())
-                # arithmetic with subnormal numbers is slow
+                # The exponent is at least -500, because arithmetic with subnormal numbers is slow.
                 grown = weight * np.exp(np.maximum(power - top, -500.0))
                 total = float(grown.sum())
                 cumulant += r * (top + math.log(total))
@@ -64,7 +64,7 @@ class Tails:
 def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
     """Return masses and places on a coarser grid with steps of at most `width`, each mass split over its two neighbours."""
     stride = math.floor(width)
-    # fewer than 1024 points are cheap
+    # With fewer than 1024 points, coarsening would save no time.
     if stride < 2 or place.size < 1024:
         return weight, place
     places = place / stride

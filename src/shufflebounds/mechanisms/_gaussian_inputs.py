@@ -78,7 +78,7 @@ def gaussian_rows(
     place = width * (np.array(numbers) / steps - 0.5)
     end = 0.5 * width - float(ndtri_exp(log_cut))
     inner = _bernstein_masses(np.linspace(-end, end, -(-outputs // steps) + 1), place, numbers, width / steps)
-    # the tail masses of the blanket are increased, to cover their rounding
+    # The tail masses of the blanket are increased by a margin that covers their rounding.
     margin = 1 + 1e-9
     cut = math.exp(log_cut) * margin
     above = inner.copy()
@@ -109,13 +109,13 @@ def _bernstein_masses(edges: FloatArray, place: FloatArray, numbers: list[int], 
     steps, high = numbers[-1], step * (edges[1] - edges[0])
     at, weights = _nodes(edges, steps)
     beyond = step * (at - edges[:-1, None])
-    # r/r_0, t and 1 - t
+    # The variables are `ratio` = r/r_0, t, and `rest` = 1 - t, as in the module docstring.
     ratio, t = np.exp(beyond), np.expm1(beyond) / math.expm1(high)
     rest = ratio * np.expm1(step * (edges[1:, None] - at)) / math.expm1(high)
     part = np.stack([math.comb(steps, j) * t**j * rest ** (steps - j) for j in range(steps + 1)], axis=-1)
     masses = []
     for centre, n in zip(place, numbers):
-        # c_jn over r_0^n
+        # The entries are c_jn divided by r_0^n.
         coefficient = [math.fsum(math.comb(j, i) * math.comb(steps - j, n - i) / math.comb(steps, n) * math.exp(high * i)
                                  for i in range(n + 1)) for j in range(steps + 1)]
         density = np.exp(-0.5 * (at - centre) ** 2) * ratio**-n

@@ -239,7 +239,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         place, measure = np.arange(at.size), (half * weights).ravel()
         share[cell, place], share[cell + 1, place] = measure * (1 - up.ravel()), measure * up.ravel()
         flat = at.ravel()
-        # each row is scaled by the square root of its likelihood ratio, so that masses under neither m nor R_0 underflow
+        # Each row is scaled by the square root of its likelihood ratio, so that masses underflow neither under m nor under R_0.
         lift = 0.5 * (flat / sigma) ** 2
         table = np.exp(log_density(flat[:, None], flat[None, :]) + lift[:, None] + lift[None, :])
         down = share * np.exp(0.5 * nodes[:, None] - lift[None, :])
@@ -247,7 +247,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
         log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
         seen = log_mass > -np.inf
-        # truncated outputs have |y| > end; their mass under R_0 is at most that of a chi distribution above end - 1
+        # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
         return ExcessLaw(log_mass[seen], log_a[seen] + BLUR, log_b[seen] + BLUR, math.log(cut) if cut > 0 else -700.0)
 

@@ -158,7 +158,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         d, unit = self._differ, self._unit()
         steps = np.arange(1.0, d + 1)
         log_mass = self._classes()[0][d + 1 :]
-        # the probabilities have relative errors of a few ulp, which are multiplied by d
+        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
         error = ULP * (64 * d + 8 * np.abs(log_mass))
         sides = []
         for side in (-1, 1):
@@ -175,7 +175,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _atoms(self, log_tail: float) -> LossAtoms:
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
-        # the probabilities have relative errors of a few ulp, which are multiplied by d
+        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
         return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 

@@ -244,7 +244,7 @@ class Composition(PrivacyProfile):
             "tradeoff": both * curve_values(max(spacing, self._sketch_step)),
             "gdp_mu": both * spread_values(max(spacing, 0.05), CURVE_DEPTH),
         }.get(question) or predicted_values(question, self._pair_info(), 0)
-        # the larger delta of both adjacencies is refined, and the other one is known roughly
+        # Of the two adjacencies, only the one with the larger delta is computed accurately.
         found = [way._composer.cost(log_delta, values) for way in ways]
         seconds = sum(one.seconds for one in found) + (factors.seconds if question == "gdp_mu" else 0.0)
         return Cost(seconds, max(one.memory for one in found), values)

@@ -268,7 +268,7 @@ class PrivacyProfile(ExportMixin):
         if known.spacing < 0.1:
             return rtol, most
         gap = 0.01 * known.spacing if known.refined_gap is None else known.refined_gap
-        # where one value is a search over datasets of about a second, fewer values are evaluated
+        # If one value is a search over datasets that takes about a second, fewer values are evaluated.
         return max(rtol, gap), 2**8 if known.effort < 0.1 else 2**6
 
     @np.errstate(all="ignore")

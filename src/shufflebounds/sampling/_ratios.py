@@ -101,7 +101,7 @@ def ratios(mechanism: PrivacyProfile) -> Ratios:
 
         def inner(swap: bool) -> Tail:
             def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-                # under Q the density at loss l is e^(-(l + pure)/2)/4, and under P that at -l
+                # The density of the loss l is e^(-(l + pure)/2)/4 under Q, and that of -l under P.
                 x = np.clip(-loss if swap else loss, -pure, pure)
                 with np.errstate(divide="ignore"):
                     below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)

@@ -56,7 +56,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-    # means within NEARLY of the next grid point are treated as this point
+    # Means within NEARLY steps below a grid point count as this point.
     at_end = inside >= step * (1 - NEARLY)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
@@ -87,7 +87,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     size = mass.size
 
     def chain(mass: list[float], near: list[float], far: list[float], free: list[bool], last: int) -> list[float]:
-        # the moments at the right ends of the cells
+        # `out` collects the moments at the right ends of the cells.
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:

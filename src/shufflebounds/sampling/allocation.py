@@ -76,11 +76,11 @@ class AllocationPair(OfMechanism, DominatingPair):
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # transforms are recomputed after unpickling
+        # Transforms are not pickled, but computed again.
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # both directions use the same transforms
+        # Both directions use the same transforms.
         other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
@@ -114,7 +114,7 @@ class AllocationPair(OfMechanism, DominatingPair):
         within = eps < self._pure_epsilon()
         if within.any():
             sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
-            # rounding may put the lower bound above the upper one
+            # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return IntervalArray(lower, upper)
 
@@ -126,11 +126,11 @@ class AllocationPair(OfMechanism, DominatingPair):
         return (self.mechanism if self.removed else self.mechanism.reverse())._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
-        # if one step has no pure budget, the average has none: delta is positive beyond the eps that the kernels support
+        # If one step has no pure budget, the average has none, and delta is positive even beyond the eps that the kernels support.
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # a value is read from a transform, but a new level may need a new transform
+        # A value of delta takes little time once its transform is known, but most levels need a new transform.
         return replace(super()._pair_info(), spacing=0.1, setup=1.5)
 
 
@@ -221,7 +221,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         One step alone uses the record with probability k/t. For Gaussian noise the sum of all outputs has mean k times the record
         and variance t sigma**2, whichever steps the record entered.
         """
-        # the rate is rounded down: sampling at a smaller rate only lowers delta
+        # The rate is rounded down, because sampling at a smaller rate only decreases delta.
         remove = SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP))
         if not isinstance(self.mechanism, GaussianMechanism):
             return remove, remove.reverse()
@@ -236,7 +236,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # the average over all sets of `chosen` steps of the pair that differs in these steps only
+        # The pair of the whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in these steps only.
         sides = self.mechanism, self.mechanism.reverse()
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
@@ -244,7 +244,7 @@ class RandomAllocation(OfMechanism, LargestPair):
         return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
-        # measured seconds before the first value
+        # The first value takes this many seconds, by measurement.
         return 0.1
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -262,7 +262,7 @@ class _UpperPair(AllocationPair):
         return IntervalArray(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # the grid of a composition uses both bounds of the exact pair, but this pair has no lower bound
+        # The grid of a composition needs both bounds of a pair. This pair has no lower bound, so those of the exact pair are used.
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
         return replace(base._pair_info(), single=False, convex=False)

@@ -32,7 +32,7 @@ def checked_rate(name: str, value: float) -> float:
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
     """Return log(1 + (e^eps - 1)/rate), with relative error below 8 ulp."""
-    # the first formula has no cancellation for small eps, and the second no overflow for large ones
+    # The first formula has no cancellation for small eps, and the second one no overflow for large eps.
     parting = 30.0
     near = np.log1p(np.expm1(np.minimum(eps, parting)) / rate)
     far = eps - math.log(rate) + np.log1p(-(1 - rate) * np.exp(-np.maximum(eps, parting)))
@@ -48,7 +48,7 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
     else:
         # 1 - q + q e^-pure, formed so that small q and pure do not cancel
         value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
-    # a positive budget that underflows is replaced by the smallest positive double
+    # A positive budget that underflows is replaced by the smallest positive double.
     return max(value * (1 + 16 * ULP), 5e-324)
 
 
@@ -139,7 +139,7 @@ class SampledPair(OfMechanism, DominatingPair):
         return super()._gdp_mu(upper) if self._gaussian is None else self.mechanism._gdp_mu(upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # q P + (1-q) Q against q Q + (1-q) Q, or (Q, P) instead
+        # The pair is q P + (1-q) Q against q Q + (1-q) Q, or the reversed one, so it is a mixture in the sense of `_mixture`.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate
 
     def _pure_epsilon(self) -> float:
@@ -168,7 +168,7 @@ class SampledPair(OfMechanism, DominatingPair):
         if mechanism.density and self.mechanism.reverse() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # the privacy loss of the mixture has atoms at its smallest and its largest value
+            # The privacy loss of the mixture may have atoms at its smallest and at its largest value, which should be grid points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         if self._gaussian is not None:
@@ -184,7 +184,7 @@ class SampledPair(OfMechanism, DominatingPair):
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
         """Return the sampled version of the mechanism's outcomes, spaced so that they fit the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
-        # the sampled loss grows at most as fast as the mechanism's loss, and fastest at the largest loss
+        # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, largest at the largest loss.
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
         slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
@@ -219,14 +219,15 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
     mixed = mixed_losses(loss, rate)
     size = float(np.abs(log_q).max(initial=0.0) + 2 * np.abs(loss).max(initial=0.0))
     if base.log_other > -math.inf and rate < 1:
-        # the mixture can produce the outcomes that have positive probability under Q only
+        # Outcomes that P cannot produce are possible under the mixture if Q can produce them.
         log_q, mixed = np.append(base.log_other, log_q), np.append(math.log1p(-rate), mixed)
         loss, loss_error = np.append(-np.inf, loss), np.append(0.0, loss_error)
     log_mix = log_q + mixed
     slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
     # The derivative of the mixed loss is the weight of P in the mixture. Its rounding error is relative, except for subnormals.
     loss_error = loss_error * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
-    # outcomes with P only remain impossible under Q; at rate 1 those with Q only remain impossible under the mixture
+    # Outcomes that are possible under P only remain impossible under Q. At rate 1, those that are possible under Q only remain
+    # impossible under the mixture.
     mixed_alone, q_alone = math.log(rate) + base.log_rest, base.log_other if rate == 1 else -math.inf
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))

@@ -74,12 +74,12 @@ class ReplaceOne(PrivacyProfile):
         upper, total = np.zeros(eps.size), eps[:, None]
         low, high = np.zeros(eps.size), eps.copy()
         rows = np.arange(eps.size)
-        # Each round is around the best t so far. More values, or rounds, tighten the bound and take longer.
+        # Each round refines t around the best value so far. More values, or rounds, tighten the bound and take longer.
         for _ in range(3):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low
             splits[wide] = np.linspace(low[wide], high[wide], 17, axis=1)
-            # rounded down, so that the two parts sum to at most eps
+            # The rest is rounded down, so that the two parts sum to at most eps.
             rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
             first, second = (way._log_side(part.ravel(), upper=True).reshape(part.shape)
                              for way, part in ((remove, splits), (add, rest)))
@@ -98,7 +98,8 @@ class ReplaceOne(PrivacyProfile):
         ways = [way._gdp_mu(upper) for way in self._both()]
         if not upper:
             return max(ways)
-        # trade-off functions compose: G_mu1 after G_mu2 is G of mu1 + mu2, by way of the dataset with neither record
+        # Both datasets are compared with the one that has neither record. Two Gaussian trade-off functions with mu1 and mu2 then
+        # combine to that with mu1 + mu2.
         total = sum(ways) * (1 + 4 * ULP)
         return total if self._pure_epsilon() == math.inf else min(total, super()._gdp_mu(True))
 
@@ -117,7 +118,7 @@ class ReplaceOne(PrivacyProfile):
         return 100 * self.profile._seconds()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # every value of delta is the result of a search
+        # Every value of delta is the result of a search, and takes about a hundred times as long as one of the profile.
         known = self.profile._pair_info()
         return replace(super()._pair_info(), convex=False, effort=100 * known.effort,
                        spacing=max(0.1, known.spacing), setup=2.5)
@@ -138,7 +139,7 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])
     a = a[a[:, 0] > 1]
     p = 1 + np.geomspace(0.02, 50.0, 49)[None, :]
-    # slightly larger orders compensate for the rounding of 1/p and of the conjugate exponent
+    # The orders are increased slightly, to cover the rounding of 1/p and of the conjugate exponent.
     grown = 1 + 16 * ULP
     first, second = p * a * grown, (p / (p - 1)) * (a - 1 / p) * grown
     ahead = remove._rdp(first.ravel(), True).reshape(first.shape)

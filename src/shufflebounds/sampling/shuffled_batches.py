@@ -91,7 +91,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
 
 def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the log masses of the intervals of the largest entry under P and under Q."""
-    # in units of sigma; the mass of both distributions below the first and above the last edge is below about 1e-18
+    # Edges are in units of sigma. Both distributions have a mass below about 1e-18 below the first and above the last edge.
     reach = math.sqrt(2 * math.log(steps + 1)) + 9.0
     quiet = -9.0 if steps < 50 else max(-9.0, math.sqrt(max(0.0, 2 * math.log(steps) - 12)) - 3.0)
     # More intervals tighten the lower bound and take longer.
@@ -107,9 +107,10 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
-    """Return the indices of the edges to keep, so that every interval has at least 1/1000 of the smaller tail beside it.
+    """Return the indices of the edges to keep, such that the mass of each interval can be computed accurately.
 
-    With a smaller share the intervals are finer, and the errors of their masses larger.
+    Each interval has at least 1/1000 of the mass of the smaller adjacent tail. With a smaller fraction the intervals are finer, and
+    the errors of their masses larger.
     """
     kept: list[int] = []
     least = -math.log1p(-1e-3)

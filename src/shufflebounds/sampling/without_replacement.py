@@ -96,11 +96,11 @@ class WithoutReplacement(OfMechanism):
         return self.batch / self.records
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # the allowance covers the rounding of the rate, a quotient
+        # The error 16 ULP covers the rounding of the rate, a quotient.
         return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # the replaced record is in the batch with probability `rate`; without it both datasets give the same distribution
+        # The replaced record is in the batch with probability `rate`. If it is not, both datasets give the same distribution.
         return tuple({id(side): side for side in (self.mechanism, self.mechanism.reverse())}.values()), self.rate
 
     def _pure_epsilon(self) -> float:
@@ -126,7 +126,7 @@ def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None
     if laws is None:
         return None
     first, second, neither = laws
-    # the rate is reduced slightly to cover rounding
+    # The rate is reduced slightly to cover rounding, which gives a lower bound.
     one, other = (neither + rate * (1 - 1e-9) * (law - neither) for law in (first, second))
     return DominatingPair.from_pmfs(np.log(one / one.sum()), np.log(other / other.sum()))
 
@@ -142,7 +142,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     if known.reverse is not None:
         return None
     scale = known.scale(FIRST_TAIL)
-    # more than 4000 losses tighten the lower bound of a composition and take longer
+    # With more than 4000 losses the lower bound of a composition is tighter and takes longer.
     law = known.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)

@@ -225,7 +225,7 @@ class _Tilt:
         """
         least, growing = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
         free = users - sum(low)
-        # with no user unassigned, one corner
+        # If no user is unassigned, the cell has only one corner.
         corners = growing if free > 0 else np.arange(least.size) == 0
         value, mean, variance, third = (
             least @ part + free * part[corners] for part in (self.cumulant, self.mean, self.variance, self.third)
@@ -236,7 +236,7 @@ class _Tilt:
         peak = float((value - np.log(theta * theta * np.sqrt(2 * math.pi * variance))).max())
         wide, place = float(variance.max()), float((mean - theta * variance).max())
         z = place / math.sqrt(wide)
-        # further out the sum below loses more digits than `loss_error` covers
+        # For |z| >= 30 the sum below loses more digits than `loss_error` covers.
         if -30 < z < 30:
             height = -0.5 * z * z - 0.5 * math.log(2 * math.pi)
             part = math.exp(height) + z * math.exp(float(log_ndtr(z)))

@@ -130,7 +130,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     index[0], index[-1] = 0, x.size - 1
     ends = x[index]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
-    # each value is shifted by more than the rounding errors of its mass and of its mean
+    # Each value is shifted by more than the rounding errors of its mass and of its mean.
     error = largest_charge(x, ends, -float(log_mass[~light].min()))
     if upper:
         total = spread(x, mass, ends)

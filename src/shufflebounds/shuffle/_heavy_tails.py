@@ -163,7 +163,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     order = np.argsort(values, kind="stable")
     x, mass = values[order], np.exp(log_mass[order])
     first = int(np.searchsorted(x, 0.0, side="right"))
-    # relative rounding error of a sum of all atoms
+    # `error` is the relative rounding error of a sum over all atoms.
     error = (x.size + 8) * ULP
     size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
     above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))

@@ -75,5 +75,5 @@ def curve_of_sum(
     log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
     log_alpha, log_beta = (np.logaddexp(errors, outside) + _ROUNDING for errors in (log_alpha, log_beta))
-    # add the tests that never reject and that always reject
+    # The test that never rejects and the test that always rejects are the ends of the curve.
     return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)

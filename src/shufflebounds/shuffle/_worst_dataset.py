@@ -227,7 +227,7 @@ class WorstDataset:
             excess = w * w.T - least
             # The entry for w = w' = inf is NaN here and replaced by its limit 1 below.
             share = excess / ((1 + w) * (1 + w.T)) + 8 * ULP
-        # limits for w = inf
+        # The entries with w = inf or w' = inf are replaced by their limits.
         share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
         share[-1, -1] = 1.0
         # The second term covers rounding errors of the thresholds, and of `excess` where it is close to 0.
@@ -449,7 +449,7 @@ class WorstDataset:
         known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
         if known >= blanket:
             return blanket
-        # a search with a tolerance much smaller than the gap of the bound would not change the result
+        # A tolerance much smaller than the gap of the bound would not improve the result, so it is limited from below.
         undrawn = self._draws[0]
         tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
         if enough > known:

@@ -277,8 +277,8 @@ class FlippedReports(ShuffleProtocol):
             low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
             return Interval(max(low, near.lower), min(high, most))
 
-        # i of the other users are not in the first bin, j are in the second; b and c reports are removed from the sums of these
-        # bins.
+        # Of the other users, i are not in the first bin and j are in the second one. b reports are removed from the sum of the
+        # first bin and c from that of the second.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 

@@ -58,7 +58,7 @@ class Piecewise(Representation):
         return cls(np.array([log_alpha, log1mexp(log_alpha), log_beta, log1mexp(log_beta)]), None)
 
     def __getstate__(self) -> dict[str, object]:
-        # a pickle omits the cached hull
+        # A pickle omits the cached hull.
         return uncached(self)
 
     def knots(self) -> tuple[FloatArray, FloatArray]:
@@ -78,7 +78,7 @@ class Piecewise(Representation):
         size = log_beta.size
         if by_rest:
             x, grid = log1mexp(x), self.points[1]
-            # the grid descends: find the last breakpoint with grid >= x
+            # The grid is descending, so the search for the last breakpoint with grid >= x uses its reverse.
             left = size - 1 - np.searchsorted(grid[::-1], x, side="left")
         else:
             grid = self.points[0]
@@ -89,7 +89,7 @@ class Piecewise(Representation):
         inside = ~(on_first | beyond)
         out = np.where(on_first, log_beta[left], -np.inf)
         x, left, right = x[inside], left[inside], right[inside]
-        # distances to both breakpoints, divided by the larger of the two numbers in each difference
+        # The weights are the distances to both breakpoints, each divided by the larger number of its difference.
         first, last = grid[left], grid[right]
         if by_rest:
             to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
@@ -98,12 +98,12 @@ class Piecewise(Representation):
         with np.errstate(divide="ignore"):
             to_right, from_left, whole = np.log(to_right), np.log(from_left), np.log(to_right + from_left)
         value = np.logaddexp(to_right + log_beta[left], from_left + log_beta[right]) - whole
-        # for beta > 1/2, interpolate 1 - beta, which avoids cancellation
+        # For beta > 1/2, 1 - beta is interpolated, which avoids cancellation.
         rest = self.points[3]
         near = rest[right] < -math.log(2)
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
         value[near] = log1mexp(np.minimum(r, rest[right[near]]))
-        # rounding may move the value outside the segment by at most an ulp
+        # Rounding may move the value outside the segment by at most an ulp, so it is clipped.
         out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
 
@@ -127,7 +127,7 @@ class Piecewise(Representation):
         assert hull.atoms is not None
         log_p, log_q = hull.atoms
         loss = log_q - log_p
-        # the vertices of delta(eps) at eps >= 0
+        # delta(eps) has vertices at the positive losses and at eps = 0.
         loss = np.append(loss[loss > 0], 0.0)
         height = self.log_delta(loss)
         steep = hull.points[0, : loss.size]
@@ -145,7 +145,7 @@ class Piecewise(Representation):
             return upward(self, 0.0, log_delta)
         if k == 0:
             return math.inf if steep[0] == -np.inf and self._floor() > log_delta else upward(self, float(loss[0]), log_delta)
-        # delta(eps) = height_k - e^steep_k (e^eps - e^loss_k) between loss_k and loss_(k-1)
+        # Between loss_k and loss_(k-1), delta(eps) = e^height_k - e^steep_k (e^eps - e^loss_k), which is solved for eps.
         rise = height[k] + math.log(-math.expm1(target - height[k])) - steep[k] if target > -math.inf else height[k] - steep[k]
         eps = min(float(np.logaddexp(loss[k], rise)), float(loss[k - 1]))
         return upward(self, eps * (1 + 4 * ULP), log_delta)
@@ -185,7 +185,7 @@ def prune(points: FloatArray) -> Piecewise:
     points = np.ascontiguousarray(points)
     kept, across, down = _tradeoff.lower_hull(*points)
     if across.size and across[0] == -np.inf:
-        # the curve has a vertical segment at alpha = 0
+        # The curve has a vertical segment at alpha = 0, which has no finite slope and is omitted.
         kept, across, down = kept[1:], across[1:], down[1:]
     return Piecewise(points[:, kept], (across, down))
 
@@ -200,7 +200,7 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
     lost_p, lost_q = (_left_out(law, None if whole else ~shared) for law in (log_p, log_q))
     if not whole:
         log_p, log_q = log_p[shared], log_q[shared]
-    # copied, since the caller may change the arrays later
+    # The arrays are copied, because the caller may change them later.
     atoms = (np.array(log_p, order="C"), np.array(log_q, order="C"))
     order = _tradeoff.ratio_order(*atoms)
     if order == -1:

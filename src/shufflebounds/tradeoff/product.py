@@ -18,7 +18,7 @@ __all__ = ["product"]
 def product(first: Representation, second: Representation) -> Representation:
     """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
     if isinstance(first, Gaussian) and isinstance(second, Gaussian):
-        # two upper (two lower) bounds give an upper (a lower) bound of the product; rounding mu up lowers the curve
+        # Two upper bounds give an upper bound of the product, and two lower bounds a lower bound. Rounding mu up lowers the curve.
         side = first.side if first.side == second.side else 0
         return Gaussian(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):

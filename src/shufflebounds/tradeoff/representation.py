@@ -77,6 +77,6 @@ def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
     z = np.asarray(ndtri_exp(small))
     deep = (small < -700) & (small > -1e300)
     if deep.any():
-        # scipy's ndtri_exp has errors up to 5e-13 here; one Newton step with Mills' ratio removes them
+        # SciPy's ndtri_exp has errors up to 5e-13 here, which one Newton step with Mills' ratio removes.
         z[deep] -= (log_ndtr(z[deep]) - small[deep]) * math.sqrt(math.pi / 2) * erfcx(-z[deep] / math.sqrt(2))
     return np.where(x <= rest, z, -z)

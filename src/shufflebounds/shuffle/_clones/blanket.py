@@ -138,7 +138,7 @@ def _integral(integrand: _Integrand) -> Interval:
             break
         rest = integrand(end)[1]
         if rest < first[0] - NEGLIGIBLE_ROUGHLY:
-            # the integrand increases with u, so on the rest of the interval it is at most its value at `end`
+            # The integrand increases with u, so on the rest of the interval it is at most its value at `end`.
             highs.append(rest + math.log(end))
             break
     else:

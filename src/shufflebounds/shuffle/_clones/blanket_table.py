@@ -82,7 +82,7 @@ def _summed(
         return None
     y = math.exp(-local_eps)
     share = k / (1 + (k - 1) * y)       # k a E_1
-    # alpha, beta and gamma, divided by E_1
+    # The three variables are alpha, beta and gamma of the module docstring, divided by E_1.
     alpha = -math.expm1(eps - local_eps)
     # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
