@@ -59,7 +59,10 @@ def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) ->
 
 
 def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return the share of a cell's mass that moves to its upper end, if the ends are to keep the mean; 0 if the ends are equal."""
+    """Return the fraction of the mass of each cell that is moved to the upper end, such that the mean stays the same.
+
+    The rest is moved to the lower end. The result is 0 if both ends are equal.
+    """
     width = np.subtract(high, low)
     return np.asarray(np.clip(np.divide(mean - low, width, out=np.zeros(width.shape), where=width != 0), 0.0, 1.0))
 
@@ -70,7 +73,7 @@ def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
 
 
 def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return the masses at the nodes, each mass split between the two nodes beside its value with the mean kept."""
+    """Return the masses at the nodes, where each mass is split between the two nodes next to its value and keeps its mean."""
     cell = _cells(values, nodes)
     share = shares(values, nodes[cell], nodes[cell + 1])
     return _to_both(cell, mass, share, nodes.size)

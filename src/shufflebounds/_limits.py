@@ -65,7 +65,7 @@ Raised: bounds that include this error are less tight. Lowered: a less accurate 
 """
 
 SAME_LOG = 1e-9
-"""Smallest difference of two values of log delta that is pursued: smaller gaps, errors and gains end a search.
+"""Difference of two values of log delta below which they count as equal: a smaller gap, error or improvement ends a search.
 
 Raised: gaps up to that size remain. Lowered: longer searches for digits that rounding limits in large sums.
 """

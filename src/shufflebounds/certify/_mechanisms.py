@@ -1,4 +1,4 @@
-"""Certified hockey-stick divergences of local randomizers and noise."""
+"""Certified hockey-stick divergences, in interval arithmetic, of local randomizers and additive noise."""
 
 from __future__ import annotations
 

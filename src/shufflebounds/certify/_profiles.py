@@ -1,4 +1,4 @@
-"""Certified hockey-stick divergences of listed pairs and of compositions."""
+"""Certified hockey-stick divergences, in interval arithmetic, of pairs with enumerated outcomes and of their compositions."""
 
 from __future__ import annotations
 

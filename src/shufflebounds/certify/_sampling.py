@@ -1,4 +1,4 @@
-"""Certified hockey-stick divergences of sampled mechanisms."""
+"""Certified hockey-stick divergences, in interval arithmetic, of mechanisms on a random part of the data."""
 
 from __future__ import annotations
 

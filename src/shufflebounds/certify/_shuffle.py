@@ -1,4 +1,4 @@
-"""Certified hockey-stick divergences of shuffled protocols."""
+"""Certified hockey-stick divergences, in interval arithmetic, of shuffled protocols."""
 
 from __future__ import annotations
 

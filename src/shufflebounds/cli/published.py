@@ -1,4 +1,4 @@
-"""The command ``shufflebounds published``: published bounds beside the exact numbers."""
+"""The command ``shufflebounds published``: published bounds in comparison with the exact numbers."""
 
 from __future__ import annotations
 

@@ -146,8 +146,8 @@ class Adaptive:
     def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)
         loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
-        # Rare losses far above `enough` would dominate the tilted distribution. For the upper bound they are replaced by infinite
-        # losses, for the lower bound by smaller losses.
+        # Rare losses far above `enough` would dominate the tilted distribution. The upper bound replaces them by infinite losses,
+        # and the lower bound by smaller losses.
         tails = np.logaddexp.accumulate(logs[::-1])[::-1]
         far = int(np.searchsorted(loss, enough, side="right"))
         if far < loss.size:
@@ -202,7 +202,7 @@ class Adaptive:
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
         run = _Run(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
-        # The recursion runs backwards in time: its last distribution belongs to the first release.
+        # The recursion runs backwards in time: the distribution that is applied last belongs to the first release.
         for several, r in finite if self.upper else finite[::-1]:
             if not several:
                 state = replace(state, f=np.zeros(size), error=0.0)

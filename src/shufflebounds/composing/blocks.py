@@ -52,7 +52,7 @@ class Blocks:
         values = np.full((self.count, eps.size), -np.inf)
         inside = eps.size if samples.high[-1] > -np.inf else eps.size - 1
         values[:, :inside] = self.rows(eps[:inside])
-        # Both orders have the same value at eps = 0.
+        # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the smaller upper bound is valid for both.
         values[:, 0] = np.minimum(values[:, 0], values[::-1, 0])
         tick()
         return [pessimistic_pld((eps, right), (eps, left)) for right, left in zip(values, values[::-1])]

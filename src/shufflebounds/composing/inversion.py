@@ -225,7 +225,10 @@ class _Window:
 
 
 def _rounded_up(value: float) -> float:
-    """Return the next power of 2^(1/4), so that neighbouring eps share transforms: their periods and numbers of nodes are equal."""
+    """Return the smallest power of 2^(1/4) that is at least `value`.
+
+    Periods and numbers of nodes are rounded in this way, so that neighbouring eps share transforms.
+    """
     return float(2 ** (math.ceil(4 * math.log2(value)) / 4))
 
 
@@ -313,7 +316,7 @@ class Inversion:
         account, gap = None, math.inf
         # The tolerance of log delta is that of eps times the slope of log delta, which is about the tilt.
         tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
-        # The grid is used for smaller delta, because the saddle point is too far from the nearest tilt.
+        # For log delta below about -5000 the saddle point is too far from the nearest tilt, and the caller uses a grid instead.
         if not estimate > -5000.0:
             return Interval(low, high), account
         for _ in range(MOST_ROUNDS):
@@ -437,7 +440,10 @@ class Inversion:
 
 
 def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return modulus, its logarithm and the angle of 1 + d for complex d, and a bound of the rounding of the logarithms in ulp."""
+    """Return for complex d the modulus of 1 + d, the log of the modulus, the angle, and a bound of their rounding errors in ulp.
+
+    The error bound is for the complex logarithm, that is for the log of the modulus and the angle.
+    """
     real, imaginary = differences.real, differences.imag
     modulus = np.maximum(np.hypot(1 + real, imaginary), 1e-300)
     excess = 2 * real + (real * real + imaginary * imaginary)

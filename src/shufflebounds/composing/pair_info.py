@@ -353,7 +353,7 @@ class DominatingPairInfo:
         most = self._most_values
         while True:
             parts = [side.integrals(other, power) for side, other, power in sides]
-            # E e^(theta loss) = 1 + theta (theta + 1) times the integrals of the divergences.
+            # E e^(theta L) is 1 plus theta (theta + 1) times the sum of the integrals over both divergences.
             log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]

@@ -41,7 +41,7 @@ class Ledger:
     Notes
     -----
     The spent eps is the upper bound of the composition of all entries at the delta of the budget. The choice of mechanisms must not
-    depend on the remaining budget (that would need a privacy filter). A saved ledger holds its version, its entries and
+    depend on the remaining budget (that would need a privacy filter). A saved ledger contains its version, its entries and
     their SHA-256.
 
     The hash detects a truncated or damaged file, and entries edited, removed or added by hand. It does **not** detect someone who

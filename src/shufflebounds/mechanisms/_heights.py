@@ -2,9 +2,8 @@ r"""Coarser distributions, for upper bounds, of X = a - e^eps b if a = R_0/m and
 
 X is the privacy-amplification random variable (`ExcessLaw`) of a randomizer with many outputs, such as noise on a vector. To limit
 the number of values of X, the values of a and of b are reduced to a few nodes. A value e^l of a or b is called a height, and its
-logarithm l a level. The mass
-at a level between two neighbouring nodes is divided between the two nodes, so that the mean height stays the same. X is linear in a
-and in b, so this can only increase X in the convex order.
+logarithm l a level. The mass at a level between two neighbouring nodes is divided between the two nodes, so that the mean height
+stays the same. X is linear in a and in b, so this can only increase X in the convex order.
 """
 
 from __future__ import annotations

@@ -139,7 +139,8 @@ class LocalHashing(FrequencyOracle):
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
         """Increase `counts` by one block of messages: a message counts for every bin whose hash is the message's bucket."""
         reported, coefficients = columns[0], columns[1:]
-        # above[i] is the hash of the bits from i on. The next bin is reached by setting one bit, its lowest set bit.
+        # above[i] is the hash of the bits of a bin's number from bit i on. From one bin to the next, only the hash of the bits from
+        # the lowest set bit of the next number on has to be computed.
         above = [np.zeros_like(reported) for _ in range(self._length + 1)]
         counts[0] += np.count_nonzero(reported == 0)
         for x in range(1, self.bins):

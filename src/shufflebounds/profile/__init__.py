@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
 
-# These modules are imported on first use; a single value of a mechanism needs none of them.
+# These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {
     "Composition": "shufflebounds.profile.composed",
     "Statement": "shufflebounds.profile.statement",

@@ -251,10 +251,10 @@ class Composition(PrivacyProfile):
 
     @property
     def _sketch_step(self) -> float:
-        """Distance of the first samples of a curve at one level, in quantiles of delta.
+        """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
 
-        It is smaller if the lower bound of delta comes from other distributions than the upper one. Refinement cannot reduce this
-        gap; more samples improve only the lower bound.
+        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. Refining the
+        samples does not reduce the gap between both bounds then; more samples improve the lower bound only.
         """
         return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 

@@ -172,7 +172,7 @@ def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
     """Add samples where delta has this slope in e^eps, by linear interpolation of its logarithm; return how many were evaluated.
 
-    The slopes are those between the samples next to `eps`. Two more samples beside the estimated eps show the error of the slope,
+    The slopes are those between the samples next to `eps`. Two more samples near the estimated eps show the error of the slope,
     and one at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
@@ -189,8 +189,8 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     goal = float(np.interp(-log_slope, -falling, middle[known]))
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
-    # The gap decreases with the square of the distance of the two new samples beside the goal in each round, but errors of delta
-    # affect the slope like its inverse.
+    # In each round the gap decreases with the square of the distance of the two new samples from the goal, but the effect of errors
+    # of delta on the slope is proportional to the inverse of this distance.
     away = 0.06 * width
     fresh = [goal - away, goal, goal + away, *([corner] if corner is not None else [])]
     samples.add(np.array([value for value in fresh if value >= 0]))

@@ -1,10 +1,11 @@
-"""Random allocation by the stop-loss transform E max(0, S - K), where S is the sum of t likelihood ratios and K a level.
+"""Delta of random allocation from the stop-loss transform E max(0, S - K), where S is a sum of t likelihood ratios and K a level.
 
-Each record enters one of t steps at random; a likelihood ratio is dP/dQ of one step, under the distribution Q without the record.
+Each record enters one of t steps at random. The likelihood ratio of a step is dP/dQ, where P and Q are the distributions of its
+output with and without the record; it is distributed as under Q.
 
-Small ratios are placed on a grid, and the distribution of their sum is a convolution power by FFT. For heavy tails (sigma below 1)
-the ratios above the grid are treated by their number, 0, 1, 2, ...: the distribution of their sum is kept in cells of a logarithmic
-grid, and for each cell the stop-loss transform of the small ratios is evaluated at the remaining level.
+Small ratios are placed on a grid, and the distribution of their sum is computed by FFT. Ratios above the grid, which matter for
+noise with sigma below 1, are treated by their number 0, 1, 2, ...: the distribution of the sum of that many large ratios is stored
+in cells of a logarithmic grid, and for each cell the stop-loss transform of the small ratios is evaluated at the remaining level.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Side:
     """An upper or lower bound of the distribution of a ratio: small ratios on a grid, large ones as a list of atoms."""
 
     small: GridLaw
-    big: tuple[FloatArray, FloatArray]      # values and masses under Q
+    big: tuple[FloatArray, FloatArray]      # values of the large ratios, and their masses under Q
 
 
 class Allocation:

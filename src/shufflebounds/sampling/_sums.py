@@ -137,8 +137,8 @@ class StopLoss(TiltedSum):
         self._place = (held - middle).astype(np.float64)
         # The origin has the rounding error of two products and a sum, and the anchor of a reversed distribution that of another.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
-        # The ratio of Gaussian noise with sigma below 1 has heavy tails: wider intervals need fewer transforms, and e^(near^2/2)
-        # times the rounding error is far below the error of the grid.
+        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Wide intervals of levels then need fewer
+        # transforms. They increase the rounding error by e^(near^2/2), and it remains far below the error of the grid.
         super().__init__(
             [Summand(np.log(self._mass), self._place, times)], times * (law.anchor + law.step * middle), law.step, discount=0.0,
             near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,

@@ -95,7 +95,10 @@ class EveryDataset:
 
     @cached_property
     def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Return the probabilities for each input of the target, all datasets one after the other, and the start of each."""
+        """Return the probabilities of the multisets of messages, one row for each input of the target.
+
+        The columns of all datasets follow one another; the second array has the first column of each dataset.
+        """
         steps = _one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
         for others in self._others(steps, 0, self._users - 1, np.ones(1)):

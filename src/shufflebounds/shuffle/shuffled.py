@@ -325,7 +325,7 @@ class Shuffled(PrivacyProfile):
     def _bits(self) -> ShuffledBits | None:
         """Shuffled randomized response of the same budget, for a randomizer with two inputs; otherwise None.
 
-        Every message of the randomizer is a post-processing of one bit of it.
+        Every message of such a randomizer is a post-processing of one bit of randomized response.
         """
         if self._exact is not None:
             return self._exact[1]

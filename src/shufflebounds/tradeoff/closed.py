@@ -14,8 +14,8 @@ from shufflebounds.tradeoff.representation import Representation, log1mexp, log_
 __all__ = ["QUANTILE_ERROR", "Gaussian", "Laplace"]
 
 QUANTILE_ERROR = 4e-15
-"""Assumed relative error of normal quantiles computed from logarithms; ten times the measured error. Raised: less tight
-curves. Lowered: a less accurate C library could make one invalid."""
+"""Assumed relative error of normal quantiles computed from logarithms; ten times the measured error. Raised: less tight curves.
+Lowered: with a less accurate C library a curve could be invalid."""
 
 
 def _double_exponential() -> tuple[FloatArray, FloatArray]:

@@ -25,7 +25,10 @@ class _Rounding(IntEnum):
 def envelope(
     eps: FloatArray, log_delta: FloatArray, eps_reverse: FloatArray, log_reverse: FloatArray, *, upper: bool = False
 ) -> tuple[Piecewise, FloatArray]:
-    """Return max(0, 1 - delta - e^eps alpha, e^-eps (1 - reverse - alpha)) over checked, increasing eps, and the eps of its pieces.
+    """Return a trade-off curve from values of delta at increasing eps, and for each of its linear pieces the eps of the line.
+
+    The curve is the maximum over eps of 0, 1 - delta - e^eps alpha, and e^-eps (1 - reverse - alpha), where `reverse` is delta of
+    the reversed pair.
 
     The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because the
     segment to the next vertex then is below their common line. The upper curve is nowhere below the exact one. Its vertices may be

@@ -108,7 +108,10 @@ def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
 
 
 def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:
-    """Return the integrand for other users with these budgets and a target with local budget `local_eps`."""
+    """Return the integrand of the blanket's bound (module docstring) for other users with these budgets.
+
+    `counts` are the numbers of users with each budget, and `local_eps` is the budget of the target.
+    """
     k, y = float(categories), math.exp(-local_eps)
     shares = blanket_shares(budgets, categories)
     top = k / (1 + (k - 1) * y)
