@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE, TINY
+from shufflebounds._logs import capped_exp, log_sum
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
@@ -164,7 +165,7 @@ class Adaptive:
         weight = np.exp(power[kept] - top)
         size = float(np.abs(logs[kept]).max() + np.abs(theta * loss[kept]).max())
         place = np.round(loss[kept] / self.step)
-        moments = np.array([_log_sum(power + step * loss) for step in more])
+        moments = np.array([log_sum(power + step * loss) for step in more])
         return _Tilted(place, weight, top, float(weight.sum()), math.exp(-NEGLIGIBLE), ULP * (8 + size), moments, log_rest)
 
     def _solved(self, center: float) -> _Block:
@@ -218,11 +219,6 @@ class Adaptive:
 
 def _slack(law: GridPLD) -> float:
     return law.slack + abs(float(np.logaddexp.reduce(np.append(law.log_p, law.log_rest)))) + 16 * ULP
-
-
-def _log_sum(logs: FloatArray) -> float:
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +277,7 @@ class _Run:
         """Return E f(x - L) at the grid points x for a loss L with the given distribution; f counts as 0 outside the grid."""
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
-        outside = math.exp(min(self._left - state.scale, 700.0)) + math.exp(min(state.right - state.scale, 700.0))
+        outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
         # Rounding of the transforms (bounded in mean square, hence at every point), errors of the masses, and the error of f.

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 
@@ -424,14 +425,14 @@ class Inversion:
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
-        error += math.exp(min(decay, 700.0)) / (math.pi * last) * (1 + 1e-9)
+        error += capped_exp(decay) / (math.pi * last) * (1 + 1e-9)
         # The trapezoidal rule itself has an error on either side of the period; both are relative to e^base.
         width = tilt.theta * period * (1 - 1e-12)
-        left = math.exp(min(-base - width - math.log(-math.expm1(-width)), 700.0))
+        left = capped_exp(-base - width - math.log(-math.expm1(-width)))
         after = slice(window.places.index(place) + 1, None)
         apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
         log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
-        right = math.exp(min(float(log_right.min(initial=700.0)), 700.0))
+        right = capped_exp(float(log_right.min(initial=700.0)))
         low, high = total - error - (left + right) * (1 + 1e-9), total + error
         return Interval(
             base + math.log(low) - slack if low > 0 else -math.inf,

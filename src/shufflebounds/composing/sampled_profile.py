@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._limits import MOST_ROUNDS, TINY
+from shufflebounds._logs import log_sum
 from shufflebounds._progress import tick
 from shufflebounds._quadrature import STEEPEST, gauss_legendre
 from shufflebounds._types import ULP, FloatArray, IntervalArray
@@ -223,7 +224,7 @@ class SampledProfile:
                 np.where(high > -np.inf, high + np.log1p(-np.minimum(np.exp(np.minimum(part - high, 0.0)), 1 - 1e-16)), -np.inf)
                 for part in (folded[: high.size], held)
             )
-        return _total(low), _total(high), gap, own
+        return log_sum(low), log_sum(high), gap, own
 
     def _stairs(self, count: int) -> tuple[FloatArray, FloatArray]:
         """Return a lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end."""
@@ -247,8 +248,3 @@ def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[Float
         crude = log_delta[:-1] + np.maximum(power * eps[:-1], power * eps[1:]) + np.log(width[:, 0])
     out = np.where(coarse, crude, out)
     return np.where(log_delta[:-1] > -np.inf, out, -np.inf), coarse
-
-
-def _total(logs: FloatArray) -> float:
-    top = float(logs.max(initial=-math.inf))
-    return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top

@@ -14,6 +14,7 @@ from shufflebounds._cached import cached_property, uncached
 from shufflebounds._costs import BYTES
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
@@ -212,23 +213,22 @@ class PrivacyProfile(ExportMixin):
         return Kept(16)
 
     @cached_property
-    def _stages(self) -> dict[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
-        return {}
+    def _stages(self) -> Kept[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
+        return Kept(CACHED_ANSWERS)
 
     def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
-        if (step, stage) in self._stages:
-            return self._stages[step, stage]
-        if stage:
+        def sampled() -> tuple[SampledProfile, SampledProfile]:
+            if not stage:
+                return self._samples(step, first_stage=True)
             forward, own = self._staged(step, stage - 1)
             deeper = own.extended(step, stage)
-            pair = deeper if forward is own else forward.extended(step, stage), deeper
-        else:
-            pair = self._samples(step, first_stage=True)
-        return self._stages.setdefault((step, stage), pair)
+            return deeper if forward is own else forward.extended(step, stage), deeper
+
+        return self._stages.of((step, stage), sampled)
 
     @property
     def _sketch(self) -> float:

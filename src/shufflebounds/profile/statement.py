@@ -16,6 +16,7 @@ import numpy as np
 from shufflebounds import __version__, _validate, plotting
 from shufflebounds._costs import VALUES
 from shufflebounds._limits import CALM_SECONDS
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.profile._pictures import name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
@@ -169,7 +170,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
             f"Any set of results is at most {factor} times as likely in one of the two situations as in the other{shift}; "
             "a factor of 1 would be perfect protection. "
         )
-    miss = max(1 - delta - math.exp(min(upper, 700.0)) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
+    miss = max(1 - delta - capped_exp(upper) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
     if VALUES["sampled release"] * profile._seconds() < CALM_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
     miss -= 1e-12

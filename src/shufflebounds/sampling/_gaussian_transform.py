@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import TABLE_SIZE
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.composing.inversion import Spectrum
@@ -141,7 +142,7 @@ class TiltedGaussian:
             # A(a) - 1 has a small relative error near 0
             excess, rounding = self._excess(points)
             self.scale = math.log1p(excess)
-        outside = points.dropped * math.exp(min(points.top - self.scale, 700.0))
+        outside = points.dropped * capped_exp(points.top - self.scale)
         self._quadrature = (outside + 2 * self._rule_error(height, height, step)) * 2 * (1 + abs(self._order))
         self._real = points
         error = rounding + self._quadrature
@@ -191,7 +192,7 @@ class TiltedGaussian:
         `width` is the distance d (or d') of the end of the strip from the line of integration, and `height` that end.
         """
         exponent = self._log_growth(height) - 2 * math.pi * width / step
-        return math.exp(min(exponent + 1e-9, 700.0)) / -math.expm1(-2 * math.pi * width / step)
+        return capped_exp(exponent + 1e-9) / -math.expm1(-2 * math.pi * width / step)
 
     @property
     def _dropped(self) -> float:
@@ -212,7 +213,7 @@ class TiltedGaussian:
         mu, q, a = self._kind.mu, self._kind.rate, self._order
         # The derivative of log(phi g^a) is a mu p - x, where p = q e^l/g is in (0, 1) and increases with x. Beyond `last` the
         # function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
-        p_zero = 1 / (1 + (1 - q) / q * math.exp(min(mu * mu / 2, 700.0)))
+        p_zero = 1 / (1 + (1 - q) / q * capped_exp(mu * mu / 2))
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
 
@@ -269,7 +270,7 @@ class TiltedGaussian:
         value = float(outcomes.renyi(np.array([self._theta + 1]), upper=upper)[0])
         error = self._quadrature / max(self._theta, LEAST_THETA)
         if self._theta < LEAST_THETA:
-            error *= 1.01 * math.exp(min(LEAST_THETA * (1 + LEAST_THETA) * self._kind.mu**2 / 2, 700.0))
+            error *= 1.01 * capped_exp(LEAST_THETA * (1 + LEAST_THETA) * self._kind.mu**2 / 2)
         return value + error if upper else max(value - error, 0.0)
 
     @cached_property
@@ -297,7 +298,7 @@ class TiltedGaussian:
         # The rule is applied at z and at theta, so its error counts twice. Absolute values on the line are at most e^growth times
         # those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
-        error += 2 * points.dropped * math.exp(min(points.top - self.scale + self._log_growth(height), 700.0))
+        error += 2 * points.dropped * capped_exp(points.top - self.scale + self._log_growth(height))
         growth = float(size @ (points.blur + 8 * ULP * np.abs(loss)))
         # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
@@ -345,8 +346,8 @@ class TiltedGaussian:
             if self._order < 0:
                 growth += self._order * math.log(math.cos(mu * (y + width) / 2)) * (1 + 1e-9)
             exponent = growth - 2 * math.pi * width / self._line[0]
-            rule = 2 * math.exp(min(exponent, 700.0)) / -math.expm1(-2 * math.pi * width / self._line[0])
-            outside = points.dropped * math.exp(min(points.top - self.scale + self._log_growth(y), 700.0))
+            rule = 2 * capped_exp(exponent) / -math.expm1(-2 * math.pi * width / self._line[0])
+            outside = points.dropped * capped_exp(points.top - self.scale + self._log_growth(y))
             error[i] = math.log(rule * math.exp(min(self.error, 1.0)) + outside)
         rounding = 2 * float(np.max(self._rounding(points, MOST_HEIGHT))) + 2 * ULP * points.x.size
         return logs, angle, error, rounding

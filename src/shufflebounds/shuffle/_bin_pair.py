@@ -13,6 +13,7 @@ import numpy as np
 from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._limits import LARGE_TABLE_SIZE, TABLE_SIZE
+from shufflebounds._logs import log_sum
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -69,7 +70,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
             lambda at: bit_sides(ones, zeros, flip, at), lambda at: bit_sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
         )
         error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
-        least, most = _log_sum(log_p + low) - error, _log_sum(log_p + high) + error
+        least, most = log_sum(log_p + low) - error, log_sum(log_p + high) + error
         # The P-mass of the truncated outcomes is added to the upper bound; e^eps times their Q-mass is subtracted from the lower
         # bound.
         outside = math.log(2) + log_tail
@@ -143,12 +144,6 @@ def positive_difference(p: FloatArray, q: FloatArray, error: float) -> Interval:
     """Return bounds of the sum of max(p - q, 0) over all entries, each of which has a relative error of at most `error`."""
     low, high = (np.maximum(p * (1 - change) - q * (1 + change), 0).sum() for change in (error, -error))
     return Interval(float(low), float(high))
-
-
-def _log_sum(logs: FloatArray) -> float:
-    """Return the log of the sum of the exponentials."""
-    top = float(logs.max())
-    return top + math.log(float(np.exp(logs - top).sum())) if top > -math.inf else -math.inf
 
 
 def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[DominatingPairInfo, ...]:

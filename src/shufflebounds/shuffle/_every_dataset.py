@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, TABLE_SIZE, TINY
+from shufflebounds._logs import capped_exp
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
 
@@ -132,7 +133,7 @@ class EveryDataset:
             Privacy loss in nats, >= 0.
         """
         find = self._of_bits if self._rows.shape[1] == 2 else self._of_laws
-        upper, lower, dataset, (first, second) = find(math.exp(min(eps, LARGEST_EXPONENT)))
+        upper, lower, dataset, (first, second) = find(capped_exp(eps))
         if eps > LARGEST_EXPONENT:
             # e^eps would overflow; the divergence decreases in eps, so its value at LARGEST_EXPONENT is an upper bound.
             lower = 0.0

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import merged_sum, rising, spread_sum
 from shufflebounds._limits import LOG_TINY, SQUARABLE
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
@@ -270,7 +271,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
             where, merged = merged_sum(where, merged, jump, part, nodes)
             column = above[:, k - min(2, most)]
             # The product is formed in logarithms, because its factor e^log_prob may underflow.
-            upper += math.exp(min(log_prob + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY), 700.0))
+            upper += capped_exp(log_prob + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY))
         low, high = gains.at(where, slice(k, k + 1))
         lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))
         if k == 1:

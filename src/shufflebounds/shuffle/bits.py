@@ -16,6 +16,7 @@ from shufflebounds._core import _worst
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import DominatingPair
@@ -334,7 +335,7 @@ class ShuffledBits(ShuffleProtocol):
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)
         # With this flip probability the local guarantee alone meets the target.
-        high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps, 700.0))))
+        high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
         # With probability (1 - 2 q)^(n-1) no other bit is random. This bounds delta from below, so that flips below `low` fail.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)

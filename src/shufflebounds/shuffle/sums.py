@@ -18,6 +18,7 @@ from shufflebounds._core import _worst
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition
@@ -279,7 +280,7 @@ class RealSum(ShuffleProtocol):
         whole = cls(users, 0.0, bits, view=view)
         eps, delta = _validate.target(eps, delta)
         # With this lam the local guarantee alone meets the target.
-        high = min(1.0, 2 * (1 + 1e-12) / (1 + math.exp(min(eps / whole.bits, 700.0)))) * whole.users
+        high = min(1.0, 2 * (1 + 1e-12) / (1 + capped_exp(eps / whole.bits))) * whole.users
 
         def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)

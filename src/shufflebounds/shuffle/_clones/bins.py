@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import SAME_LOG
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._clones.law import CloneLaw
 
@@ -108,7 +109,7 @@ class BinnedLaw(CloneLaw):
         norm = a * a + 2.52 * a / math.sqrt(var) + math.pi / var
         norm = norm / (mean / 2 + 1) + 4 * math.exp(-0.153 * mean)
         log_mass = float(np.log1p(-a * self.probs) @ self.counts) - 2 * math.log(float(scale.min()))
-        rest = self._half_spread * norm * math.exp(min(beyond + log_mass - log_sum, 700.0)) * (1 + 1e-9)
+        rest = self._half_spread * norm * capped_exp(beyond + log_mass - log_sum) * (1 + 1e-9)
         # Because |log(1 - rest)| > log(1 + rest), this error is valid for both bounds.
         return -math.log1p(-rest) if rest < 1 else math.inf
 

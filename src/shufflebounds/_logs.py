@@ -1,0 +1,23 @@
+"""Sums and exponentials of logarithms as single numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._types import FloatArray
+
+__all__ = ["capped_exp", "log_sum"]
+
+
+def log_sum(logs: FloatArray) -> float:
+    """Return the log of the sum of the exponentials; -inf for no terms."""
+    top = float(logs.max(initial=-math.inf))
+    return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top
+
+
+def capped_exp(exponent: float) -> float:
+    """Return e^exponent, or e^LARGEST_EXPONENT if that is smaller, where a larger error bound would be as useless."""
+    return math.exp(min(exponent, LARGEST_EXPONENT))
