@@ -54,7 +54,10 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 
 
 def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
-    """Return the rounding charge of the cell, or of the node with its two cells, that takes the most of these values."""
+    """Return the largest rounding charge (`rounding_charge`) of a cell, or of a node and its two adjacent cells.
+
+    The charge grows with the number of values that the cell contains.
+    """
     return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
 
 
@@ -68,7 +71,9 @@ def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return masses at the nodes if each cell between neighbouring nodes has `moved` of its `mass` at its upper end."""
+    """Return the masses at the nodes if each cell moves the mass `moved` to its upper end and the rest of its `mass` to its lower
+    end.
+    """
     return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
 
 
@@ -80,7 +85,7 @@ def spread(values: FloatArray, mass: FloatArray, nodes: FloatArray) -> FloatArra
 
 
 def grid_spread(places: FloatArray, mass: FloatArray, first: float, size: int) -> FloatArray:
-    """Return the masses at first, first + 1, ..., first + size - 1, as by :func:`spread`."""
+    """Return the masses at the nodes first, first + 1, ..., first + size - 1; `spread` with integer nodes, in less time."""
     low = np.clip(np.floor(places), first, first + size - 2)
     return _to_both((low - first).astype(np.intp), mass, np.clip(places - low, 0.0, 1.0), size)
 
@@ -106,7 +111,10 @@ def _to_both(cell: NDArray[np.intp], mass: FloatArray, share: FloatArray, size: 
 
 
 def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | float) -> FloatArray:
-    """Return the shares of masses at e^level that move to e^high from the cells e^low .. e^high; 0 if the ends are equal."""
+    """Return for each mass at e^level, in a cell from e^low to e^high, the fraction that moves to e^high; the mean stays the same.
+
+    The result is 0 if both ends are equal.
+    """
     width = np.expm1(np.subtract(low, high))
     moved = np.exp(level - high) * np.expm1(low - level)
     out = np.zeros(np.broadcast_shapes(np.shape(moved), np.shape(width)))
@@ -114,7 +122,9 @@ def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | fl
 
 
 def log_parts(log_mass: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log masses at the lower and at the upper ends of cells from the shares that move to the upper ends."""
+    """Return the log masses at the lower and at the upper ends of cells, given the share of each mass that moves to the upper
+    end.
+    """
     with np.errstate(divide="ignore"):
         return np.asarray(log_mass + np.log1p(-share)), np.asarray(log_mass + np.log(share))
 

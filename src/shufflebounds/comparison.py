@@ -253,12 +253,12 @@ class _Target:
         return expand_bracket(found, lambda budget: excess(budget) <= 0, -rtol * found, self.eps * (1 - COMPUTED_ERROR))
 
     def _blanket_excess(self, oracle: FrequencyOracle) -> float:
-        """Return log delta of the privacy blanket minus the target's."""
+        """Return log delta of the oracle after the shuffle, by the privacy blanket, minus the target log delta."""
         sides = [pair.upper.log_phi([self.eps], self.users) for pair in oracle.excess_laws()]
         return max(float(upper[0]) for _, upper in sides) - math.log(self.delta)
 
     def _excess(self, oracle: FrequencyOracle) -> float:
-        """Return log delta of the upper bound of `Shuffled` minus the target's."""
+        """Return log delta of the oracle after the shuffle, by the upper bound of `Shuffled`, minus the target log delta."""
         return float(Shuffled(oracle, self.users).log_delta(self.eps)) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
@@ -309,7 +309,11 @@ def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
 
 
 def _errors(law: ErrorLaw) -> tuple[float, float, float]:
-    """Return the errors of one bin and of any bin for every dataset, and of any bin if the users are spread evenly."""
+    """Return three errors that are exceeded with probability _BETA.
+
+    They are the error of one bin and the largest error of any bin, for the worst dataset, and the latter if the users are spread
+    evenly over the bins.
+    """
     return (law.error_quantile(_BETA), law.error_quantile(_BETA, of="any"), law.error_quantile(_BETA, law._even(), of="any"))
 
 

@@ -15,7 +15,10 @@ OPERATIONS = 100.0
 
 @singledispatch
 def outcomes_of(profile: object) -> tuple[float, Callable[[], Outcomes]]:
-    """Return the number of outcomes of the one pair of a profile, and a function that returns their probabilities as balls."""
+    """Return the number of outcomes of the single pair of a profile, and a function that returns their probabilities as balls.
+
+    A ball is a number with an error bound (interval arithmetic).
+    """
     raise TypeError(f"{type(profile).__name__} has no certified digits")
 
 
@@ -28,7 +31,10 @@ def hockey_stick_of(profile: object) -> Answer:
 
 @singledispatch
 def outputs_of(randomizer: object) -> tuple[int, int, Callable[[], list[Outputs]]]:
-    """Return the number of pairs of inputs, the most kinds of outputs, and a function that lists the outputs of every pair."""
+    """Return the number of pairs of inputs, the largest number of kinds of outputs of a pair, and a function that lists them.
+
+    The list has one entry of type `balls.Outputs` for each pair.
+    """
     raise TypeError(f"what is shuffled of {type(randomizer).__name__} has no certified digits")
 
 

@@ -63,8 +63,9 @@ def _(pair: AllocationPair) -> Answer:
     size, outcomes = outcomes_of(pair.mechanism)
 
     def value(factor: Ball) -> Ball:
-        # `blanket` computes E max(0, sum over steps of X)/steps under Q, with X = L - E (removed) or X = 1 - E L (added), L = P/Q
-        # and E = e^eps. An outcome that is impossible under Q identifies the step that used the record.
+        # delta of random allocation is E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes.
+        # With L = P/Q and E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible
+        # under Q identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
         return blanket(laws, pair.steps, factor, rest=False)
 

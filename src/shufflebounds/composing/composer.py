@@ -395,7 +395,7 @@ class Composer:
         return account if self._agree(found, account, eps) else None
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
-        """Return whether bounds by inversion meet rtol; the slope of log delta is about minus the tilt."""
+        """Return whether the gap of bounds by inversion is at most rtol in eps; the slope of log delta is about minus the tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:

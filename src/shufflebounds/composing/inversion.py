@@ -340,7 +340,10 @@ class Inversion:
         return Interval(low, high), account
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
-        """Return the exponent of a tilt, and the spacing and number of nodes, for errors of about tolerance * e^estimate each."""
+        """Return the exponent of the tilt of the contour, the spacing of the nodes and their number.
+
+        They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
+        """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
@@ -352,8 +355,9 @@ class Inversion:
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        # The integrand may be larger than the integral by a factor whose product with its rounding error, about 1e-14, is below the
-        # tolerance, and by e^16 at most. A larger factor means more cancellation, a smaller one excludes short periods.
+        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than e^digits. With this limit the rounding
+        # error of the integrand, about 1e-14, stays below the tolerance. A larger limit means more cancellation, a smaller one
+        # excludes short periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))

@@ -147,7 +147,10 @@ class LossAtoms:
         return cls(log_p[order], loss[order], rest, other, lost, slack + 8 * ULP * count, loss_error[order])
 
     def _repeated(self, times: int) -> tuple[LossAtoms, float]:
-        """Return the finite losses of `times` releases, and a bound of the error of their log masses from the coefficients."""
+        """Return the outcomes of `times` releases with finite losses, and an error bound of their log masses.
+
+        The error is that of the multinomial coefficients only.
+        """
         if times == 1 or not self.loss.size:
             return replace(self, loss_error=self.loss_error + ULP * np.abs(self.loss)), 0.0
         counts = _counts(self.loss.size, times)
@@ -202,7 +205,7 @@ class LossAtoms:
         return np.asarray(self.loss + way * (self.loss_error + ULP * np.abs(self.loss)))
 
     def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
-        """Return log masses and `moved` losses in the order of decreasing losses."""
+        """Return the log masses and the losses, increased (`way` = 1) or decreased (-1) by their errors, by decreasing loss."""
         log_p, loss = self.log_p[::-1], self.moved(way)[::-1]
         if np.any(loss[1:] > loss[:-1]):
             order = np.argsort(-loss, kind="stable")

@@ -247,7 +247,7 @@ class DominatingPairInfo:
 
     @cached_property
     def hint(self) -> Hint:
-        """Offset and spacing of the losses that should lie on the grid."""
+        """Offset and spacing of the lattice near which the heaviest losses lie, which should be grid points; None if unknown."""
         return self.lattice() if callable(self.lattice) else self.lattice
 
     @property
@@ -276,7 +276,7 @@ class DominatingPairInfo:
 
     @property
     def _most_values(self) -> int:
-        """Largest number of values at which the divergence is sampled. Fewer than 64 do not resolve the range of the losses."""
+        """Largest number of eps at which the divergence is sampled. Fewer than 64 would not resolve the range of the losses."""
         return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.effort)))
 
     @property

@@ -179,7 +179,7 @@ class TiltedSum:
 
     @cached_property
     def _width(self) -> float:
-        """The largest width of an interval of levels."""
+        """The width of the widest intervals of levels that one transform serves."""
         return 4.0**self._widest * 0.6 * self._near * math.sqrt(self._least_moments[2])
 
     def tilt(self, level: float) -> float:

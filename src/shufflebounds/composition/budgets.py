@@ -91,7 +91,7 @@ class BudgetSum:
         return BudgetSum(self.eps[[0, split]], np.array([self.counts[:split].sum(), self.counts[split:].sum()]))
 
     def log_excess(self, e: float) -> Interval:
-        """Return lower and upper bounds of the log divergence at e >= 0."""
+        """Return bounds of the log hockey-stick divergence of the sum at the privacy loss e >= 0."""
         if Fraction(e) >= self._pure:
             return Interval(-math.inf, -math.inf)
         window = self._window(e)
@@ -121,7 +121,7 @@ class BudgetSum:
         return min(0.0, rate - theta * e + log_factor + 8 * ULP * (rate + theta * e - log_factor + 1))
 
     def _rate(self, theta: float) -> float:
-        """Return log E_P e^(theta L)."""
+        """Return log E_P e^(theta L), where L is the total privacy loss."""
         eps = self.eps
         terms = self.counts * (theta * eps + np.log1p(np.exp(-(2 * theta + 1) * eps)) - np.log1p(np.exp(-eps)))
         return math.fsum(terms.tolist())

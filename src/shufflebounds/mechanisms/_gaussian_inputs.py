@@ -105,7 +105,10 @@ def _nodes(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
 
 
 def _bernstein_masses(edges: FloatArray, place: FloatArray, numbers: list[int], step: float) -> FloatArray:
-    """Return the matrix of the noise on equal cells between the first and the last edge."""
+    """Return the matrix for the upper bound (module docstring) on equal cells between the first and the last edge.
+
+    `place` are the inputs in units of sigma, `numbers` their numbers n_x on the grid, and `step` is the step g of this grid.
+    """
     steps, high = numbers[-1], step * (edges[1] - edges[0])
     at, weights = _nodes(edges, steps)
     beyond = step * (at - edges[:-1, None])

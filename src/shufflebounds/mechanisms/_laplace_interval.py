@@ -45,8 +45,8 @@ def interval_datasets(length: float, steps: int = 16) -> DatasetLaws | None:
     # The rest is the Green's function of the cell. Its square is at most its largest value tanh(w/2)/2 times itself, and m is at
     # least e^-L/2 on the interval. The factor covers that m of the matrix is below e^-L/2 between two outputs.
     rest = math.sqrt(math.tanh(half) * (1 - share) * math.exp(length) * 1.001)
-    # The radius has three parts: that of the grid, that of the rest, and that of the missing mass times a centre, whose density is
-    # at most e^L times m.
+    # The radius of a ball that contains all R_x has three parts: the radius for the grid, the norm of the nonnegative rest, and the
+    # norm of the missing mass 1 - s times the centre of the ball, whose density is at most e^L times m.
     radius = math.sqrt(grid.distance) + rest + (1 - share) * math.exp(0.5 * length)
     return replace(grid, distance=radius**2 * (1 + 8 * ULP), local_eps=length, share=share,
                    ratio_tail=lambda t: _ratio_tail(t, length))

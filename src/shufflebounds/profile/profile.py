@@ -93,7 +93,7 @@ class PrivacyProfile(ExportMixin):
             # There is a single ordered pair. If its other order had another divergence, releases could differ in their order.
             return pairs[0]._pair_info()
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
-        # All pairs of neighbours are enumerated, and their order may change from release to release.
+        # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
         all_attained = len(attained) == len(pairs) > 0 and not self._adjacencies()
         return DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), attained=attained, all_attained=all_attained)
 

@@ -199,7 +199,10 @@ def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool)
 
 
 def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, loss_error: float) -> IntervalArray:
-    """Return bounds of log(rate delta) at :func:`sampled_eps`, whose relative error is at most loss_error."""
+    """Return bounds of log(rate * delta'), where delta' is delta of the mechanism at log(1 + (e^eps - 1)/rate) (`sampled_eps`).
+
+    `loss_error` bounds the relative error of this argument.
+    """
     at, weight = sampled_eps(eps, rate), math.log(rate)
     lower = weight + mechanism._log_side(at * (1 + loss_error), upper=False)
     upper = weight + mechanism._log_side(at * (1 - loss_error), upper=True)

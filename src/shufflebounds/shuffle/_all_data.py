@@ -76,8 +76,8 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
             continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
-    # The log likelihood ratio has an error of at most 2 * error; the divergence D_a is about a/2 times the mean square of this
-    # ratio.
+    # The log likelihood ratio has an error of at most 2 * error. The divergence D_a is about a/2 times the mean square of this log
+    # ratio, so its error is about a times the error of the ratio times the root of the mean square.
     slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
     if not upper:
         return np.maximum(best - slack, 0.0)

@@ -27,7 +27,10 @@ ENUMERATED = 24
 
 
 def local(flip: float, eps: float) -> float:
-    """Return the log of the local delta, p^2 - e^eps q^2, from record 10 alone: 00 and 11 are equally likely in both bins."""
+    """Return the log of the local delta of one record, p^2 - e^eps q^2.
+
+    Only record 10 contributes, because 00 and 11 have the same probability for both values of the target.
+    """
     gap = log_odds(flip).times(2).less(eps)
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
@@ -85,7 +88,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta if the sums of all bins are released, from one bin that contains no other user."""
+    """Return a lower bound of log delta if the sum of each bin is released, from the sum of one bin that contains no other user."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
     return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, 1 - flip, eps)
 

@@ -182,7 +182,10 @@ class _Contour:
         return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> IntervalArray:
-        """Return bounds relative to e^scale, with a row for each y and a column for each number of users."""
+        """Return bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1), divided by e^scale.
+
+        There is a row for each y and a column for each number of users.
+        """
         nodes, end, value, value_error, step, alias = self.nodes
         counts, theta, tau = self.counts[column], self.theta, _REACH / end
         t, log_abs, phase, error = nodes.T

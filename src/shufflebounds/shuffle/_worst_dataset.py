@@ -238,7 +238,7 @@ class WorstDataset:
 
     @cached_property
     def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masses under m and the logarithms of R_0/m and R_1/m, without atoms at which both vanish."""
+        """The masses under m and the logarithms of R_0/m and R_1/m, without outputs at which R_0 and R_1 are both 0."""
         log_mass, log_a, log_b = self._blanket._distinct
         seen = (log_a > -np.inf) | (log_b > -np.inf)
         return np.exp(log_mass[seen]), log_a[seen], log_b[seen]
@@ -346,7 +346,7 @@ class WorstDataset:
         return self._table[place]
 
     def _begins(self, place: int) -> bool:
-        """Return whether the bound at a place of the grid needs none of the lower places; if so, enter the bound into the table."""
+        """Return whether the bound at this grid point does not depend on bounds at smaller eps; if so, store it in the table."""
         point = _grid(place)
         value = self.rough_blanket(point)
         if value < self._start:
@@ -419,7 +419,10 @@ class WorstDataset:
         return self._known.of((eps, enough, search), lambda: self._with_lost(eps, self._log_delta(eps, ceiling, enough, search)))
 
     def _with_lost(self, eps: float, log_delta: float) -> float:
-        """Return the bound for the exact randomizer: each message of the computation may differ by `lost` in total variation."""
+        """Return the bound for the exact randomizer, given `log_delta` of the randomizer that was computed.
+
+        The distribution of a message differs between both by at most `lost` in total variation, for instance by a truncated tail.
+        """
         lost = self._data.lost * self._users
         if lost > 0:
             log_delta = float(np.logaddexp(log_delta, math.log(lost) + math.log1p(math.exp(eps)))) + 8 * ULP
@@ -491,11 +494,11 @@ class WorstDataset:
         return draw, self._all_alike(eps, draw.pairs), error
 
     def _all_alike(self, eps: float, pairs: int) -> float:
-        """Return log n' Gamma if all users are of one kind: the kind with the largest sum if no pair is drawn."""
+        """Return log(n' Gamma) for the dataset in which all users have one input, that of `_widest`."""
         return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(self._widest(eps)))
 
     def _widest(self, eps: float) -> int:
-        """Return the kind whose sum is the largest if all users are of that kind and no pair is drawn."""
+        """Return the index of the input (kind) for which E S_+ is largest if all n users have this input."""
         def found() -> int:
             sums, _ = self._sums(eps, 0)
             values = [sums.alike(kind) for kind in range(len(self._data.others))]

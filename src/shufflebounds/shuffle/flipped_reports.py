@@ -159,7 +159,7 @@ class FlippedReports(ShuffleProtocol):
         return at_each(self._at, eps)
 
     def _rough_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a gap of about ROUGH_RTOL, in a fraction of the time of `_log_delta`: curves need many of them."""
+        """Return bounds of log delta with a gap of about ROUGH_RTOL, in less time than `_log_delta`; curves need many values."""
         return at_each(partial(self._at, rough=True), eps)
 
     def _at(self, eps: float, *, rough: bool = False) -> Interval:
@@ -288,9 +288,10 @@ class FlippedReports(ShuffleProtocol):
 
     @cached_property
     def _least_tabled(self) -> float:
-        """An upper bound of log delta of known sums at about the largest eps with tables, 40 above DEEPEST, and at all larger eps.
+        """An upper bound of log delta of known sums for all eps that are so large that no tables of the bins are used.
 
-        The search over datasets without tables is far from its end after the evaluations that it may take.
+        It is the upper bound at the eps where log delta is about DEEPEST + 40, which tables still reach. For larger eps, the search
+        over datasets without tables has a large gap when its allowed number of evaluations is used up.
         """
         others = self.users - 1 + self.fakes
 

@@ -250,7 +250,7 @@ class ShuffledHistogram(ShuffleProtocol):
 
 
 def _any_of(log_probs: list[float], counts: NDArray[Any]) -> float:
-    """Return log(1 - prod (1 - e^log_prob)^count), the log probability of any of independent events."""
+    """Return log(1 - prod (1 - e^log_prob)^count), the log probability that at least one of independent events happens."""
     total = 0.0
     for log_prob, count in zip(log_probs, counts):
         if count and log_prob > -math.inf:

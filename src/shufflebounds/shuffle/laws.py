@@ -258,7 +258,7 @@ class ExcessLaw:
 
     @cached_property
     def _slack(self) -> float:
-        """The relative error of the kernel's result due to exp of the rounded log masses and log values."""
+        """A bound of the relative error of Phi that comes from the rounding of the log masses, log a and log b."""
         return rounding(self.log_mass, self.log_a, self.log_b)
 
     @cached_property
@@ -396,7 +396,7 @@ class ExcessLaw:
         return self._evaluated(eps, users, selected, rough=rough)
 
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
-        """Return what `_log_phi` returns, without a cache."""
+        """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
         # `effort` has the relative gap that the kernel aims at and the largest number of its evaluations of an atom.
         effort = (1e-5, 1e7) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
@@ -412,7 +412,10 @@ class ExcessLaw:
         return self._with_cut(Interval(lower, upper), slack, eps, users)
 
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
-        """Return bounds of log Phi from those of log E S_+ of the atoms, with the cut sets and a relative error `slack`."""
+        """Return bounds of log Phi: E S_+ / n of the atoms, whose logarithm is given, plus the contribution of the cut sets.
+
+        `slack` is the relative error of E S_+.
+        """
         lower = log_excess.lower - math.log(users) * (1 + 4 * ULP)
         upper = log_excess.upper - math.log(users) * (1 - 4 * ULP)
         if self._has_cut:

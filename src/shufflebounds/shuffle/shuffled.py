@@ -164,7 +164,7 @@ class Shuffled(PrivacyProfile):
 
     @property
     def _source(self) -> Randomizer:
-        """The randomizer, with its inputs limited to `inputs` if given."""
+        """The randomizer; if `inputs` is given, the finite randomizers that bound it for these inputs."""
         source: Randomizer = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
         return source
 
@@ -286,7 +286,10 @@ class Shuffled(PrivacyProfile):
         return found
 
     def _rough_blankets(self, eps: float) -> list[float]:
-        """Return approximate blanket bounds of all pairs, those which the bounds over all datasets evaluate if there are any."""
+        """Return for each pair of the target's inputs an approximate log delta by the privacy blanket.
+
+        If the bounds over all datasets are available, it is the approximation that they use.
+        """
         if len(self._pairs) > _MOST_PAIRS:
             return [pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs]
         return [pair.upper.rough_log_phi(eps, self.users).upper if bound is None else bound().rough_blanket(eps)
@@ -310,7 +313,10 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _exact(self) -> tuple[ShuffledBits, ShuffledBits] | None:
-        """For randomized response of one bit: shuffled bits whose delta is at most, and at least, that of this protocol."""
+        """Two protocols of shuffled bits whose deltas are a lower and an upper bound of delta of this protocol.
+
+        They exist for randomized response of one bit, whose flip probability is known up to rounding; otherwise the result is None.
+        """
         flip = getattr(self._source, "_flip", None)
         if flip is None or self.participation < 1 or not 0 < self._pure_epsilon() < LARGEST_EXPONENT:
             return None

@@ -165,7 +165,10 @@ class RealSum(ShuffleProtocol):
         return Curve(lambda eps: min(0.0, self._known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
 
     def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
-        """Return the bounds of log delta of the kernel, evaluated at eps below the pure budget and LARGEST_EXPONENT only."""
+        """Return the bounds of log delta that `kernel` computes; it is called only at eps below the pure budget.
+
+        For eps above LARGEST_EXPONENT, its upper bound at LARGEST_EXPONENT is returned.
+        """
         pure = self._pure_epsilon()
         if self.flip == 0:
             return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
@@ -215,7 +218,7 @@ class RealSum(ShuffleProtocol):
         return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
-        """Return at which eps the kernels would overflow although delta is positive."""
+        """Return a mask of the eps at which the kernels would overflow although delta is positive."""
         return (eps > LARGEST_EXPONENT) & (eps < self._pure_epsilon()) & (self.flip > 0)
 
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:

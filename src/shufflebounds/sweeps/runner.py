@@ -20,8 +20,8 @@ from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
 __all__ = ["SweepError", "SweepInterrupted", "sweep"]
 
 _BATCH_SECONDS = 0.2
-"""Target duration of a batch. Longer batches delay interrupts; below 0.1 s the 11 ms of a round trip on a cluster matter.
-The first batches, and the wait after an interrupt, follow from it."""
+"""Target duration of a batch in seconds. Raised: interrupts take longer. Lowered below 0.1: the 11 ms of a round trip on a cluster
+are a large part of the run time."""
 
 
 class _Stopped:

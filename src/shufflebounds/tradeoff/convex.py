@@ -45,12 +45,12 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 
 
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
-    r"""Return a chain, from entry 1 on, that is a lower bound of a convex function with the given bounds at x, and ends with 0.
+    r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps with the given bounds at the points x.
 
-    On [E_i, E_(i+1)] the line through (E_(i-1), high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+2), high) are below
-    the function, and so is their maximum. Entry 2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines
-    after it. The bound is exact if the function is linear on both sides of one breakpoint. Beyond the last point the left line is
-    extended to its zero.
+    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)] the line through (E_(i-1),
+    high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+2), high) are below the function, and so is their maximum. Entry
+    2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is
+    linear on both sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())
     if count < 2:
@@ -146,7 +146,7 @@ def drops(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _at_join(right: Chain, left: Chain) -> float:
-    """Return the mass under Q of the outcome at which the two chains join: 1 minus the masses of the outcomes below and above."""
+    """Return the mass under Q of the loss at which the two chains join: 1 minus the masses of all smaller and larger losses."""
     (x, y), (u, v) = right, left
     above = math.exp(drops(x[:2], y[:2])[0]) if x.size > 1 else 0.0
     under = math.exp(v[0]) + (math.exp(drops(u[:2], v[:2])[0] + u[0]) if u.size > 1 else 0.0)

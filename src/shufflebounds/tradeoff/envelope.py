@@ -35,8 +35,8 @@ def envelope(
     anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is
     rounded from both lines at that alpha.
 
-    The pieces are in the order of alpha; those of the second kind have the sign -eps. There is one vertex between two pieces, and
-    the first vertex precedes all pieces.
+    The pieces are in the order of alpha; for lines of the second kind, -eps is returned. There is one vertex between two pieces,
+    and the first vertex precedes all pieces.
     """
     side = _Rounding.UP if upper else _Rounding.DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
@@ -106,11 +106,12 @@ class _Lines:
         return np.where(end < 0, end - 8 * ULP * (np.abs(y) + self.eps), 0.0)
 
     def heights(self, x: FloatArray, which: slice) -> FloatArray:
-        """Return log y and log(1 - y) of the chosen lines at e^x, rounded in the safe direction; y is 0 where a
-        line is negative.
+        """Return log y and log(1 - y) of the chosen lines at alpha = e^x, rounded down for a lower curve and up for an upper one.
+
+        y is 0 where a line is negative.
         """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # e^x may be computed from its complement, which has its own rounding error.
+        # The caller may compute e^x from its complement 1 - e^x, whose rounding error is covered here.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
@@ -148,7 +149,11 @@ def _rest(x: FloatArray, side: int) -> FloatArray:
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
-    """Remove the lines near slope -1 that are below the other family. Return the vertex between the families, or the end of one."""
+    """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`), or the end of one
+    family.
+
+    Lines that are nowhere the largest are removed from both families.
+    """
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
         if e1 + e2 == 0:

@@ -212,7 +212,10 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
 
 
 def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None) -> float:
-    """Return the log of the mass of the dropped outcomes plus the missing mass of the list, where a difference by rounding is 0."""
+    """Return the log of the mass of the dropped outcomes plus the missing mass of the list.
+
+    A missing mass of the size of rounding errors counts as 0.
+    """
     missing = 1 - float(np.exp(law).sum())
     rest = math.log(missing) if missing > 1e-15 * law.size else -math.inf
     if dropped is None:

@@ -107,7 +107,10 @@ class Family(ABC):
         """Return the local pure epsilon of a budget, or inf."""
 
     def log_local(self, budget: float, eps: float) -> float:
-        """Return an upper bound of the target's log delta without shuffling; 0 in families where the decompositions imply it."""
+        """Return an upper bound of the target's log delta without shuffling.
+
+        It is the trivial bound 0 in families where the bound by clones is never larger than the local delta.
+        """
         return 0.0
 
 
