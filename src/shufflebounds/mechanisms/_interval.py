@@ -55,7 +55,10 @@ def ends_are_worst(logs: FloatArray) -> bool:
 
 
 def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the masses under m and under a row of the sets with the largest ratios row/m, each with that of the complement."""
+    """Return the masses, under m = `base` and under one row, of the sets of outputs with the largest ratios row/m.
+
+    One set for each number of outputs is considered; the masses of its complement are returned, too.
+    """
     order = np.argsort(base - log_row, kind="stable")
     masses = [np.exp(log[order]) for log in (base, log_row)]
     sums = [(np.append(0.0, np.cumsum(mass)), np.append(np.cumsum(mass[::-1])[::-1], 0.0)) for mass in masses]

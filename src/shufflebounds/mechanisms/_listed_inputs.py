@@ -85,12 +85,15 @@ class ListedInputs:
         return tuple(laws)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return the data of one ordered pair of inputs for the upper bound over all datasets; None if it is not available."""
+        """Return for one ordered pair of inputs the distributions that the upper bound over all datasets needs, or None."""
         return self._datasets.of(*self._places[pair]) if self._datasets.offered else None
 
 
 def _shifted(law: ExcessLaw, move: float) -> ExcessLaw:
-    """Return the distribution with log a moved by `move` and log b by -`move`, and the masses of the cut sets scaled likewise."""
+    """Return the distribution of X with log a increased by `move` and log b decreased by `move`.
+
+    The log masses of the cut sets change by the same amounts.
+    """
     return ExcessLaw(law.log_mass, law.log_a + move, law.log_b - move, law.log_cut + move, law.log_cut_b - move)
 
 

@@ -47,7 +47,7 @@ class MatrixDatasets:
         return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR
 
     def _ratios(self) -> FloatArray:
-        """Return R_a/R_j for all ordered pairs of different rows and all outputs."""
+        """Return the likelihood ratios R_a(y)/R_j(y) of all ordered pairs of different rows a, j at all outputs y."""
         rows = self._rows[self._kinds]
         return np.asarray(rows[:, None, :] / rows[None, :, :])
 

@@ -383,7 +383,7 @@ def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Float
 
 
 def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log delta and a bound of its error."""
+    """Return log delta of Gaussian noise at each eps, and bounds of the errors."""
     x, x_low, s, d = _threshold(sigma, sensitivity, eps)
     h, c = d / (2 * s), eps * s / d
     y = c + h

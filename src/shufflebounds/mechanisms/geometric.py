@@ -93,7 +93,7 @@ class GeometricMechanism(AdditiveNoise):
 
     @property
     def _rate(self) -> float:
-        """-log q, the decay of the noise."""
+        """The rate -log q at which the log probabilities of the noise decrease with its absolute value."""
         return self.eps / self.sensitivity
 
     @classmethod

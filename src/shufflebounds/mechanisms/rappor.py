@@ -117,14 +117,17 @@ class Rappor(CountEstimate, LocalRandomizer):
         return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
 
     def _support_probabilities(self) -> SupportProbabilities:
-        """Return p*, 1 - p*, q*, 1 - q*, sums of positive terms, and p* - q*."""
+        """Return p*, 1 - p*, q*, 1 - q* and p* - q*; the first four are sums of positive terms, without cancellation."""
         half, f, p, q = self.f / 2, self.f, self.p, self.q
         kept = (1 - f) + half
         return SupportProbabilities(p * kept + q * half, (1 - p) * kept + (1 - q) * half,
                                     q * kept + p * half, (1 - q) * kept + (1 - p) * half, (1 - f) * (p - q))
 
     def _unit(self) -> float:
-        """Return ln(p* (1 - q*)/(q* (1 - p*))), the privacy loss of two bits if both agree with the value and not its neighbour."""
+        """Return ln(p* (1 - q*)/(q* (1 - p*))).
+
+        This is the privacy loss of two bits, one set by the value only and one by its neighbour only, if both agree with the value.
+        """
         _, lost, other, _, gap = self._support_probabilities()
         # A quotient above 1 may overflow, so its log1p is replaced by a difference of logarithms.
         return sum(math.log1p(gap / base) if base > gap else math.log(base + gap) - math.log(base) for base in (other, lost))
@@ -145,7 +148,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         return self.eps_instantaneous
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses of Z = 0..2d under a value and under its neighbour."""
+        """Return log Pr[Z = 0..2d] under a value and under its neighbour, for Z of the class docstring."""
         one, lost, other, rest, _ = self._support_probabilities()
         d = self._differ
         first, second = _binomial(d, one, lost), _binomial(d, rest, other)

@@ -33,11 +33,14 @@ class BoundedProfile(ABC):
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one of the two bounds; a class that computes them separately overrides this."""
+        """Return the upper or the lower bound of log delta at each eps. A class that can compute one bound alone overrides it."""
         return self._log_delta(eps)[upper]
 
     def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return one of the two bounds, at most 0. NaN from a kernel outside of its domain becomes the trivial bound 0 or -inf."""
+        """Return the upper or the lower bound of log delta at each eps, at most 0.
+
+        NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
+        """
         value = np.nan_to_num(self._log_side(eps, upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
         # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
@@ -54,7 +57,9 @@ class BoundedProfile(ABC):
         return 1.0
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a cheap curve near the bound of log delta, on any side of it, where the search for eps begins; or None."""
+        """Return a rough curve for the search for eps, or None. It takes little time and is above or below the bound of log
+        delta.
+        """
         return None
 
     @overload
@@ -236,7 +241,9 @@ class BoundedProfile(ABC):
         return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found with a positive lower bound of delta, at most `pure`; inf if there seems to be no end."""
+        """Return the largest eps, at most `pure`, that is found to have a positive lower bound of delta; inf if there is no
+        limit.
+        """
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf

@@ -434,7 +434,7 @@ class Composition(PrivacyProfile):
         return coarse
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta on the coarser grid, of the larger one of both adjacencies."""
+        """Return bounds of log delta on the coarser grid; of a record added and a record removed, the larger delta counts."""
         ways = tuple(way._coarse for way in self._by_adjacency)
         return _larger(ways, eps) if ways else self._coarse._log_delta(eps)
 
@@ -576,7 +576,10 @@ class _Floor:
         return out
 
     def _keep(self, eps: float, upper: float) -> None:
-        """Add an upper bound and remove those at larger eps that it implies; nothing changes if a smaller eps implies it."""
+        """Store an upper bound of log delta at eps, unless a stored bound at a smaller eps is at least as small.
+
+        Stored bounds at larger eps that are not smaller are removed.
+        """
         known = self._known
         place = bisect.bisect_right(known, (eps, math.inf))
         if place and known[place - 1][1] <= upper:
@@ -603,5 +606,8 @@ def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
 
 
 def _matched(counts: list[int]) -> range:
-    """Return the indices at which lists with these numbers of pairs are combined; a list of one pair is repeated."""
+    """Return the indices of the entries that are combined if each factor takes the same entry of its list of pairs.
+
+    `counts` are the lengths of the lists. A list with a single pair gives this pair for every index.
+    """
     return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

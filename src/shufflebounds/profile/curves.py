@@ -125,7 +125,10 @@ class Staged(Piecewise):
 
 
 def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, float, float]:
-    """Return the curve, and the smallest log alpha and log(1 - alpha) at which the line of no last sample decides."""
+    """Return the curve, and the range of alpha in which the lines of the last samples do not decide.
+
+    The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside of it, samples at larger eps are missing.
+    """
     form, eps = _enclosing(forward, backward, upper)
     limits = []
     for samples in (forward, backward):
@@ -165,7 +168,7 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
-    """Return the eps, which may be negative, of the piece of a curve at alpha."""
+    """Return the eps of the line that is the piece of the curve at alpha; it is negative for lines of the reversed pair."""
     return float(eps[min(int(np.searchsorted(form.points[0, 1:], log_alpha)), eps.size - 1)])
 
 

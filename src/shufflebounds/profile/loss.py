@@ -57,7 +57,10 @@ def loss_tail(
 
 
 def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bool) -> FloatArray:
-    """Return the least value over the lengths tried, for each of `count` eps; `values` maps lengths of shape (count, any)."""
+    """Return for each of `count` eps the least of the values at the lengths in STEPS.
+
+    `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
+    """
     if not expensive:
         return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))
     # First every fourth length is tried, then two lengths on either side of the best one.

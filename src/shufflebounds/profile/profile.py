@@ -404,7 +404,7 @@ class PrivacyProfile(ExportMixin):
         return Kept(16)
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
-        """Return bounds of the divergences of these finite orders; only the upper one is needed if `upper`."""
+        """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
         def found() -> list[Interval]:
             reverse, own = self._growing()
             rtol, most = self._effort(1e-6, 2**13)

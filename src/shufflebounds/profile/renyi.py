@@ -85,7 +85,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 
 
 def _divergence(order: float, total: float) -> float:
-    """Return the divergence of this order, given the logarithm of the integral."""
+    """Return the Renyi divergence of this order, given the log of the integral in the module docstring."""
     if total == -math.inf:
         return 0.0
     if order == 1:

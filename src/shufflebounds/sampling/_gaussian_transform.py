@@ -168,7 +168,7 @@ class TiltedGaussian:
 
     @property
     def _most(self) -> float:
-        """The height below which the integrand is analytic, less a margin."""
+        """The largest height y of a line: the integrand is analytic up to pi/mu, from which a margin is subtracted."""
         return 0.97 * math.pi / self._kind.mu
 
     def _log_growth(self, height: float) -> float:
@@ -204,7 +204,7 @@ class TiltedGaussian:
 
     @property
     def _reach(self) -> float:
-        """The distance from 0 at which a normal density is e^-`_dropped` of its largest value."""
+        """The distance from 0 at which a normal density is e^-x times its largest value, with x = `_dropped`."""
         return math.sqrt(2 * self._dropped)
 
     @property

@@ -40,12 +40,12 @@ class ListedAllocation:
     steps: int
 
     def remove(self, eps: FloatArray) -> IntervalArray:
-        """Return log H_E(average || Q) at eps >= 0."""
+        """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
         # The upper bound assumes that outcomes that are impossible under Q, or not enumerated, reveal the record.
         return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
 
     def add(self, eps: FloatArray) -> IntervalArray:
-        """Return log H_E(Q || average) at eps >= 0."""
+        """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
         return self._sides(eps, -1, np.array([-np.inf, self.log_lost]))
 
     def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray) -> IntervalArray:

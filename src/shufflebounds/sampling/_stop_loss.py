@@ -153,7 +153,10 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """First point of the lower bound's grid: the mean of all ratios below the second point, which replaces them."""
+        """Return the first point of the grid for the lower bound: the mean of all ratios below the second grid point.
+
+        These ratios are replaced by their mean.
+        """
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
@@ -244,12 +247,15 @@ class Allocation:
         return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), loss_error, upper)
 
     def _sum(self, times: int, *, upper: bool) -> StopLoss:
-        """The sum of `times` small ratios, by the upper or the lower distribution."""
+        """Return the stop-loss transform of the sum of `times` small ratios, as an upper or as a lower bound."""
         side = self.upper if upper else self.lower
         return self._sums.of((upper, times), lambda: StopLoss(side.small, times, upper=upper))
 
     def _low_sums(self, regime: int) -> tuple[StopLoss, StopLoss]:
-        """The sum over all steps of minus the ratio, for the lower and the upper bound, on the grid of the given regime."""
+        """Return the stop-loss transforms of the sum over all steps of minus the ratio: lower and upper bound.
+
+        The grid is the entry of `_regimes` with index `regime`.
+        """
         grid = self._regimes[regime][1]
         side = self.upper if regime == 0 else self._upper(grid)
         above = side.small.reversed()
@@ -259,7 +265,7 @@ class Allocation:
         return StopLoss(below, self.steps, upper=False), StopLoss(above, self.steps, upper=True)
 
     def remove(self, eps: FloatArray) -> IntervalArray:
-        """Return log H_E(average || Q) at eps >= 0."""
+        """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
         # At most 256 levels are evaluated at once, which limits the memory.
         parts = np.split(eps, range(256, eps.size, 256))
         lower, upper = (np.concatenate([self._remove(part, upper=upper) for part in parts]) for upper in (False, True))
@@ -325,7 +331,7 @@ class Allocation:
         return out, -math.inf
 
     def add(self, eps: FloatArray) -> IntervalArray:
-        """Return log H_E(Q || average) at eps >= 0."""
+        """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         regimes = np.searchsorted([start for start, _ in self._regimes], eps) - 1
         for regime in np.unique(regimes).tolist():

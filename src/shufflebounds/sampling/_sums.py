@@ -194,7 +194,10 @@ class StopLoss(TiltedSum):
 
 
 def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
-    """Return the starts of groups of points: single points around the heaviest, wider groups in proportion to their distance."""
+    """Return the first indices of groups of grid points.
+
+    Groups near the heaviest point are single points, and other groups grow in proportion to their distance from this point.
+    """
     size = index.size
     if size <= 4096:
         return np.arange(size)

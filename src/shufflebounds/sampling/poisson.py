@@ -106,7 +106,10 @@ class SampledPair(OfMechanism, DominatingPair):
             return IntervalArray(self._add(eps, upper=False), self._add(eps, upper=True))
 
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return a bound by 1 - E(1 - q) = 1 - e^(eps - pure), pure = -log(1 - q); its argument is moved by the rounding error."""
+        """Return an upper or a lower bound of log delta for an added record, by the second formula of the class docstring.
+
+        1 - E(1 - q) is computed as 1 - e^(eps - pure), pure = -log(1 - q), with eps - pure moved by its rounding error.
+        """
         opposite, side = self.mechanism.reverse(), 1 if upper else -1
         if self.rate == 1:
             return opposite._log_side(eps, upper=upper)
@@ -120,7 +123,7 @@ class SampledPair(OfMechanism, DominatingPair):
 
     @property
     def _gaussian(self) -> SampledGaussian | None:
-        """The pair of distributions of Gaussian noise, if it is that."""
+        """The sampled pair with its moment generating function, if the mechanism is Gaussian noise; otherwise None."""
         noise = self.mechanism
         return SampledGaussian(noise.mu, self.rate, self.removed) if isinstance(noise, GaussianMechanism) else None
 

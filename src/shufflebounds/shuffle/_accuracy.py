@@ -167,7 +167,10 @@ def log_exceeded(
 
 
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
-    """Return log Pr[S >= k] (upper) or log Pr[S <= k], and its relative error."""
+    """Return log Pr[S >= k] if `upper`, otherwise log Pr[S <= k], and a bound of the relative error of the probability.
+
+    S is a sum of groups of independent bits, as in `log_exceeded`.
+    """
     certain = int(counts[zero == 0].sum())
     used = (counts > 0) & (one > 0) & (zero > 0)
     one, zero, counts = one[used], zero[used], counts[used]

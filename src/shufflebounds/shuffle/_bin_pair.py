@@ -128,7 +128,7 @@ class Bins:
         return self.laws.of((ones, zeros, self.log_tail), formed)
 
     def log_delta(self, first: tuple[int, int], second: tuple[int, int]) -> Interval:
-        """Return bounds of log H, as the function `log_delta` of this module."""
+        """Return bounds of the log hockey-stick divergence, as the function `log_delta` of this module does for one eps."""
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)

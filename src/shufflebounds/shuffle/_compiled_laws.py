@@ -65,7 +65,7 @@ def largest_log_delta(
 
 
 def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> IntervalArray:
-    """Return bounds of the largest log Phi of the set at `places`, for packed sets."""
+    """Return bounds of the largest log Phi of a set, for arrays of deployments; `laws` are the sets in the kernel's format."""
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)

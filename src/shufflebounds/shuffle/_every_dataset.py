@@ -189,7 +189,7 @@ class EveryDataset:
 
 
 def _enumerated(inputs: int, outputs: int, users: int) -> bool:
-    """Return whether every dataset is enumerated; if so, every dataset of fewer users is, down to two users."""
+    """Return whether every dataset of that number of users is enumerated. If so, every dataset of fewer users is, too."""
     if min(inputs, outputs, users) < 2:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)

@@ -105,7 +105,7 @@ class MixedData:
         return self._powers.of((x, count), made)
 
     def _law(self, shares: Shares) -> FloatArray:
-        """Return the probabilities of the counts of messages, with one row for each input of the target."""
+        """Return the probabilities of all vectors of numbers of messages of each kind, one row for each input of the target."""
         def made() -> FloatArray:
             rows = self._convolved(shares, self._power)
             return np.asarray(rows[:, rows.any(axis=0)])
@@ -113,7 +113,10 @@ class MixedData:
         return self._laws.of(shares, made)
 
     def _convolved(self, shares: Shares, power: Callable[[int, int], FloatArray]) -> FloatArray:
-        """Return the coefficients for every input of the target; `power(x, count)` returns those of `count` users with input x."""
+        """Return the coefficients of the product of the other users' factors and the target's, for every input of the target.
+
+        ``power(x, count)`` returns the coefficients of the factor of `count` users with input x.
+        """
         others = np.ones(1)
         for x, count in enumerate(shares):
             if count:
@@ -121,7 +124,7 @@ class MixedData:
         return np.array([np.convolve(others, power(x, 1)) for x in range(len(shares))])
 
     def _possible(self, shares: Shares) -> NDArray[np.bool_]:
-        """Return which counts have positive probability for each input of the target, without underflow; rows as in `_law`."""
+        """Return a mask of the entries of `_law` whose exact values are positive, even if the computed ones underflow."""
         def power(x: int, count: int) -> FloatArray:
             # Only whether a coefficient is positive is computed, one message after another, so that nothing underflows.
             out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)

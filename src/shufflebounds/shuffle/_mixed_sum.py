@@ -113,7 +113,7 @@ def _blocks(
     ends: FloatArray,
     value: Enclosing,
 ) -> Interval:
-    """Return bounds of the log of the sum over the blocks starts..ends."""
+    """Return bounds of the log of the sum of pmf(i) g(i) over the blocks of indices starts[k]..ends[k]."""
     mass, (low, high) = log_pmf(starts), value(starts)
     least = most = mass
     if (ends > starts).any():

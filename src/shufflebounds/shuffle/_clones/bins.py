@@ -69,7 +69,7 @@ class BinnedLaw(CloneLaw):
 
     @cached_property
     def _half_spread(self) -> float:
-        """An upper bound of S/2 in the module's docstring."""
+        """An upper bound of S/2, half the sum of squared distances of probabilities from their mean (module docstring)."""
         # The variance of numbers in an interval is at most width^2/4, and the probability to send a clone is twice the rate. So
         # S is at most the sum over the bins of users * (2 width)^2/4.
         return 0.5 * float(self.users @ (self.largest - self.least) ** 2) * (1 + 1e-9)

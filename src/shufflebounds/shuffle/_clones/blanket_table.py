@@ -35,7 +35,10 @@ SHALLOWEST = -40.0
 
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
-    """Return whether the table with truncated mass e^log_tail has more than `most` cells, by an estimate of its size."""
+    """Return whether the table with truncated mass e^log_tail has more than `most` cells, by an estimate of its size.
+
+    `shares` are the probabilities g_i of the module docstring, and `counts` the numbers of users with each.
+    """
     mean = float(shares @ counts)
     return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > most
 

@@ -104,7 +104,7 @@ class Family(ABC):
 
     @abstractmethod
     def pure_epsilon(self, budget: float) -> float:
-        """Return the local pure epsilon of a budget, or inf."""
+        """Return the pure eps of the randomizer with this budget, or inf if it has none, as Gaussian noise."""
 
     def log_local(self, budget: float, eps: float) -> float:
         """Return an upper bound of the target's log delta without shuffling.

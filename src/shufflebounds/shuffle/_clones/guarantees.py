@@ -126,7 +126,10 @@ class OfEveryUser(_Guarantee):
         return self._largest(eps, coarse=False)
 
     def _largest(self, eps: FloatArray, *, coarse: bool) -> IntervalArray:
-        """Return bounds of the largest log delta over all users; with `coarse`, single targets are evaluated with bins, too."""
+        """Return bounds of the largest log delta over all users at each eps.
+
+        If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
+        """
         out, best = np.empty((2, eps.size)), self._guess()
         # The search at the next larger eps starts from the decompositions that bounded all targets at the last eps. With few
         # budgets, where there are no levels of bins, each search starts anew: it is fast, and its bounds are tighter.

@@ -150,7 +150,7 @@ class Population:
         return bins.rounded_down(rates, i, j, low if i == j else None)
 
     def _law(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
-        """Return the result of `_clones`, from the cache if it was made before, at any eps."""
+        """Return the result of `_clones`, from a cache; it does not depend on eps."""
         key = (kind, terms.reach, level, i, j, upper or level == self.exact)
         return self.laws.of(key, lambda: self._clones(kind, terms, level, i, j, upper))
 
@@ -287,7 +287,9 @@ class Population:
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
     def rough_single(self, i: int) -> Curve:
-        """Return a curve of log delta of target i with the other users' budgets in the fewest bins."""
+        """Return a rough curve of log delta of target i, for the search for eps: the other users' budgets are in the fewest
+        bins.
+        """
 
         def log_delta(eps: float) -> float:
             return min(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i))
@@ -346,7 +348,11 @@ class Population:
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, FloatArray]:
-        """For each budget: the probability that a user sends a data-independent message, and log Pr[no user with it does]."""
+        """Two numbers for each budget, which the privacy blanket needs.
+
+        They are the probability that a user with this budget sends a data-independent message, and the log of the probability that
+        no user with this budget does.
+        """
         assert isinstance(self.family, RandomizedResponse)
         shares = blanket_shares(self.budgets, self.family.categories)
         return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
