@@ -36,7 +36,9 @@ _CLOSE = 0.03
 
 
 def rounding_charge(terms: int, depth: float = 0.0) -> float:
-    """Return a bound of the relative rounding error of a cell's mass, and of the error of its mean relative to its larger end.
+    """Return one number that bounds two rounding errors of a cell, the rounding charge.
+
+    These are the relative error of the mass of the cell, and the error of its mean relative to the end of larger absolute value.
 
     The exp of a given log mass has an error of EXP_SLACK = 4 ULP. A share and its product with the mass take five roundings of
     ULP/2, and the sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of up to
@@ -71,8 +73,8 @@ def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def to_nodes(mass: FloatArray, moved: FloatArray) -> FloatArray:
-    """Return the masses at the nodes if each cell moves the mass `moved` to its upper end and the rest of its `mass` to its lower
-    end.
+    """Return the masses at the nodes if each cell moves its mass to its two ends: `moved` to the upper end, the rest to the
+    lower.
     """
     return np.asarray(np.append(mass - moved, 0.0) + np.append(0.0, moved))
 
@@ -122,9 +124,7 @@ def log_shares(level: FloatArray, low: FloatArray | float, high: FloatArray | fl
 
 
 def log_parts(log_mass: FloatArray, share: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the log masses at the lower and at the upper ends of cells, given the share of each mass that moves to the upper
-    end.
-    """
+    """Return the log masses at the lower and at the upper ends of cells; `share` is the part that moves to the upper end."""
     with np.errstate(divide="ignore"):
         return np.asarray(log_mass + np.log1p(-share)), np.asarray(log_mass + np.log(share))
 

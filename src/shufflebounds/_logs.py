@@ -19,7 +19,5 @@ def log_sum(logs: FloatArray) -> float:
 
 
 def capped_exp(exponent: float) -> float:
-    """Return e^exponent, or e^LARGEST_EXPONENT if the exponent is larger. It serves error bounds, which are useless at that
-    size.
-    """
+    """Return e^exponent, or e^LARGEST_EXPONENT if the exponent is larger; for error bounds, which are useless at that size."""
     return math.exp(min(exponent, LARGEST_EXPONENT))

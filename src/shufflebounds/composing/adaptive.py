@@ -34,7 +34,7 @@ from shufflebounds.composing.product import Product
 __all__ = ["Adaptive", "Laws", "points"]
 
 Laws = Sequence[tuple[GridPLD, int]]
-"""A product of distributions, each with its multiplicity."""
+"""Distributions of independent releases, each with the number of releases that have it."""
 
 SLOW = 1.5
 """Smallest exponential tilt, in units of 1/standard deviation of the total loss. It must be positive, so that the tilted function f
@@ -280,7 +280,8 @@ class _Run:
         outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
-        # Rounding of the transforms (bounded in mean square, hence at every point), errors of the masses, and the error of f.
+        # The error has three parts: the rounding of the transforms, whose bound in mean square is a bound at every point, the
+        # errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
         # Truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside

@@ -193,9 +193,7 @@ class Composer:
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """Return a grid step, at most the given one, for which the known atoms of all releases lie on grid points or close to
-        them.
-        """
+        """Return a grid step, at most the given one, for which the known atoms lie on grid points or close to them."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -251,8 +249,8 @@ class Composer:
         return self._fitted(step)
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
-        """Return the offset of the grid of a release, chosen so that the losses with the largest masses lie on or just above a
-        grid point.
+        """Return the offset of the grid of a release, for which the losses with the largest masses are on or just above grid
+        points.
 
         The lower bound merges the mass between two grid points with larger losses until their mean is a grid point. A loss just
         above a grid point needs little mass for that; a loss just below it needs much. If nearly all mass lies within a few steps,
@@ -332,8 +330,9 @@ class Composer:
         return log_tail
 
     def _depth(self, eps: float, log_tail: float) -> float:
-        """Return an estimate of log delta at eps, with the total loss taken as Gaussian and `log_tail` the log of the truncated
-        mass.
+        """Return an estimate of log delta at eps, with the total loss taken as Gaussian.
+
+        `log_tail` is the log of the truncated mass of each release.
 
         The estimate only chooses the truncation; `_on_grid` truncates less where the estimate was too large.
         """

@@ -149,9 +149,7 @@ class _Tilt:
 
     @classmethod
     def of(cls, releases: Sequence[tuple[LossTransform, int]], theta: float) -> _Tilt | None:
-        """Return the sum of the losses at this tilt, or None if a moment generating function is not known on the line Re z =
-        theta.
-        """
+        """Return the sum of the losses at this tilt, or None if a moment generating function is not known there."""
         tilted = [(transform.tilted(theta), times) for transform, times in releases]
         parts = tuple((part, times) for part, times in tilted if part is not None)
         if len(parts) < len(tilted):
@@ -257,8 +255,9 @@ class Inversion:
 
     @property
     def possible(self) -> bool:
-        """Whether the transforms are known at the smallest tilt; if not, no tilt is possible: all need too many quadrature
-        points.
+        """Whether the moment generating functions are known at the smallest tilt.
+
+        If not, they need too many quadrature points at every tilt, and inversion is not possible.
         """
         return self._known(TILTS[0]) is not None
 
@@ -412,8 +411,9 @@ class Inversion:
         return self._decays.of((place, step), made)
 
     def _read(self, nodes: _Nodes, window: _Window, place: int, spacing: float, eps: float) -> tuple[Interval, float]:
-        """Return both bounds at eps, and the log of the value of the trapezoidal rule, or -inf if it is below its rounding
-        error.
+        """Return both bounds of the log divergence at eps, and the log of the value of the trapezoidal rule.
+
+        The second result is -inf if the value is below its error.
         """
         tilt, size = self._tilt(place), nodes.integrand.size
         period = 2 * math.pi / spacing

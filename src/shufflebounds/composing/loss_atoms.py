@@ -213,9 +213,7 @@ class LossAtoms:
         return np.ascontiguousarray(log_p), np.ascontiguousarray(loss)
 
     def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
-        """Return bounds of the Renyi divergences of P from Q for orders in [1, inf], as sums of positive terms
-        without cancellation.
-        """
+        """Return upper or lower bounds of the Renyi divergences of P from Q for orders in [1, inf], as sums of positive terms."""
         if self.log_rest > -math.inf or (upper and self.log_lost > -math.inf):
             return np.full(orders.size, np.inf)
         side = 1 if upper else -1

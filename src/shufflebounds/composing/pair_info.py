@@ -113,10 +113,10 @@ class _Remembered:
 
 
 class CurveBounds(NamedTuple):
-    """Bounds of both hockey-stick divergences that are sampled for a trade-off function.
+    """Functions that bound both hockey-stick divergences, and are sampled for a trade-off function.
 
-    `reverse` is None if they are those of :class:`DominatingPairInfo`. The samples end at delta = e^(-depth^2/2), by default at
-    the depth of :data:`STAGES`.
+    If `reverse` is None, the reversed pair has the bounds of :class:`DominatingPairInfo`. The samples end at
+    delta = e^(-depth^2/2), by default at the last entry of :data:`STAGES`.
     """
 
     hockey_stick: HockeyStickBounds
@@ -223,8 +223,9 @@ class DominatingPairInfo:
 
     @property
     def choices(self) -> int:
-        """Number of pairs among which an adaptive strategy chooses, such that every pair of neighbours is dominated
-        by one; 0 if there is no choice.
+        """Number of pairs among which an adaptive adversary chooses; 0 if there is no choice.
+
+        Every pair of neighbours is dominated by one of these pairs.
         """
         if self.single or self.parts:
             return 0
@@ -233,8 +234,9 @@ class DominatingPairInfo:
         return self.blocks.count if self.blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        """Return factors and multiplicities whose product is that number of releases: the parts, or the known
-        product, if there are any.
+        """Return independent pairs and their multiplicities whose product is the pair of `number` releases.
+
+        They are the parts of the pair if it has any, or the known product of the releases if there is one.
         """
         if self.parts:
             return tuple(pair for part, count in self.parts for pair in part.times(count * number))

@@ -237,7 +237,7 @@ class TiltedSum:
 
     def _tilted_to(self, center: float) -> _Interval:
         theta = self.tilt(center)
-        # No level of an interval is further from its middle than half of the largest width; the share 1e-9 allows for rounding.
+        # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
         return _Interval(theta, -math.inf if theta == self.least_tilt else center - far, center + far)
 

@@ -134,9 +134,7 @@ class BudgetSum:
         return Interval(lower, min(0.0, upper))
 
     def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
-        """The mechanisms, joined to few products whose outcomes are enumerated, so that fewer distributions are rounded to a
-        grid.
-        """
+        """The mechanisms, joined to few products with enumerated outcomes, so that fewer distributions are rounded to a grid."""
         large = self.counts > WHOLE
         # If all losses lie on one lattice, the lattice of more outcomes is too fine, compared with the range of the losses, to be
         # recognised by `common_step`.

@@ -57,9 +57,7 @@ class BoundedProfile(ABC):
         return 1.0
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, or None. It takes little time and is above or below the bound of log
-        delta.
-        """
+        """Return a rough curve for the search for eps, or None; it is close to the bound of log delta and takes less time."""
         return None
 
     @overload
@@ -241,9 +239,7 @@ class BoundedProfile(ABC):
         return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps, at most `pure`, that is found to have a positive lower bound of delta; inf if there is no
-        limit.
-        """
+        """Return the largest eps found, at most `pure`, at which the lower bound of delta is positive; inf if there is no limit."""
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf

@@ -31,8 +31,8 @@ __all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
 SKETCH = 0.5
-"""Distance, in quantiles of delta, of the first samples if f is computed at a few levels alpha only; each level is refined from
-there. With a smaller distance more values are computed at first; with a larger one the refinement takes more rounds."""
+"""Distance, in sqrt(-2 log delta), of the first samples of delta if the curve f is computed at a few levels alpha only. More
+samples are then added for each level. Raised: more rounds of refinement. Lowered: more values at first."""
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
@@ -269,8 +269,7 @@ def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Trad
 
 
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
-    """Return the greatest convex curve at or below all of the curves, which are piecewise linear: the hull of all their
-    breakpoints.
+    """Return the greatest convex curve at or below all of the piecewise linear curves: the convex hull of their breakpoints.
 
     The hull of upper bounds is an upper bound of the hull, and the hull of lower bounds is a lower bound of it.
     """

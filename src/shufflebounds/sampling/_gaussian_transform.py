@@ -275,16 +275,18 @@ class TiltedGaussian:
 
     @cached_property
     def _line(self) -> tuple[float, float]:
-        """The step of the rule for absolute values, and the height of its line above the real axis: half the height of the
-        strip.
+        """The step of the rule for absolute values, and the height of its line above the real axis.
+
+        The line is at half the height of the strip in which the integrand is analytic.
         """
         heights = min(self._most / 2, MOST_HEIGHT) * LINES
         return max((self._step(y, 2 * y), y) for y in heights.tolist())
 
     @cached_property
     def _terms(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128], tuple[float, float, float, float]]:
-        """The terms of the rule at t = 0, the complex losses, and numbers e0..e3; the spectrum has error e0 + e1 t + min(e2, e3
-        t).
+        """The terms of the rule at t = 0, the complex losses, and four numbers e0, e1, e2, e3 for the error of the spectrum.
+
+        At frequency t this error is at most e0 + e1 t + min(e2, e3 t).
         """
         step, height = self._line
         points = self._points(step)

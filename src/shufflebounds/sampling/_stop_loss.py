@@ -205,8 +205,9 @@ class Allocation:
         return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
 
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
-        """Return a smaller distribution in the increasing convex order than that of the ratio, or of minus the ratio if
-        `mirrored`.
+        """Return a distribution that is smaller in the increasing convex order than that of the ratio.
+
+        If `mirrored`, it is smaller than the distribution of minus the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)

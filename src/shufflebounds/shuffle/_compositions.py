@@ -186,9 +186,7 @@ class Compositions:
 
     def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float,
               rtol: float) -> None:
-        """Add the cell of the datasets with numbers of users between `low` and `high` to the heap, if its bound is above the
-        goal.
-        """
+        """Add the cell with numbers of users between `low` and `high` to the heap, if its bound is above the goal."""
         cell = _tightened(low, high, self._users)
         if cell is None:
             return

@@ -215,10 +215,11 @@ def most_enumerated(rows: FloatArray) -> int:
 
 
 def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
-    r"""Return for t = 1, ..., users the indices of multisets of t messages with one removed, in the list of those of t - 1.
+    r"""Return for t = 1, ..., users an array that maps each multiset of t messages to the multisets with one message less.
 
-    Row y of an array is for the removal of message y. For a multiset without y the entry is the number of multisets of t - 1
-    messages, one past the end. The multiset :math:`e_1 \le \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
+    Row y of the array has, for each multiset of t messages, the index of the multiset without one message y in the list of all
+    multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The multiset :math:`e_1 \le
+    \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
     # choose[a, i] = C(a + i, i + 1). The entries that are used are at most the number of multisets, which the caller has limited,
     # so that they do not overflow.

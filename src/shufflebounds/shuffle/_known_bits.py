@@ -66,7 +66,10 @@ def near_budget(
 
 @dataclass(frozen=True)
 class BitPair(DominatingPair):
-    """The sum with the target's bit 0 (P) against 1 (Q), or exchanged if `reversed`; `ones` and `zeros` count the other bits."""
+    """The pair of the distributions of the sum if the target's bit is 0 (P) and if it is 1 (Q); exchanged if `reversed`.
+
+    `ones` and `zeros` are the numbers of the other users' bits with these values.
+    """
 
     ones: int
     zeros: int

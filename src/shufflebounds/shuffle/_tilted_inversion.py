@@ -82,9 +82,7 @@ class Light:
 
     @cached_property
     def size(self) -> float:
-        """Bound of the rounding error of the mean of the sum, in multiples of ULP, if every value and log mass is off by one
-        ulp.
-        """
+        """Bound of the error of the mean of the sum, in multiples of ULP, if every value and log mass has an error of one ulp."""
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property

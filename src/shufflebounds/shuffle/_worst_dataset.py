@@ -273,8 +273,9 @@ class WorstDataset:
     # ---------------------------------------------------------------------------------------------------------- the error term
 
     def _log_mu(self, log_prob: float, orders: NDArray[np.intp]) -> FloatArray:
-        """Return log mu_q for each number q of exchanged messages, from the log of an upper bound of the probability of the
-        test.
+        """Return log mu_q for each number q of exchanged messages.
+
+        `log_prob` is the log of an upper bound of the probability of the best test.
         """
         log_f, log_h = self._exchanges
         if not log_f.size:
@@ -471,9 +472,10 @@ class WorstDataset:
         return value + 8 * ULP * (1 + abs(value))
 
     def _best_draw(self, eps: float, log_prob: float) -> tuple[_Draw, float, float]:
-        """Return a draw whose bound is small if all users have the same input, with the log of its n' Gamma and of its error term.
+        """Return the number of drawn pairs that is used, the log of n' Gamma and the log of the error term for it.
 
-        For the choice, log Gamma is assumed to be linear in the number of pairs; the returned values are evaluated.
+        The draw is chosen such that the bound is small for the dataset in which all users have the same input. For the choice, log
+        Gamma is assumed to be linear in the number of pairs; the returned values are computed without this assumption.
         """
         none, most = self._draws[0], self._draws[-1]
         first = self._all_alike(eps, none.pairs)

@@ -231,8 +231,9 @@ class FlippedReports(ShuffleProtocol):
 
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
-        """Tables that several eps share, for curves; `_log_delta` forms its own, so that its answers do not depend on earlier
-        calls.
+        """Tables of the distributions of bins that several eps of a curve share.
+
+        `_log_delta` makes its own tables, so that its answers do not depend on earlier calls.
         """
         return _bin_pair.BinTables(CACHED_BYTES)
 

@@ -194,8 +194,9 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 
 @with_passages
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
-    r"""Return a number of users that suffices for pointer chasing, where each user has one of two permutations of `length`
-    integers.
+    r"""Return a number of users that suffices for pointer chasing.
+
+    Each user has one of two permutations of `length` integers.
 
     Parameters
     ----------

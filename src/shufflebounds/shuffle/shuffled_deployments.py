@@ -41,9 +41,7 @@ class _DeploymentArray:
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return a mask of the deployments whose bound the compiled code cannot compute; each of them is evaluated by
-        `Shuffled`.
-        """
+        """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code cannot compute their bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         # For few users `Shuffled` may enumerate every dataset.
         for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():

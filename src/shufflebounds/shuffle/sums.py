@@ -388,8 +388,9 @@ class RealSum(ShuffleProtocol):
         return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 
     def _known(self, numbers: FloatArray, users: FloatArray, width: Fraction) -> Interval:
-        """Return bounds of log Pr[|y - E y| > width], where y is the number of ones; `users[i]` users have the number
-        `numbers[i]`.
+        """Return bounds of log Pr[|y - E y| > width], where y is the number of ones that the analyst sees.
+
+        `users[i]` users have the number `numbers[i]`.
         """
         q = self.flip
         scaled = numbers * self.bits

@@ -19,7 +19,10 @@ Lowered: with a less accurate C library a curve could be invalid."""
 
 
 def _double_exponential() -> tuple[FloatArray, FloatArray]:
-    """Return nodes s = exp(pi/2 sinh(t)) and weights of a rule on (0, inf), for integrands that decay."""
+    """Return nodes and weights of double exponential quadrature on (0, inf), for integrands that decay at infinity.
+
+    The nodes are s = exp(pi/2 sinh(t)) at equally spaced t.
+    """
     t = np.linspace(-3.6, 1.75, 102)
     s = np.exp(math.pi / 2 * np.sinh(t))
     return s, math.pi / 2 * np.cosh(t) * s * (t[1] - t[0])

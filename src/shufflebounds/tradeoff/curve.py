@@ -304,8 +304,9 @@ class Tradeoff(Function):
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
-    """Return the curve of randomized response with budget eps, where each distribution also has an outcome of mass e^log_lost that
-    is impossible under the other.
+    """Return the curve of randomized response with budget eps and a failure probability of e^log_lost.
+
+    Each of the two distributions also has an outcome of this mass that is impossible under the other one.
     """
     if log_kept == -math.inf:
         points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))

@@ -149,8 +149,9 @@ def _rest(x: FloatArray, side: int) -> FloatArray:
 
 
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
-    """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`), or the end of one
-    family.
+    """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`).
+
+    If there is one family only, its end is returned.
 
     Lines that are nowhere the largest are removed from both families.
     """

@@ -287,7 +287,7 @@ class Population:
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
     def rough_single(self, i: int) -> Curve:
-        """Return a rough curve of log delta of target i, for the search for eps: the other users' budgets are in the fewest
+        """Return a rough curve of log delta of target i for the search for eps, with the other users' budgets in the fewest
         bins.
         """
 
