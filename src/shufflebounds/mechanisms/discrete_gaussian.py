@@ -15,7 +15,9 @@ from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, product, shift_by_error
+from shufflebounds.mechanisms._integer_datasets import every_pair
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -196,6 +198,21 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
         inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
         return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        s, d = self.sigma, self.sensitivity
+        # Outputs beyond the window have a mass of about e^-80. With more than 400 outputs a value takes about a second, and with a
+        # larger sensitivity, which has further inputs and pairs, several seconds for few users.
+        last = math.ceil(s * math.sqrt(2 * 80.0))
+        if d > 1 or 2 * last > 400:
+            return None
+        places = np.arange(-last, d + last + 1.0)
+        rows = np.exp(-0.5 * ((places - np.arange(d + 1.0)[:, None]) / s) ** 2 - self._log_total())
+        beyond = math.exp(self._tail_sum(last + 1.0, None)[1])
+        # The mass beyond the window, on either side at most this, is added to the nearest output.
+        rows[:, 0] += beyond
+        rows[:, -1] += beyond
+        return every_pair(rows, 4 * beyond)
 
     def _ends_are_worst(self, cut: int) -> bool:
         """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""

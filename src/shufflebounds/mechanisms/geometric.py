@@ -18,9 +18,11 @@ from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, product
+from shufflebounds.mechanisms._integer_datasets import every_pair
 from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["GeometricMechanism"]
@@ -325,6 +327,17 @@ class GeometricMechanism(AdditiveNoise):
         parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        # sensitivity 1 has exact bounds; from 11 on, the pairs and kinds of inputs are so many that an eps takes more than .5 s
+        s, rate = self.sensitivity, self._rate
+        if self.bound is not None or not 1 < s <= 10 or self.eps > LARGEST_EXPONENT:
+            return None
+        k = np.arange(s + 1.0)
+        # outputs beyond the two ends have the likelihood ratios of the ends, so they are added to these
+        share = np.full(s + 1, -math.expm1(-rate))
+        share[[0, -1]] = 1.0
+        return every_pair(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)))
 
     def _truncated_rows(self, bound: int) -> FloatArray:
         """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""

@@ -44,7 +44,7 @@ from shufflebounds.shuffle._excess import excesses
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["FEWEST_USERS", "WorstDataset"]
+__all__ = ["FEWEST_USERS", "WorstDataset", "WorstPair"]
 
 FEWEST_USERS = 8
 """Smallest number of users for which the bound is used. The proof draws pairs of users, and from fewer users too few would
@@ -509,3 +509,32 @@ class WorstDataset:
             return kind
 
         return self._widest_kinds.of(eps, found)
+
+
+class WorstPair:
+    """The largest upper bound over all datasets of several ordered pairs of the target's inputs.
+
+    Parameters
+    ----------
+    data : DatasetLaws
+        The data of one pair, with those of the other pairs as its `rivals`.
+    users : int
+        Number of users, including the target.
+    """
+
+    def __init__(self, data: DatasetLaws, users: int) -> None:
+        self._pairs = [WorstDataset(one, users) for one in (data, *data.rivals)]
+
+    def rough_blanket(self, eps: float) -> float:
+        """Return the largest upper bound of log delta by the privacy blanket."""
+        return max(pair.rough_blanket(eps) for pair in self._pairs)
+
+    def log_delta(self, eps: float, ceiling: float = math.inf, *, enough: float = -math.inf, search: bool = True) -> float:
+        """Return an upper bound of log delta for every dataset and pair; the arguments are those of :class:`WorstDataset`."""
+        # A pair whose blanket bound is at most the bound of another pair cannot increase the maximum.
+        largest = -math.inf
+        for blanket, pair in sorted(((pair.rough_blanket(eps), pair) for pair in self._pairs), key=lambda one: -one[0]):
+            if pair._with_lost(eps, blanket) <= largest:
+                break
+            largest = max(largest, pair.log_delta(eps, ceiling, enough=max(enough, largest), search=search))
+        return largest

@@ -44,6 +44,9 @@ class DatasetLaws:
     share : float
         In (0, 1]. For every input x of another user there is a mixture M of the distributions :math:`R_j` of the kinds with
         :math:`R_x \ge s M`, where s is `share`. It is 1 if every input is of one of the kinds.
+    rivals : tuple of DatasetLaws
+        Data of further pairs of inputs of the target. If the pair is the worst one of the privacy blanket, but not known to be the
+        worst one of the bound over all datasets, the largest bound of it and of these pairs holds for every pair.
     """
 
     blanket: ExcessLaw
@@ -55,6 +58,7 @@ class DatasetLaws:
     ratio_tail: Callable[[FloatArray], FloatArray]
     lost: float = 0.0
     share: float = 1.0
+    rivals: tuple[DatasetLaws, ...] = ()
 
     def thinned(self, share: float) -> DatasetLaws:
         r"""Return the data if each user sends a message with probability `share`: "no message" is one more output.
@@ -82,4 +86,5 @@ class DatasetLaws:
             lambda t: share * tail(t),
             share * self.lost,
             self.share,
+            tuple(rival.thinned(share) for rival in self.rivals),
         )

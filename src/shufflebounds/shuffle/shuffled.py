@@ -24,7 +24,7 @@ from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MOST_DATASETS, MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
-from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
+from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstPair
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 from shufflebounds.tradeoff import Tradeoff
@@ -93,9 +93,9 @@ class Shuffled(PrivacyProfile):
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
     subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, Laplace noise of
-    a local budget up to ln 10, and Laplace and Gaussian noise with a list of `inputs`. :meth:`argument` returns which one is used.
-    The lower bound is attained by the dataset that :meth:`data` returns: all
-    other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
+    a local budget up to ln 10, Laplace and Gaussian noise with a list of `inputs`, geometric noise of sensitivity 2 to 10, and
+    discrete Gaussian noise of sensitivity 1. :meth:`argument` returns which one is used.
+    The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
     largest delta, up to rounding. This delta is also an upper bound for more users. For up to 2047 users of two outputs the lower
     bound searches datasets with several inputs.
@@ -296,16 +296,16 @@ class Shuffled(PrivacyProfile):
                 for pair, bound in zip(self._pairs, self._over_datasets)]
 
     @cached_property
-    def _over_datasets(self) -> tuple[Callable[[], WorstDataset] | None, ...]:
+    def _over_datasets(self) -> tuple[Callable[[], WorstPair] | None, ...]:
         """For every pair a function that returns its bound over all datasets; None if the randomizer lacks the data for it."""
         laws = getattr(self._source, "dataset_laws", None)
         if laws is None or self.users < FEWEST_USERS or self._every or laws(0) is None:
             return (None,) * len(self._pairs)
-        formed: dict[int, WorstDataset] = {}
+        formed: dict[int, WorstPair] = {}
 
-        def bound(place: int) -> WorstDataset:
+        def bound(place: int) -> WorstPair:
             if place not in formed:
-                formed[place] = WorstDataset(laws(place).thinned(self.participation), self.users)
+                formed[place] = WorstPair(laws(place).thinned(self.participation), self.users)
             return formed[place]
 
         # The bounds are made on demand, because there may be thousands of pairs.

@@ -1,0 +1,31 @@
+"""Data of whole-number noise for the upper bound over all datasets: every pair of inputs 0..sensitivity of the target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import permutations
+
+from shufflebounds._types import FloatArray
+from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
+
+__all__ = ["every_pair"]
+
+
+def every_pair(rows: FloatArray, lost: float = 0.0) -> DatasetLaws | None:
+    """Return the data of the two ends, with those of all other ordered pairs as rivals; None if an output is impossible.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (inputs, outputs)
+        Probabilities of the outputs. The matrix does not change if inputs and outputs are both reversed.
+    lost : float
+        Total variation distance, at most, between the noise and these rows.
+    """
+    data, last = MatrixDatasets(rows, BLUR, lost), len(rows) - 1
+    if not data.offered:
+        return None
+    # of two pairs that are mirror images of each other, one
+    places = [(i, j) for i, j in permutations(range(last + 1), 2) if (0, last) < (i, j) <= (last - i, last - j)]
+    return replace(data.of(0, last), rivals=tuple(data.of(*place) for place in places))
