@@ -95,7 +95,8 @@ class Shuffled(PrivacyProfile):
     subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, Laplace noise of
     a local budget up to ln 10, Laplace and Gaussian noise with a list of `inputs`, geometric noise of sensitivity 2 to 10, and
     discrete Gaussian noise of sensitivity 1. :meth:`argument` returns which one is used.
-    The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from a mixture that the randomizer lists. For a matrix and few users (1023 of
+    The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
+    a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
     largest delta, up to rounding. This delta is also an upper bound for more users. For up to 2047 users of two outputs the lower
     bound searches datasets with several inputs.
