@@ -329,7 +329,7 @@ class GeometricMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        # sensitivity 1 has exact bounds; from 11 on, the pairs and kinds of inputs are so many that an eps takes more than .5 s
+        # sensitivity 1 has exact bounds; from 11 on, one eps takes more than .5 s because of the number of pairs
         s, rate = self.sensitivity, self._rate
         if self.bound is not None or not 1 < s <= 10 or self.eps > LARGEST_EXPONENT:
             return None
