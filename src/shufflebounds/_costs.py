@@ -24,6 +24,8 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     # One grid point of one release, and one point of a transform of an adaptive strategy.
     "grid point": 3e-6,
     "point of an adaptive strategy": 1.5e-8,
+    # One operation of certify on balls of 128 bits
+    "ball operation": 5e-7,
     # All values of a release whose divergence takes little time.
     "cheap release": 0.02,
     # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.

@@ -10,16 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
+from shufflebounds._limits import TINY
 from shufflebounds._search import narrowed
 
 __all__ = ["Curve", "crossing"]
-
-FIRST = 0.05
-"""Largest first step of eps if no guess is known. Raised: more evaluations if the answer is small. Lowered: more if it is large."""
-
-LEAST = 1e-290
-"""Absolute tolerance of eps. It ends the search on a curve that exceeds its target at eps = 0 only, for which no relative tolerance
-is ever met. It has no influence on other curves."""
 
 PAST = 1.02
 """Ratio of the first step from a guess to the estimated distance of the crossing. It is above 1 so that the step passes the
@@ -91,7 +85,8 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     if slope > 0 and (value >= 0 if upper else value <= 0) and abs(value) <= slope * rtol * at:
         return at
     right = value < 0
-    step = max(PAST * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(FIRST, 0.5 * curve.pure)
+    # the first step without a guess is 0.05: more evaluations if the answer is smaller or larger
+    step = max(PAST * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
     while True:
         if at >= curve.pure if right else at == 0:
             return at
@@ -120,8 +115,9 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
         return _fall(rough, low, high) < fall
 
+    # No relative tolerance is ever met on a curve that exceeds its target at eps = 0 only; there the absolute one ends the search.
     low, high, at_low, at_high = narrowed(
-        lambda eps: excess(eps) - aim, low, high, at_low - aim, at_high - aim, rtol=rtol, xtol=LEAST, enough=enough
+        lambda eps: excess(eps) - aim, low, high, at_low - aim, at_high - aim, rtol=rtol, xtol=TINY, enough=enough
     )
     if upper:
         return low if abs(at_low) <= margin else high

@@ -6,7 +6,7 @@ import math
 
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
-    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENTRIES", "MOST_ENUMERATED", "MOST_ROUNDS",
+    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ITEMS", "MOST_ROUNDS",
     "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT",
     "UPDATE_SECONDS", ]
 
@@ -88,7 +88,7 @@ LARGE_TABLE_SIZE = 2**22
 Raised: more memory and run time. Lowered: a class gives weaker bounds, or raises ValueError, for smaller inputs.
 """
 
-MOST_ENTRIES = 10**7
+MOST_ITEMS = 10**7
 """Resource limit: largest number of steps, users, values or table entries that a caller may ask for where each is enumerated; it
 takes 80 MB, and a few seconds.
 

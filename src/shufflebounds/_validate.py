@@ -18,17 +18,9 @@ MAX_COUNT = 2**53
 """Largest count. Doubles represent all integers up to this one."""
 
 
-MAX_VIEW = 2**24
-"""Largest number of entries of a broadcast array; copying a larger one would allocate memory that the caller never used."""
-
-
 LARGE_DELTA = 1e-3
 """A delta above this value draws a warning. A higher threshold would let more swapped arguments pass; a lower one would warn of
 deltas that small surveys use."""
-
-LARGE_LOCAL_EPS = 20.0
-"""A local budget above this value draws a warning: e^20 is 4.9e8, so a message is almost surely the user's value. A higher
-threshold would let more swapped arguments pass; a lower one would warn of budgets that shuffling can still amplify."""
 
 _quiet: ContextVar[bool] = ContextVar("shufflebounds_quiet", default=False)
 
@@ -109,8 +101,10 @@ def _array(name: str, value: Any, text: str) -> NDArray[Any]:
     # Self-referential sequences, and objects that pretend to be arrays, raise exceptions of various types.
     except Exception:
         raise ValueError(f"{name}={_said(value)} must be {text}") from None
-    if array.size > MAX_VIEW and 0 in array.strides:
-        raise ValueError(f"{name} has {array.size} entries, most of them views of the same: it must hold at most {MAX_VIEW} such")
+    most = 2**24
+    if array.size > most and 0 in array.strides:
+        # A copy of a broadcast array would allocate memory that the caller never used.
+        raise ValueError(f"{name} has {array.size} entries, most of them views of the same: it must hold at most {most} such")
     return array
 
 
@@ -189,8 +183,10 @@ def local_budgets(name: str, value: ArrayLike, low: float, high: float, *, open_
     """Return local budgets as a float array within the given interval, or raise ValueError; a large one draws a warning."""
     budgets = real_array(name, value, low, high, open_low=open_low)
     largest = float(budgets.max())
-    if largest > LARGE_LOCAL_EPS:
-        warn(f"{name}={largest:g} is above {LARGE_LOCAL_EPS:g} nats: the message of a user is almost surely the user's value, so "
+    # e^20 is 4.9e8. A higher threshold would let more swapped arguments pass; a lower one would warn of budgets that shuffling can
+    # still amplify.
+    if largest > 20:
+        warn(f"{name}={largest:g} is above 20 nats: the message of a user is almost surely the user's value, so "
              "that the randomizer protects nobody. Choose a budget of at most about 10. Are two arguments swapped?")
     return budgets
 

@@ -25,17 +25,6 @@ __all__ = ["Comparison", "ComparisonRow", "compare_at"]
 SHUFFLER = "shuffler"
 DUMMIES = "shuffler and whoever adds the dummy reports"
 
-_BETA = 0.05
-"""Probability with which the stated error is exceeded; 5 % is the customary level. A smaller one states larger errors."""
-_PLATEAU = 5e-4
-"""Smallest relative decrease of the error for which another parameter is preferred. Lowered: a longer search for small
-improvements."""
-_BUDGET_RTOL = 1e-7
-"""Relative tolerance of the local budgets. The search for a budget stops at it even where the upper bound of delta jumps: the
-search over datasets has a tolerance of 3e-3 in log delta. Lowered: longer searches."""
-_SYMMETRIC_MOST = 72.0
-"""Largest local budget, in nats, at which the probabilities of symmetric unary encoding are different doubles."""
-
 
 @dataclass(frozen=True)
 class ComparisonRow:
@@ -186,7 +175,8 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
         "local hashing": sized(lambda size: lambda budget: LocalHashing(bins, budget, size),
                                LocalHashing(bins, max(guess, 1e-3))._g, 2, 2**30),
         "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
-        "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, _SYMMETRIC_MOST))),
+        # for budgets above 72 nats the two probabilities of a report are equal doubles
+        "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
         "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps=eps, delta=delta), users),
         "flipped reports, records": flipped("records"),
@@ -265,7 +255,9 @@ class _Target:
         """Return the protocol with the largest local budget, its target checked."""
         # The upper bound is at most that of the privacy blanket, so the budget that the blanket allows is allowed here, too.
         blanket = self.budget(build, 1e-6, near)
-        shuffled = Shuffled(build(self.budget(build, _BUDGET_RTOL, blanket, self._excess)), self.users)
+        # The search stops at this tolerance even where the upper bound of delta jumps: the search over datasets has a tolerance of
+        # 3e-3 in log delta.
+        shuffled = Shuffled(build(self.budget(build, 1e-7, blanket, self._excess)), self.users)
         if not shuffled.delta(self.eps) <= self.delta * (1 + 1e-9):
             raise _validate.InfeasibleError(f"delta={self.delta:g} cannot be met at eps={self.eps:g}: {shuffled.randomizer!r} has "
                                             f"{shuffled.delta(self.eps):.3g}")
@@ -293,7 +285,8 @@ def _best_size(
     while True:
         up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
         tried = min((size for size in (down, best, up) if least <= size <= most), key=error)
-        if error(tried) < error(best) * (1 - _PLATEAU):
+        # smaller improvements would need a longer search
+        if error(tried) < error(best) * (1 - 5e-4):
             best = tried
         elif best * (factor - 1) <= max(1, best // 32):
             return best, known[best][1]
@@ -309,12 +302,13 @@ def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
 
 
 def _errors(law: ErrorLaw) -> tuple[float, float, float]:
-    """Return three errors that are exceeded with probability _BETA.
+    """Return three errors that are exceeded with the customary probability of 5 %.
 
     They are the error of one bin and the largest error of any bin, for the worst dataset, and the latter if the users are spread
     evenly over the bins.
     """
-    return (law.error_quantile(_BETA), law.error_quantile(_BETA, of="any"), law.error_quantile(_BETA, law._even(), of="any"))
+    beta = 0.05
+    return (law.error_quantile(beta), law.error_quantile(beta, of="any"), law.error_quantile(beta, law._even(), of="any"))
 
 
 def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:

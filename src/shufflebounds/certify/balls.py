@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from shufflebounds import _validate
+from shufflebounds._costs import SECONDS
 
 __all__ = [
     "Answer", "Ball", "Outcomes", "Outputs", "blanket", "blanket_operations", "certified", "clones", "flint", "hockey_stick",
@@ -28,9 +29,6 @@ MOST_OPERATIONS = 2e7
 """Resource limit: largest number of ball operations of one result, about 10 s if a ball has two machine words. Raised: longer
 calls."""
 
-SECONDS = 5e-7
-"""Typical time of one ball operation at 128 bits, in seconds; it is used in messages only."""
-
 
 def flint() -> Any:
     """Return python-flint, or raise ImportError naming the extra."""
@@ -44,8 +42,9 @@ def flint() -> Any:
 def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball:
     """Return a ball that is accurate to `digits` digits or contains 0; the precision is doubled until one of both holds."""
     if operations > MOST_OPERATIONS:
+        seconds = operations * SECONDS["ball operation"]
         raise _validate.InfeasibleError(
-            f"certify() would take about {operations:.2g} ball operations, {operations * SECONDS:.2g} s: "
+            f"certify() would take about {operations:.2g} ball operations, {seconds:.2g} s: "
             f"at most {MOST_OPERATIONS:.0e} are tried"
         )
     library = flint()

@@ -7,6 +7,7 @@ import errno
 import importlib
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -35,9 +36,6 @@ COMMANDS = {
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
 """For each sub-command: the module or class with ``add_arguments(parser, words)`` and ``run(arguments)``, and its help text."""
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 + SIGINT, the convention of shells."""
 
 
 def _place(name: str) -> Any:
@@ -84,11 +82,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("shufflebounds: interrupted\n")
+        # the convention of shells
+        code = 128 + signal.SIGINT
         if argv is None:
             # A kernel may still run in a thread: exit without waiting for it.
             sys.stderr.flush()
-            os._exit(INTERRUPTED)
-        return INTERRUPTED
+            os._exit(code)
+        return code
     except (InfeasibleError, UnwritableError) as problem:
         sys.stderr.write(f"shufflebounds: {problem}\n")
         return 1

@@ -20,7 +20,7 @@ from shufflebounds.composition.conversions import above
 __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delta", "group_privacy"]
 
 
-MAX_COUNT = 2**36
+MOST_MECHANISMS = 2**36
 """Largest total number of mechanisms. Raised: the rounding of the sums exceeds the margin. Lowered: more compositions are
 refused."""
 
@@ -272,14 +272,14 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
     if budgets.ndim != 1:
         raise ValueError(f"eps has shape {budgets.shape}: it must be a number or one-dimensional")
     failures = _validate.real_array("delta", delta, 0, 1)
-    counts = _validate.real_array("k", 1 if k is None else k, 0, MAX_COUNT)
+    counts = _validate.real_array("k", 1 if k is None else k, 0, MOST_MECHANISMS)
     for name, array in (("delta", failures), ("k", counts)):
         if array.ndim and array.shape != budgets.shape:
             raise ValueError(f"{name} has shape {array.shape}: it must be a number, or of the shape of eps, {budgets.shape}")
     if (counts % 1 != 0).any():
         first = _validate.format_value(float(counts[counts % 1 != 0].flat[0]))
         raise ValueError(f"k holds {first}: every entry must be an integer")
-    if np.broadcast_to(counts, budgets.shape).sum() > MAX_COUNT:
+    if np.broadcast_to(counts, budgets.shape).sum() > MOST_MECHANISMS:
         raise ValueError(f"k sums to {np.broadcast_to(counts, budgets.shape).sum():.0f}: the total must not exceed 2**36")
     return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
 

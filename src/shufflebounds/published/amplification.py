@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from shufflebounds import tails
-from shufflebounds._limits import MOST_ENTRIES
+from shufflebounds._limits import MOST_ITEMS
 from shufflebounds._search import bracket
 from shufflebounds._types import FloatArray
 from shufflebounds.composition import rdp_to_dp
@@ -201,8 +201,8 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     first, last = max(0, math.floor(n * weight - half)), min(n, math.ceil(n * weight + half))
     widest = math.ceil(math.sqrt((last + 1) * math.log(4 / share) / 2)) + 1
     terms = (last - first + 1) * (2 * widest + 1)
-    if terms > MOST_ENTRIES:
-        raise ValueError(f"users={users} needs {terms:.2g} terms, more than {MOST_ENTRIES:.0g}: use shuffle.Clones")
+    if terms > MOST_ITEMS:
+        raise ValueError(f"users={users} needs {terms:.2g} terms, more than {MOST_ITEMS:.0g}: use shuffle.Clones")
     count = np.arange(first, last + 1, dtype=np.float64)[:, np.newaxis]
     # C is the number of clones, and A ~ Bin(C, 1/2) the number of clones of the target's message for its first value. D is 1 with
     # probability `own` under P and with probability `other` under Q. An outcome of the clone pair is (A + D, C - A + 1 - D). For

@@ -12,7 +12,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._limits import MOST_ENTRIES
+from shufflebounds._limits import MOST_ITEMS
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import integer, real
@@ -145,7 +145,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The number that the corollary may have meant.",
-    where={"users": integer("Number n of users", 2, MOST_ENTRIES)},
+    where={"users": integer("Number n of users", 2, MOST_ITEMS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
     r"""Parameter :math:`\mu^*` of the boolean sum, with the maximum over the breakpoints k = 0, ..., n - 2 so that it is finite.
@@ -169,7 +169,7 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
                   lambda n, lam, bits: math.sqrt(bits) * _mu_of_the_protocol(n, lam), "mu"),
     returns="The square root of `bits` times :func:`chen_long_mu_interior`.",
     where={
-        "users": integer("Number n of users", 2, MOST_ENTRIES),
+        "users": integer("Number n of users", 2, MOST_ITEMS),
         "lam": real("Expected number of random bits in each of the r rounds, below n", 0, ends="(]"),
     },
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import MOST_ENTRIES
+from shufflebounds._limits import MOST_ITEMS
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -72,7 +72,7 @@ class AllocationPair(OfMechanism, DominatingPair):
     def __post_init__(self) -> None:
         super().__post_init__()
         checked_presence(self.mechanism)
-        _validate.integer_field(self, "steps", 1, MOST_ENTRIES)
+        _validate.integer_field(self, "steps", 1, MOST_ITEMS)
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import MOST_ENTRIES
+from shufflebounds._limits import MOST_ITEMS
 from shufflebounds._scipy import betaln
 from shufflebounds._types import FloatArray
 from shufflebounds._validate import MAX_COUNT
@@ -174,9 +174,9 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
 def _law(data: NDArray[np.int64], asked: FloatArray, eps: float, size: int) -> tuple[NDArray[np.int64], FloatArray]:
     """Return every database with `size` records and its probability."""
     many = math.comb(size + data.size - 1, size)
-    if many * data.size > MOST_ENTRIES:
+    if many * data.size > MOST_ITEMS:
         raise ValueError(f"size={size} gives {many:.3g} databases of {data.size} kinds of records, too many to enumerate: "
-                         f"size must be such that their number times {data.size} is at most {MOST_ENTRIES:g}")
+                         f"size must be such that their number times {data.size} is at most {MOST_ITEMS:g}")
     records = np.array(list(combinations_with_replacement(range(data.size), size)), dtype=np.int64)
     databases = np.zeros((many, data.size), dtype=np.int64)
     np.add.at(databases, (np.arange(many)[:, None], records), 1)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPUTED_ERROR, MOST_ENTRIES
+from shufflebounds._limits import COMPUTED_ERROR, MOST_ITEMS
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import FloatArray
 
@@ -139,8 +139,8 @@ class FrozenLaw(ABC):
             # changes by less than e^-40
             within = float(self.logcdf(high)) - 80, float(self.logsf(low - 1)) - 80
             low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
-        if high - low >= MOST_ENTRIES:
-            raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_ENTRIES:g}: give lb and ub")
+        if high - low >= MOST_ITEMS:
+            raise ValueError(f"{self!r} has {high - low + 1:.3g} values to sum over, more than {MOST_ITEMS:g}: give lb and ub")
         values: FloatArray = low + np.arange(int(max(high - low, -1.0)) + 1, dtype=np.float64)
         logs = np.atleast_1d(self.logpmf(values))
         top = float(logs.max(initial=-math.inf))
