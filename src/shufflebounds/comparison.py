@@ -252,7 +252,10 @@ class _Target:
         return float(Shuffled(oracle, self.users).log_delta(self.eps)) - math.log(self.delta)
 
     def largest(self, build: Callable[[float], FrequencyOracle], near: float = 0.0) -> Shuffled:
-        """Return the protocol with the largest local budget, its target checked."""
+        """Return the shuffled oracle with the largest local budget, after checking that its upper delta meets the target.
+
+        `build` returns the oracle for a local budget, and `near` is a budget where the search starts.
+        """
         # The upper bound is at most that of the privacy blanket, so the budget that the blanket allows is allowed here, too.
         blanket = self.budget(build, 1e-6, near)
         # The search stops at this tolerance even where the upper bound of delta jumps: the search over datasets has a tolerance of

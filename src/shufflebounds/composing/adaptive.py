@@ -182,7 +182,7 @@ class Adaptive:
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # A choice without finite losses does not enter the recursion; its mass at infinite loss is counted at the end.
+        # A choice that has only infinite losses does not take part in the recursion; its infinite losses are counted at the end.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # `best` is the larger tilt whose Chernoff bound shows with the shortest grid that f is negligible beyond its end.

@@ -1,4 +1,9 @@
-"""Bounds of the hockey-stick divergence of several releases, computed on a grid of losses that is refined until they agree."""
+"""Bounds of the hockey-stick divergence of several releases, for `profile.Composition`.
+
+If the moment generating functions of all losses are known, they are inverted (`inversion`). Otherwise the distributions of the
+privacy losses are composed on a grid (`product`), which is refined until the bounds agree to a relative tolerance of eps. An
+adversary who chooses pairs of datasets adaptively is treated by `adaptive`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is known about a dominating pair (P, Q): the input of trade-off functions, Renyi divergences and compositions."""
+"""What is known about a dominating pair (P, Q), collected in :class:`DominatingPairInfo`.
+
+Each profile describes its pair in this form: bounds of the hockey-stick divergence, enumerated outcomes if there are few, the pure
+budget, and the run time of a value. Trade-off functions, Renyi divergences and compositions are computed from it.
+"""
 
 from __future__ import annotations
 

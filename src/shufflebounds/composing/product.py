@@ -1,4 +1,7 @@
-"""The composition of distributions of privacy losses on a common grid."""
+"""The composition of distributions of privacy losses on a common grid, by Fourier transforms.
+
+`Composer` makes one object for each grid and bound. :class:`TiltedSum` computes the sums and bounds their errors.
+"""
 
 from __future__ import annotations
 

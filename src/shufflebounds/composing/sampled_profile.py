@@ -118,7 +118,7 @@ class SampledProfile:
         seen = self.high > -np.inf
         depth, eps = np.sqrt(-2 * self.high[seen]), self.eps[seen]
         levels, at = [depth[0]], depth[0]
-        # Without a pure budget the last values may be far below any delta of interest.
+        # With a limited depth, samples at smaller delta than this depth are not needed.
         last = depth[-1] if self.depth is None else min(depth[-1], deepest)
         while at < last and len(levels) < 10**5:
             at += min(max(step, step * (at / FULL_DETAIL) ** 2), max(0.1 * at, step))

@@ -36,8 +36,8 @@ class _Half(NamedTuple):
 
     loss: FloatArray
     log_p: FloatArray
-    log_mass: FloatArray        # log of the mass under Q of the first i losses
-    log_hockey_stick: FloatArray       # log of the divergence at loss[i]
+    log_mass: FloatArray        # log of the mass under Q of the first i losses, i = 0, 1, ...
+    log_hockey_stick: FloatArray       # log of the hockey-stick divergence of this half at eps = loss[i]
 
 
 class _Window(NamedTuple):

@@ -1,4 +1,4 @@
-"""delta(eps), eps(delta) and log delta: what follows from bounds of log delta alone."""
+"""Methods of a privacy profile that follow from bounds of log delta alone: delta(eps), eps(delta) and the tail of the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Trade-off curves of profiles: bounds from finitely many values of delta, and the convex hull of several curves.
+r"""Bounds of the trade-off curve of a profile from finitely many values of delta, and the convex hull of several curves.
 
 With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. The line of E
 is said to decide at alpha if it attains the supremum there. The lines of an upper bound of delta, at finitely many E, give a curve

@@ -1,4 +1,7 @@
-"""Export of a profile: distributions for other libraries, figures, saved data, and a table for notebooks."""
+"""Methods of a profile that export it.
+
+They make distributions for dp-accounting and OpenDP, figures, plain data that can be saved, and a table for notebooks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The base class of privacy profiles; every number is an upper or a lower bound of the exact value."""
+"""The base class of privacy profiles, from which all mechanisms, protocols and compositions derive.
+
+A subclass gives bounds of log delta(eps). The base class derives eps(delta), trade-off functions, Gaussian mu, Renyi divergences
+and compositions. Every number is an upper or a lower bound of the exact value.
+"""
 
 from __future__ import annotations
 
@@ -261,8 +265,9 @@ class PrivacyProfile(ExportMixin):
         return own if known.reverse is None else sampled(sides.reverse or known.reverse, known.reverse_pure), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of
-        evaluations.
+        """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of values.
+
+        `rtol` and `most` are those of a profile whose values take little time.
         """
         known = self._pair_info()
         if known.spacing < 0.1:

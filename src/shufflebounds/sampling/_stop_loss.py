@@ -366,9 +366,10 @@ def _more(trials: int, chance: float, least: int) -> float:
 def _condensed(
     edges: FloatArray, q: FloatArray, means: FloatArray, loss_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses of a coarser distribution, as a lower or an upper bound in the convex order.
+    """Return values and masses of a coarser distribution of large ratios, given masses `q` and means for cells between `edges`.
 
-    For the lower bound, the mass of each cell is at its mean; for the upper bound, it is split between the ends of the cell.
+    For the lower bound, the mass of each cell is placed at its mean. For the upper bound, it is split between the ends of the cell
+    such that the mean stays the same. `loss_error` bounds the relative errors of masses and means.
     """
     held = q > 0
     if not upper:

@@ -1,4 +1,7 @@
-"""Random allocation: each record enters one of t steps, drawn uniformly (balls and bins)."""
+"""Random allocation (balls and bins): the privacy profile of training in which each record enters one of t random steps.
+
+The analysis follows Chua et al. (2024), and Feldman and Shenfeld (2025) if a record enters several steps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Poisson sampling: each record enters independently with a given probability; the neighbouring dataset lacks one record."""
+"""The privacy profile of a mechanism on a Poisson sample: each record enters independently with a given probability.
+
+Neighbouring datasets differ in the presence of one record.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Distribution of the error of an estimate: tails for a given dataset, and bounds of the largest tail over all datasets."""
+"""The distribution of the error of an estimate, for protocols and frequency oracles.
+
+For a given dataset the tails are exact up to rounding, as tails of sums of independent bits. For the worst dataset they are bounded
+above and below.
+"""
 
 from __future__ import annotations
 

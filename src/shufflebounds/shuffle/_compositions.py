@@ -313,7 +313,10 @@ def _with(cell: Cell, place: int, number: int) -> Cell:
 
 
 def _inside(low: Cell, high: Cell, users: int) -> Cell:
-    """Return numbers in a cell that add up to `users`: low + t (high - low) for each kind with the same t, up to rounding."""
+    """Return a dataset inside a cell: numbers of users of each kind that add up to `users`.
+
+    They are low + t (high - low), with the same t for each kind, up to rounding.
+    """
     free, width = users - sum(low), sum(high) - sum(low)
     numbers = [a + free * (b - a) // width for a, b in zip(low, high)]
     for j in range(len(numbers)):

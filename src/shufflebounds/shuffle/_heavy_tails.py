@@ -39,7 +39,7 @@ _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
 
 _MOST_HEAVY = 0.9
-"""If all values count as heavy: the largest expected share of users with a value other than 0 that is accepted.
+"""Largest fraction of users that are expected to have a value other than 0, for the method in which all values count as heavy.
 
 For a larger share, rounding dominates the probability that all users have the value 0.
 """

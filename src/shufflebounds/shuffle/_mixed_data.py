@@ -90,7 +90,8 @@ class MixedData:
     def _error(self) -> float:
         """Bound of the relative error of a coefficient, from the products and sums of the convolutions."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # The last term is for the probabilities themselves, whose errors of a few ulp enter once for every user.
+        # The first term covers the convolutions. The last one is for the probabilities in `rows`, whose errors of a few ulp count
+        # once for every user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:

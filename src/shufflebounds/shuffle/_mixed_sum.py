@@ -1,4 +1,7 @@
-"""Lower and upper bounds of log sum_i pmf(i) g(i) for a log-concave pmf and a monotone function g."""
+"""Lower and upper bounds of log sum_i pmf(i) g(i) for a log-concave pmf and a monotone function g.
+
+The shuffled histogram and its sample sizes are computed in this way, with a binomial pmf.
+"""
 
 from __future__ import annotations
 

@@ -443,10 +443,11 @@ class WorstDataset:
         return self._formed_bound(eps, log_prob, _TOLERANCE, enough, search)
 
     def _formed_bound(self, eps: float, log_prob: float, tolerance: float, enough: float = -math.inf, search: bool = True) -> float:
-        """Return the bound of log delta, given a bound `log_prob` of the log probability of the best test.
+        """Return the bound of the module docstring for log delta, given an upper bound `log_prob` of the log probability of the
+        test.
 
-        The search over compositions ends if its bound exceeds the largest known value by at most `tolerance`, or is at most
-        `enough`.
+        The search over the numbers of users with each input ends if its bound exceeds the largest known value by at most
+        `tolerance`, or is at most `enough`.
         """
         blanket = self.rough_blanket(eps)
         draw, alike, error = self._best_draw(eps, log_prob)

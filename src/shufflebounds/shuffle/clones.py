@@ -1,4 +1,7 @@
-"""Privacy amplification by shuffling for any local randomizer: the clone bounds, evaluated exactly at any number of users."""
+"""Privacy amplification by shuffling for any local randomizer of a given pure budget: the two clone bounds.
+
+They are those of Feldman, McMillan and Talwar (2021, 2023), evaluated with both bounds for any number of users.
+"""
 
 from __future__ import annotations
 

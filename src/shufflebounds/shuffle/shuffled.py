@@ -1,4 +1,8 @@
-"""Any local randomizer, shuffled: an upper bound over all datasets, and a lower bound from the worst datasets found."""
+"""The privacy profile of any local randomizer after a shuffle.
+
+The upper bound is valid for every dataset; it is the privacy blanket of Balle, Bell, Gascon and Nissim (2019) or the bound of
+docs/theorems/worst-dataset. The lower bound is attained by the worst dataset that is found.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,10 @@ class _DeploymentArray:
         return Shuffled(self.kinds[self.places[place]], int(self.users[place]), self.share)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return the distributions of X of each randomizer whose largest Phi is the bound; an empty list if there are none."""
+        """Return for each randomizer the distributions of X such that the bound is the largest of their Phi.
+
+        The list of a randomizer is empty if its bound has no such form.
+        """
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:

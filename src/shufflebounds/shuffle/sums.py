@@ -193,7 +193,7 @@ class RealSum(ShuffleProtocol):
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits == 1 or self.view == "total" or self.flip == 0 or delta == 0:
             return super()._epsilon(delta, upper)
-        # A composition searches with fewer evaluations of its own delta.
+        # The search for eps is left to the composition of the columns, which needs fewer evaluations of its delta.
         found = self._composed[upper]._epsilon(delta, upper)
         return found if upper else max(found, replace(self, view="total")._epsilon(delta, upper))
 

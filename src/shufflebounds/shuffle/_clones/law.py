@@ -174,7 +174,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if v < TINY:
         return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)
     lower, upper = law.log_sum(u, v)
-    # A rounding error of u or v changes the log of the sum by at most the relative error times the absolute value of this log.
+    # A relative rounding error r of u or v changes the log of the sum by at most r times the absolute value of this log.
     slack = 4 * ULP * abs(factor) + (abs(upper) + 4) * 16 * ULP
     return Interval(lower + factor - slack, min(alone + loss_error, upper + factor + slack))
 

@@ -1,4 +1,4 @@
-"""Users with personalized budgets: clone bounds of log delta for one target user, and the search for the worst target user.
+"""Clone bounds of log delta for users with personalized budgets: for one target user, and for the worst target user.
 
 The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
 log delta holds for all targets of a block. For many users the budgets of the other users are grouped into bins, on levels from
