@@ -1,4 +1,4 @@
-"""Announcement of long computations on a terminal: predicted time and memory, and elapsed time."""
+"""Announcement of long computations on a terminal: the predicted time and memory, and a line with the elapsed time."""
 
 from __future__ import annotations
 

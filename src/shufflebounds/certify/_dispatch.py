@@ -1,4 +1,7 @@
-"""Three generic functions for interval arithmetic, with an implementation for each class: outcomes, hockey stick, outputs."""
+"""Three generic functions for certified values of delta, which have an implementation for each supported class.
+
+They return the outcomes of a pair, the function from e^eps to delta, or the outputs of a local randomizer, in interval arithmetic.
+"""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ class _State:
 
 
 class _Run:
-    """Applies the recursion one release at a time and accumulates the error bounds."""
+    """Applies the recursion of the module docstring, one release at a time, with a bound of all errors."""
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length

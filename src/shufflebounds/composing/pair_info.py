@@ -461,6 +461,6 @@ def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> Loss
     if not upper:
         # The supporting line beyond the last sample may reach zero at any eps. Limiting this eps keeps the losses finite.
         x[-1], u[-1] = min(x[-1], x[-2] + 10.0) if x.size > 1 else x[-1], min(u[-1], u[-2] + 10.0) if u.size > 1 else u[-1]
-    # At E = 1 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
+    # At eps = 0 the divergences of (P, Q) and (Q, P) are equal, so the tighter bound serves both.
     y[0] = v[0] = (min if upper else max)(y[0], v[0])
     return (pessimistic_pld if upper else optimistic_pld)((x, y), (u, v))

@@ -1,4 +1,7 @@
-"""Conversions of Renyi and concentrated differential privacy to (eps, delta)."""
+"""Conversions of Renyi and zero-concentrated differential privacy to (eps, delta).
+
+They use the formula of Canonne, Kamath and Steinke (2020) or that of Mironov (2017), at the best of several orders.
+"""
 
 from __future__ import annotations
 

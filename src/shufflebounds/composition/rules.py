@@ -1,4 +1,7 @@
-"""Composition of (eps, delta) guarantees, and group privacy."""
+"""Composition of (eps, delta) guarantees, if nothing else is known of the mechanisms, and group privacy.
+
+The optimal composition is that of Kairouz, Oh and Viswanath (2015) and of Murtagh and Vadhan (2016).
+"""
 
 from __future__ import annotations
 

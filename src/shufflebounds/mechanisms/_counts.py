@@ -1,4 +1,8 @@
-"""Frequency oracles: unbiased estimates of counts from messages, each of which supports some values."""
+"""Base classes of frequency oracles, which estimate how many users have each value.
+
+A message supports some of the values. The estimate of a count is a linear function of the number of supporting messages, and
+unbiased.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local randomizers of vectors, with an estimate of the mean vector."""
+"""Base class of local randomizers of vectors, such as PrivUnit and Gaussian noise, with an unbiased estimate of the mean vector."""
 
 from __future__ import annotations
 

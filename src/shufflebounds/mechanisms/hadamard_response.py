@@ -1,4 +1,4 @@
-"""Hadamard response."""
+"""Hadamard response: a frequency oracle whose messages are words, with a fast estimate by the Walsh-Hadamard transform."""
 
 from __future__ import annotations
 

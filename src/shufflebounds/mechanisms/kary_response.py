@@ -1,4 +1,4 @@
-"""k-ary randomized response."""
+"""k-ary randomized response: a frequency oracle whose message is the user's bin or a uniformly random one."""
 
 from __future__ import annotations
 

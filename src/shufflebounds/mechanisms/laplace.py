@@ -1,4 +1,4 @@
-"""Laplace noise."""
+"""Laplace noise: its exact privacy profile, its error, and its distributions for a shuffle of values in an interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subset selection."""
+"""Subset selection: a frequency oracle whose message is a random set of bins, more likely with the user's bin in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The smallest parameter at which a privacy profile meets a target, if delta decreases in the parameter."""
+"""The smallest parameter at which a privacy profile meets a target (eps, delta), if delta decreases in the parameter.
+
+The methods `calibrate` of all protocols use these searches. The returned parameter has been evaluated and meets the target.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Compositions: several mechanisms released on the same data, with an upper and a lower bound."""
+"""Compositions: the privacy profile of several mechanisms that are released on the same data, with both bounds.
+
+This module chooses the distributions to compose for each bound and for each adjacency relation. `shufflebounds.composing` composes
+them.
+"""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         if gap <= 1e-7 * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        # The line that decides at alpha belongs to the eps where the slope of delta, as a function of e^eps, is -alpha. Where f is
-        # flatter than -1, this eps is negative: then -eps is the point where delta of the reversed pair has the slope -beta.
+        # The line that decides at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If f is
+        # flatter than -1 at alpha, this eps is negative. Then delta of the reversed pair has the slope -beta at -eps.
         steep = place > 0 or (place == 0 and log_alpha < low)
         corner = _piece(above, corners, log_alpha) if corners.size else place
         wanted = abs(corner) if (corner > 0) == steep else None

@@ -1,4 +1,7 @@
-"""Bounds of the probability that the privacy loss exceeds eps, from bounds of delta."""
+"""Bounds of the probability that the privacy loss exceeds eps, for `PrivacyProfile.loss_tail`.
+
+They follow from bounds of delta, because delta is a convex function of e^eps whose slope is given by this probability under Q.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The likelihood ratio L = dP/dQ of a mechanism under Q: masses and means in arbitrary intervals of the loss ln L."""
+"""The distribution of the likelihood ratio L = dP/dQ of Gaussian or Laplace noise, for random allocation.
+
+It gives the masses under P and Q of arbitrary intervals of the loss ln L, with bounds of their errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From a guarantee for adding or removing one record to a guarantee for replacing one record."""
+"""The guarantee for replacing one record that follows from a guarantee for adding or removing one record.
+
+A replacement is a removal followed by an addition.
+"""
 
 from __future__ import annotations
 

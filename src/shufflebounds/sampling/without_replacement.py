@@ -1,4 +1,7 @@
-"""Sampling without replacement: a batch of fixed size, under the replacement of one record."""
+"""The privacy profile of a mechanism on a random batch of fixed size, drawn without replacement, if one record is replaced.
+
+The bound is that of Balle, Barthe and Gaboardi (2018), Theorem 9.
+"""
 
 from __future__ import annotations
 

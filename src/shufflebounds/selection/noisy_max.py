@@ -1,4 +1,7 @@
-"""Output distributions of noisy arg-max in logarithms: permute-and-flip and report noisy max, by quadrature of positive terms."""
+"""Log probabilities of each candidate of noisy arg-max, by quadrature of positive terms, for `selection.selection_probs`.
+
+The mechanisms are permute-and-flip (exponential noise) and report noisy max (Laplace noise).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The sparse vector technique: noise scales, accuracy, Renyi differential privacy."""
+"""The sparse vector technique: noise scales for a privacy target, accuracy, and Renyi differential privacy.
+
+The technique is that of Dwork and Roth (2014, section 3.6); the Renyi bounds follow Zhu and Wang (2020). `stream` runs it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sparse vector in stages, and moments of the length of Gaussian sparse vector on non-negative queries."""
+"""Bounds of eps for sparse vector that is run in several stages, after Zhu and Wang (2020).
+
+The module also bounds the moments of the number of queries until the halt, for Gaussian noise and non-negative queries, which the
+Renyi bound `sparse_vector.svt_rdp` takes.
+"""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ _MOST_OF_MANY = 400
 """Resource limit: largest number of evaluations in a search over more than three kinds. Raised: longer run time, tighter bounds."""
 
 _MOST_PARTS = 8
-"""Largest number of parts into which one step of the search divides a cell, if users are of two kinds; otherwise a cell is
-halved."""
+"""Largest number of parts into which one step of the search divides a cell if there are two kinds of users. For more kinds a cell
+is halved. Raised: larger steps of the search, which may divide parts that need no division."""
 
 _BERRY_ESSEEN = 2 / math.e * 0.56
 """Constant 0.56 of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the factor 2/e above."""

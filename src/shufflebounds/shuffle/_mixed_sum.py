@@ -58,7 +58,7 @@ def enclose_sum(
         outside = -math.inf
         width = max(1.0, (high - low) // parts)
         count = math.ceil(math.log1p((last - first) * (growth - 1) / width) / math.log(growth)) + 1
-        # distances of the blocks from the first one
+        # `pieces` has the distances of the starts of the blocks from the start of the first one.
         pieces = np.unique(np.floor(width * (growth ** np.arange(count) - 1) / (growth - 1)))
         for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
             if (end - edge) * step >= 0:

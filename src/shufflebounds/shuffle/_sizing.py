@@ -1,4 +1,7 @@
-"""Calibration: the smallest number of users for a local budget, and the largest local budget for a number of users."""
+"""Calibration of shuffled randomizers to a target (eps, delta).
+
+The result is the smallest number of users for a local budget, or the largest local budget for a number of users.
+"""
 
 from __future__ import annotations
 

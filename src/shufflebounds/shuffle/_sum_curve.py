@@ -1,4 +1,7 @@
-"""The trade-off curve of the sum of independent bits, where one bit has one of two distributions."""
+"""The trade-off curve and the outcomes of a sum of independent bits, of which one bit has one of two distributions.
+
+This bit is the target's, and the others are those of the other users or noise bits.
+"""
 
 from __future__ import annotations
 

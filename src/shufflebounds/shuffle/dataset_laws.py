@@ -1,4 +1,7 @@
-"""Distributions of a randomizer, for all inputs of the other users, that the upper bound over all datasets needs."""
+"""The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the other users.
+
+The bound is that of docs/theorems/worst-dataset, which `_worst_dataset` evaluates. Randomizers return them by `dataset_laws`.
+"""
 
 from __future__ import annotations
 

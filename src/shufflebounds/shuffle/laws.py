@@ -442,7 +442,7 @@ class ExcessLaw:
 
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:
-        """Cached answers by (eps, users, selected bound), if `_heavy`."""
+        """A cache of answers by (eps, users, selected bound), which is used for distributions with heavy tails only."""
         return Kept(CACHED_ANSWERS)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Trade-off functions given by a formula: Gaussian and Laplace noise."""
+"""Trade-off functions that are given by a formula: those of Gaussian noise and of Laplace noise, after Dong, Roth and Su (2022)."""
 
 from __future__ import annotations
 

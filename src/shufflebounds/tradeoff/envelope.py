@@ -1,4 +1,7 @@
-"""Trade-off functions from values of delta(eps): a lower curve from upper bounds of delta, an upper curve from lower bounds."""
+"""Trade-off functions from values of delta at finitely many eps, as maxima of lines.
+
+Upper bounds of delta give a lower curve, and lower bounds of delta give an upper curve. Rounding is in the direction of the bound.
+"""
 
 from __future__ import annotations
 
