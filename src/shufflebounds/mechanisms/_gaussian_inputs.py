@@ -95,7 +95,7 @@ def gaussian_rows(
 
 
 def _nodes(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
-    """Return the nodes of Gauss and Legendre in each cell (cells, nodes), and the weights over the root of 2 pi.
+    """Return the nodes of Gauss-Legendre quadrature in each cell, shape (cells, nodes), and the weights divided by sqrt(2 pi).
 
     With `more` = 0 the integrals are exact to rounding for cells of less than two standard deviations.
     """

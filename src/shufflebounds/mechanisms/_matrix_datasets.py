@@ -19,7 +19,7 @@ __all__ = ["MatrixDatasets"]
 
 
 class MatrixDatasets:
-    """The data for all pairs of rows of a matrix (inputs, outputs).
+    """The distributions that the upper bound over all datasets needs (`DatasetLaws`), for all pairs of rows of a matrix.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     @property
     def _differ(self) -> int:
-        """Half the number of bits in which two values may differ."""
+        """d, half of the largest number of bits in which the filters of two values differ."""
         return self.hashes if self.bits is None else min(self.hashes, self.bits - self.hashes)
 
     def _support_probabilities(self) -> SupportProbabilities:

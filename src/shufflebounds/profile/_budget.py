@@ -17,7 +17,7 @@ import numpy as np
 
 __all__ = ["Budget", "log_odds"]
 
-_WIDE = Context(prec=80)     # ln of a number near 1 loses up to 16 digits, and two doubles hold 32
+_WIDE = Context(prec=80)     # two doubles have 32 digits, and ln of a number near 1 loses up to 16 more
 
 
 @dataclass(frozen=True)

@@ -81,8 +81,8 @@ def least_count(
     def serves(value: int) -> bool:
         return meets(build(value), eps, delta)
 
-    # The conditions on delta(eps) and epsilon(delta) may differ by rounding or by the gap of the bounds, which is many integers if
-    # they are large. Eight integers are tried before a search.
+    # The smallest integers that meet the conditions on delta(eps) and on epsilon(delta) may differ, by rounding or by the gap of
+    # the bounds. Eight integers are tried first. If the integers are large, the difference may be larger, and a search follows.
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)

@@ -131,10 +131,11 @@ class Allocation:
 
     @cached_property
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
-        """Grids and the smallest eps of each: sums far below their mean consist of small ratios, and have finer grids.
+        """The grids for an added record, each with the smallest eps for which it is used.
 
-        There are up to 24, one for each exponential tilt, and each next tilt is twice as large. The tilted probability of a ratio
-        above the grid is at most 1e-16.
+        For large eps only sums far below their mean matter, which consist of small ratios, so that finer grids of smaller range
+        suffice. There are up to 24 grids, one for each exponential tilt, and each tilt is twice as large as the one before. The
+        tilted probability of a ratio above the grid is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]

@@ -35,7 +35,7 @@ Known = Callable[[int, int, Fraction], Interval]
 
 
 class CountTails(NamedTuple):
-    """A lower bound of the largest log tail probability, and upper bounds as points (first count, upper bound).
+    """Bounds of the log tail probability over all counts of holders: one lower bound, and points (first count, upper bound).
 
     Each upper bound is valid for the counts from `first` up to the next point.
     """

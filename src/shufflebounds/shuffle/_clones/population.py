@@ -183,7 +183,7 @@ class Population:
         return float(self._estimates(self.family.rates(kind, low, high, self.sketch.middle)[None], terms, eps, i, j)[0])
 
     def _of_windows(self, eps: float, i: int, j: int, masses: FloatArray) -> FloatArray:
-        """Return `estimate` for the windows that leave these log masses outside, as an array."""
+        """Return the estimates of log delta (see `estimate`) for the windows with these log masses outside, as an array."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(masses, low, high, eps)
         rates = self.family.window_rates(np.reshape(terms.reach, (-1, 1)), low, high, self.sketch.middle)
