@@ -15,13 +15,6 @@ from shufflebounds._search import narrowed
 
 __all__ = ["Curve", "crossing"]
 
-PAST = 1.02
-"""Ratio of the first step from a guess to the estimated distance of the crossing. It is above 1 so that the step passes the
-crossing.
-
-Raised: the bracket is wider. Lowered: more first steps end before the crossing.
-"""
-
 JUMP = 20.0
 """Ratio of the fall of a curve in a bracket to the fall of its rough curve above which the curve counts as discontinuous there.
 
@@ -86,7 +79,9 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         return at
     right = value < 0
     # the first step without a guess is 0.05: more evaluations if the answer is smaller or larger
-    step = max(PAST * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
+    # It is a little longer than the estimated distance of the crossing: the bracket is wider if it is longer still, and the step
+    # ends before the crossing more often if it is shorter.
+    step = max(1.02 * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
     while True:
         if at >= curve.pure if right else at == 0:
             return at

@@ -7,7 +7,7 @@ import math
 __all__ = [
     "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
     "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ITEMS", "MOST_ROUNDS",
-    "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT",
+    "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT",
     "UPDATE_SECONDS", ]
 
 LARGEST_EXPONENT = 700.0
@@ -63,6 +63,10 @@ COMPUTED_ERROR = 1e-12
 
 Raised: bounds that include this error are less tight. Lowered: a less accurate C library could make a bound invalid.
 """
+
+ON_GRID = 1e-8
+"""Largest distance from a grid point, in steps, at which a number counts as that point. Raised: values beside the grid are moved to
+it, and bounds that allow for this become less tight. Lowered: rounding errors move values that are on the grid."""
 
 SAME_LOG = 1e-9
 """Difference of two values of log delta below which they count as equal: a smaller gap, error or improvement ends a search.

@@ -26,6 +26,7 @@ from shufflebounds._limits import (
     MOST_ROUNDS,
     NEGLIGIBLE,
     NEGLIGIBLE_ROUGHLY,
+    ON_GRID,
     SAME_LOG,
     SQUARABLE,
     TABLE_SIZE,
@@ -57,13 +58,6 @@ search for eps computes them again."""
 FIRST_POINTS = 2**16
 """Smallest number of points of the first grid, if its values take little effort; twice as many if the losses have a lattice.
 Raised: longer run time of every composition. Lowered: more refinements."""
-
-TIED = 1e-9
-"""Largest distance from a grid point, in grid steps, at which the loss of an atom counts as that of the grid point.
-
-Raised: the choice of the step neglects the cost of moving atoms to grid points, and the bounds become less tight. Lowered: atoms
-that rounding errors place next to a grid point count as off the grid.
-"""
 
 CHOSEN = 4e7
 """Largest total number of points of all transforms of an adaptive strategy, which take about two seconds. Raised: longer run
@@ -204,14 +198,14 @@ class Composer:
             return step
         base = max(spacing for _, spacing, _ in hints)
         others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.aligned]
-        least = math.ceil(base / step * (1 - TIED))
+        least = math.ceil(base / step * (1 - ON_GRID))
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
             # An atom at a distance from the grid is moved to the grid, and another atom one spacing away is moved to keep the mean.
             # This adds the product of both distances to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
-            cost += r * spacing * tried * np.where(away > TIED, away, 0.0)
+            cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
 
     @cached_property
@@ -267,7 +261,7 @@ class Composer:
             heavy = release.scale(FIRST_TAIL).heavy(step)
             return 0.0 if heavy is None else heavy - step * round(heavy / step)
         anchor, spacing = hint
-        if release.aligned and spacing >= step and spacing / step - round(spacing / step) > TIED:
+        if release.aligned and spacing >= step and spacing / step - round(spacing / step) > ON_GRID:
             anchor -= spacing
         return anchor - step * round(anchor / step)
 

@@ -20,12 +20,12 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY
+from shufflebounds._limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.tilted_sum import LEAST_TILT
 from shufflebounds.sampling._ratios import Ratios
-from shufflebounds.sampling._sums import NEARLY, GridLaw, StopLoss, contracted
+from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
 
 __all__ = ["Allocation"]
 
@@ -200,7 +200,7 @@ class Allocation:
         mass = q * (1 + loss_error)
         out = to_nodes(mass, mass * shares(means + 4 * loss_error * points[1:], points[:-1], points[1:]))
         place = np.exp(self.law.loss)
-        inside = place <= points[-1] + NEARLY * step
+        inside = place <= points[-1] + ON_GRID * step
         places = (np.minimum(place[inside], points[-1]) - anchor) / step
         atoms = grid_spread(places, self.law.q[inside] * (1 + 64 * ULP), 0, size)
         return _Side(GridLaw(anchor, step, out + atoms), self._big(float(points[-1]), upper=True))
@@ -218,9 +218,9 @@ class Allocation:
         means = np.clip(means * (1 + (4 if mirrored else -4) * loss_error), points[:-1], points[1:])
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
-        inside = place <= size - 1 + NEARLY
+        inside = place <= size - 1 + ON_GRID
         near = np.round(place[inside])
-        on = np.abs(place[inside] - near) <= NEARLY
+        on = np.abs(place[inside] - near) <= ON_GRID
         atoms = np.bincount(near[on].astype(np.intp), weights=self.law.q[inside][on] * (1 - 64 * ULP), minlength=size)
         if not on.all():
             cell = np.clip(np.floor(place[inside][~on]), 0, size - 2).astype(np.intp)
@@ -277,7 +277,7 @@ class Allocation:
         t, sign = self.steps, 1 if upper else -1
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
-            levels = levels + t * NEARLY * self._grid.step
+            levels = levels + t * ON_GRID * self._grid.step
         # `alone` approximates log delta by the event that one ratio alone is large enough. Terms that are smaller than this by the
         # factor e^-NEGLIGIBLE_ROUGHLY need no accurate value.
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
@@ -344,7 +344,7 @@ class Allocation:
     def _add(self, eps: FloatArray, regime: int) -> IntervalArray:
         t = self.steps
         weight = eps - math.log(t)
-        shift = t * NEARLY * self._regimes[regime][1].step
+        shift = t * ON_GRID * self._regimes[regime][1].step
         levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t) - NEGLIGIBLE_ROUGHLY
         below, above = self._lows.of(regime, partial(self._low_sums, regime))
         upper = above.log_stop_loss(levels * (1 + 8 * ULP), floor=floor)

@@ -13,20 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
+from shufflebounds._limits import ON_GRID
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
-__all__ = ["NEARLY", "GridLaw", "StopLoss", "contracted"]
+__all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
 """Levels that are lower than the mean by more than LOWEST standard deviations use that E max(0, S - K) is about E S - K there. The
 upper bound adds E max(0, S - K) - E S + K at LOWEST standard deviations, which falls as e^(-LOWEST^2/2).
 Raised: further transforms. Lowered: a less tight upper bound."""
-
-NEARLY = 1e-8
-"""Largest distance, in steps, of a mean below a grid point, or of an atom from a grid point, that counts as 0. Callers move the
-levels of the lower bound by this distance. Raised: a less tight lower bound. Lowered: rounding errors move atoms to other
-points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +52,8 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-    # Means within NEARLY steps below a grid point count as this point.
-    at_end = inside >= step * (1 - NEARLY)
+    # Means within ON_GRID steps below a grid point count as this point.
+    at_end = inside >= step * (1 - ON_GRID)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -18,9 +18,6 @@ __all__ = ["selection_error", "selection_log_probs", "selection_probs"]
 Noise = Literal["gumbel", "laplace", "exponential"]
 
 _NOISES = ("gumbel", "laplace", "exponential")
-MAX_GAP = 1e8
-"""Largest difference of scores in units of the noise scale. A larger one leaves fewer digits of the probabilities; a smaller
-one refuses scores that are far apart."""
 
 
 @with_passages
@@ -123,8 +120,10 @@ def selection_log_probs(
         gaps = np.where(gaps > 0, gaps * rate, 0.0)
     levels, where, counts = np.unique(gaps, return_inverse=True, return_counts=True)
     y = 0.0 - levels
-    if not y[-1] >= -MAX_GAP:
-        raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {MAX_GAP:g}")
+    # a larger gap leaves fewer digits of the probabilities
+    most = 1e8
+    if not y[-1] >= -most:
+        raise ValueError(f"scores are {-y[-1]:g} times the noise scale apart: they must be within {most:g}")
     weights = counts.astype(np.float64)
     if noise == "gumbel":
         log_probs = y - math.log(math.fsum((weights * np.exp(y)).tolist()))
