@@ -47,6 +47,20 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
     assert upper - lower < 5e-3
 
 
+@pytest.mark.parametrize("mass", [[1e-6, 1e-7, 3e-7], [1e-11, 1e-16, 1e-15], [1e-20, 1e-22, 1e-22]])
+def test_less_than_one_user_in_a_thousand_has_a_value(mass):
+    values = [-5e21, -3e40, 8e21]
+    lower, upper = sum_with_jumps(np.array(values), np.log(mass), 30)
+    with mpmath.workdps(50):
+        a, b, c = map(mpmath.mpf, mass)
+        # no other numbers of the users with each value give a positive sum
+        exact = mpmath.log(mpmath.fsum(
+            mpmath.binomial(30, j) * mpmath.binomial(30 - j, k) * a**j * c**k * (1 - a - b - c)**(30 - j - k) * max(8*k - 5*j, 0)
+            for k in range(31) for j in range(31 - k)
+        ) * mpmath.mpf(10) ** 21)
+    assert lower <= exact <= upper < lower + 1e-9
+
+
 @pytest.mark.parametrize(("sigma", "users", "eps"), [slow(0.3, 10**4, 10.0), (0.3, 10**6, 2.0), (0.5, 10**5, 10.0)])
 def test_bounds_agree_with_fourier_inversion_and_are_tighter(sigma, users, eps):
     law = GaussianMechanism(sigma).excess_laws()[0].upper

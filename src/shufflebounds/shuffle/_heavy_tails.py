@@ -111,7 +111,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if not abs(x[0]) < SQUARABLE:
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
-    if 1e-3 < count[-1] < _ALL:
+    if count[-1] < _ALL:
         # If nearly every user has a value other than 0, the probability that all values are 0 is below its rounding error.
         return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
     # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_ANSWERS, SQUARABLE
+from shufflebounds._limits import CACHED_ANSWERS, SAME_LOG, SQUARABLE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
@@ -159,7 +159,7 @@ class WorstDataset:
         self._blanket_sides: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._table: dict[int, float] = {}
         self._alike: Kept[tuple[float, int], float] = Kept(CACHED_ANSWERS)
-        self._widest_kinds: Kept[float, int] = Kept(CACHED_ANSWERS)
+        self._kinds_alone: Kept[float, dict[int, float]] = Kept(CACHED_ANSWERS)
         self._listed: Kept[float, _Listed] = Kept(_FEW_KEPT)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
@@ -431,7 +431,7 @@ class WorstDataset:
 
     def _log_delta(self, eps: float, ceiling: float, enough: float, search: bool) -> float:
         blanket = self.rough_blanket(eps)
-        if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf:
+        if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf or self._attains(eps, min(blanket, ceiling)):
             return blanket
         log_prob = self._log_probability(eps)
         draw, alike, error = self._best_draw(eps, log_prob)
@@ -498,18 +498,29 @@ class WorstDataset:
 
     def _all_alike(self, eps: float, pairs: int) -> float:
         """Return log(n' Gamma) for the dataset in which all users have one input, that of `_widest`."""
+        if pairs == 0:
+            return self._kind_alone(eps, self._widest(eps))
         return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(self._widest(eps)))
 
     def _widest(self, eps: float) -> int:
         """Return the index of the input (kind) for which E S_+ is largest if all n users have this input."""
-        def found() -> int:
-            sums, _ = self._sums(eps, 0)
-            values = [sums.alike(kind) for kind in range(len(self._data.others))]
-            kind = int(np.argmax(values))
-            self._alike.of((eps, 0), lambda: values[kind])
-            return kind
+        return int(np.argmax([self._kind_alone(eps, kind) for kind in range(len(self._data.others))]))
 
-        return self._widest_kinds.of(eps, found)
+    def _kind_alone(self, eps: float, kind: int) -> float:
+        """Return log(n Gamma) for the dataset in which all n users have the input of index `kind`."""
+        values = self._kinds_alone.of(eps, dict)
+        if kind not in values:
+            values[kind] = self._sums(eps, 0)[0].alike(kind)
+        return values[kind]
+
+    def _attains(self, eps: float, log_delta: float) -> bool:
+        """Return whether one dataset of equal users alone makes the bound of this module at least `log_delta`.
+
+        Then neither the error term nor a search is computed. This only decides which bound is returned, so it need not be exact.
+        """
+        undrawn = self._draws[0]
+        return any(self._gamma(eps, undrawn, self._kind_alone(eps, kind)) >= log_delta - SAME_LOG
+                   for kind in range(len(self._data.others)))
 
 
 class WorstPair:
