@@ -30,6 +30,9 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "cheap release": 0.02,
     # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.
     "distributions of a direction": 2.0,
+    # one value of a sum, for the pairs of all blocks of datasets; the curves of two blocks of targets
+    "sum of a block of datasets": 9e-7,
+    "curves of two blocks of targets": 0.6,
 })
 """Measured CPU seconds of one unit of each kind of computation."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 __all__ = [
-    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPUTED_ERROR", "DEEPER", "DEEPEST",
-    "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MOST_ENUMERATED", "MOST_ITEMS", "MOST_ROUNDS",
-    "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAME_LOG", "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT",
-    "UPDATE_SECONDS", ]
+    "BLOCK", "CACHED_ANSWERS", "CACHED_BYTES", "CACHED_TABLES", "CALM_SECONDS", "COMPARED", "COMPUTED_ERROR", "DEEPER",
+    "DEEPEST", "FEW", "FIRST_TAIL", "LARGEST", "LARGEST_EXPONENT", "LARGE_TABLE_SIZE", "LOG_TINY", "MANY", "MOST_ENUMERATED",
+    "MOST_ITEMS", "MOST_ROUNDS", "MOST_ROWS", "NEGLIGIBLE", "NEGLIGIBLE_ROUGHLY", "ON_GRID", "SAME_LOG", "SEARCH_GAP",
+    "SQUARABLE", "TABLE_SIZE", "TINY", "UNDERFLOW_EXPONENT", "UPDATE_SECONDS", ]
 
 LARGEST_EXPONENT = 700.0
 """Largest x for which e^x is formed. e^709.8 overflows; the margin of e^9.8 covers factors and sums of a few thousand."""
@@ -73,6 +73,29 @@ SAME_LOG = 1e-9
 
 Raised: gaps up to that size remain. Lowered: longer searches for digits that rounding limits in large sums.
 """
+
+SEARCH_GAP = 1e-3
+"""Gap in log delta at which a search ends that looks for the worst dataset, target user or composition of inputs.
+
+Raised: bounds that hold for every dataset are less tight. Lowered: run time, which grows about as the inverse of the gap or faster.
+"""
+
+FEW = 8
+"""Number of kinds of users, inputs or budgets up to which each is treated separately.
+
+Raised: longer run time, in proportion or to a power of this number. Lowered: less tight bounds, since kinds are merged or bounded
+together.
+"""
+
+MANY = 2**10
+"""Number of users, or of values of a distribution, from which on methods whose run time grows with its square are not used.
+
+Raised: longer run time. Lowered: less tight bounds, since values are merged and datasets bounded together.
+"""
+
+COMPARED = 64
+"""Number of points, datasets or thresholds that one step of a search compares. Raised: longer run time. Lowered: a search may end
+at a worse dataset, or take more steps."""
 
 BLOCK = 2**14
 """Number of doubles (128 kB) that are combined at a time, so that they fit into the processor's cache.

@@ -173,10 +173,10 @@ def test_tables_of_mixed_data_are_bounded():
     assert list(tables) == [101]
     data = _mixed_data.MixedData(np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), 10)
     first = data.best(0.1)
-    for eps in np.linspace(0, 1, _mixed_data._KEPT_BEST + 10).tolist():
+    for eps in np.linspace(0, 1, data._found.most + 10).tolist():
         data._found.of(eps, lambda: first)
     assert data.best(0.1234567) == data._found[0.1234567]
-    assert len(data._found) <= _mixed_data._KEPT_BEST
+    assert len(data._found) <= data._found.most
     assert data.best(0.1) == first
 
 

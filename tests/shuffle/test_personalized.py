@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import laplace
 
 from shufflebounds import shuffle
+from shufflebounds._limits import SEARCH_GAP
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import families
@@ -401,7 +402,7 @@ def test_the_error_of_a_common_rate_is_small_for_many_users():
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
     # with few bins, rounding, removal of the target and intervals all have large effects
     monkeypatch.setattr(population_module, "BINS", (4, 9))
-    monkeypatch.setattr(population_module, "SKETCH", 3)
+    monkeypatch.setattr(population_module, "COMPARED", 3)
     rng = np.random.default_rng(8)
     for _ in range(12):
         users = int(rng.integers(13, 40))
@@ -591,5 +592,5 @@ def test_the_guarantee_of_one_user_is_at_most_that_of_all():
     everyone = PersonalizedClones.randomized_response(budgets, 5, counts=counts).log_delta(0.2563)
     for target in (1225, 1275):
         one = PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=target).log_delta(0.2563)
-        # bounds over all users have a gap of TOLERANCE times log delta / 20
-        assert one < everyone + population_module.TOLERANCE * -everyone / 20
+        # bounds over all users have a gap of SEARCH_GAP times log delta / 20
+        assert one < everyone + SEARCH_GAP * -everyone / 20

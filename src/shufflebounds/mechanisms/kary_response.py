@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import FEW
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.shuffle._known_bits import flip_probability
-from shufflebounds.shuffle._mixed_data import MOST_INPUTS
 
 __all__ = ["KaryResponse"]
 
@@ -82,7 +82,7 @@ class KaryResponse(FrequencyOracle):
 
     def _matrix(self) -> FloatArray | None:
         """Return the probabilities of the outputs, for the search for datasets with several inputs; None for more than 8 bins."""
-        if self.bins > MOST_INPUTS:
+        if self.bins > FEW:
             return None
         same = np.eye(self.bins) * -math.expm1(-self.local_eps) + math.exp(-self.local_eps)
         return np.asarray(same / (1 + (self.bins - 1) * math.exp(-self.local_eps)))

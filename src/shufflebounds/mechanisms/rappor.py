@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._limits import COMPUTED_ERROR, MANY
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -21,7 +21,6 @@ from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
-from shufflebounds.shuffle._excess import MANY
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 

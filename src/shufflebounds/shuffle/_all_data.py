@@ -18,10 +18,7 @@ from shufflebounds._types import FloatArray
 from shufflebounds.profile.curves import convex_hull, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
-__all__ = ["MOST_USERS", "curve_of_all", "renyi_of_all"]
-
-MOST_USERS = 1024
-"""Largest number of users for which all datasets are enumerated. Raised: run time grows with its square."""
+__all__ = ["curve_of_all", "renyi_of_all"]
 
 
 def _error(users: int) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import LARGE_TABLE_SIZE, TABLE_SIZE
+from shufflebounds._limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, TABLE_SIZE
 from shufflebounds._logs import log_sum
 from shufflebounds._scipy import toeplitz
 from shufflebounds._types import ULP, FloatArray, Interval
@@ -24,9 +24,6 @@ from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
 
-MOST_LISTED = 2**19
-"""Resource limit: largest number of pairs of sums, with dummy reports, that are listed for compositions, each kept in 24 bytes."""
-
 LISTED_TAIL = -300.0
 """Logarithm of the mass outside the truncation range of each listed sum."""
 
@@ -37,9 +34,6 @@ near this value. Lowered: the truncation (LISTED_TAIL) has to be lower, too."""
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
 have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are added in two products of matrices."""
-
-MOST_CALLS = 2**15
-"""Resource limit: largest number of sums of one bin in `log_delta`, each of which takes one kernel call."""
 
 
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
@@ -60,7 +54,9 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:
-            _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=MOST_CALLS)
+            # one kernel call for each sum of the truncation range
+            kept = 2 * MOST_ENUMERATED
+            _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=kept)
         except WideWindowError:
             return Interval(lower, upper)
         stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
@@ -152,7 +148,7 @@ def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[Dominati
     The target moves from the first bin to the second one. The divergences of the returned pairs are lower bounds. No pair is
     returned if the sums have too many values.
     """
-    table = FakeTable(fakes, bins, flip, LISTED_TAIL, MOST_LISTED)
+    table = FakeTable(fakes, bins, flip, LISTED_TAIL, TABLE_SIZE // 2)
     laws = table.joint((others, 0), (0, others), flip, LISTED_TAIL)
     return () if laws is None else tuple(_listed(p.ravel(), q.ravel()) for p, q in (laws, laws[::-1]))
 
@@ -223,7 +219,7 @@ class FakeTable:
     ) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of the sums of both bins, under P and under Q of `log_delta`, or None if they are too many."""
         sides = self._real(first, second, flip, log_tail)
-        if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > MOST_LISTED:
+        if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
         return self._joint(sides)
 

@@ -32,46 +32,11 @@ from itertools import pairwise
 import numpy as np
 
 from shufflebounds._core import _excess
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._scipy import log_ndtr
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Compositions", "without_rare_gains"]
-
-_RTOL, _SHARE = 1e-4, 0.05
-"""Relative gap of the kernel for one evaluation: _RTOL if all users are of one kind, _SHARE times the tolerance in a search.
-
-A smaller gap needs more nodes.
-"""
-
-_WORK = 2e7
-"""Resource limit: evaluations of an atom for one sum, about 30 ms. If it is reached, the bound is less tight."""
-
-_COARSEST = 1e-3
-"""Largest relative gap of the kernel in a search. Lowered: longer run time. Raised to 0.05: the
-same run time, and where X has heavy tails bounds that are 1 to 3 larger in the logarithm."""
-
-_MOST_ATOMS = 1e6
-"""Resource limit: atoms of all evaluations of one search, about 0.5 s. If it is reached, the bound is less tight."""
-
-_ROUGH, _QUICK = 0.1, 0.3
-"""A search with a tolerance of at least _ROUGH is replaced by the Berry-Esseen bound if this bound is at most `start` + _QUICK.
-
-Both are in log E S_+. Lowered: more searches are run.
-"""
-
-_MOST_OF_MANY = 400
-"""Resource limit: largest number of evaluations in a search over more than three kinds. Raised: longer run time, tighter bounds."""
-
-_MOST_PARTS = 8
-"""Largest number of parts into which one step of the search divides a cell if there are two kinds of users. For more kinds a cell
-is halved. Raised: larger steps of the search, which may divide parts that need no division."""
-
-_BERRY_ESSEEN = 2 / math.e * 0.56
-"""Constant 0.56 of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), times the factor 2/e above."""
-
-_INSIDE = 8
-"""After this number of divisions a dataset inside the largest cell is evaluated. It raises the largest known value if users of
-several kinds are worse than users of one kind."""
 
 Cell = tuple[int, ...]
 
@@ -100,7 +65,7 @@ class Compositions:
         self.evaluations = 0
         self._tilt: _Tilt | None = None
 
-    def log_excess(self, numbers: Sequence[int], rtol: float = _RTOL) -> float:
+    def log_excess(self, numbers: Sequence[int], rtol: float = 1e-4) -> float:
         """Return an upper bound of log E S_+ for these numbers of users of each kind, and the blanket for the remaining users."""
         self.evaluations += 1
         counts = [*numbers, self._users - sum(numbers)]
@@ -108,7 +73,8 @@ class Compositions:
         sizes = [law[0].size for law, _ in used]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
-        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, _WORK)[1]
+        # The kernel stops after 2e7 evaluations of an atom, about 30 ms; the bound is then less tight.
+        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, 2e7)[1]
         upper += self._slack + 32 * ULP * abs(upper) if upper > -math.inf else 0.0
         # The dropped outputs are added separately: (s + x)_+ <= s_+ + x_+.
         gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
@@ -137,16 +103,20 @@ class Compositions:
         """
         heap: list[tuple[float, Cell, Cell]] = []
         self._tilt = _tilted(self._laws[:-1], self._log_gains[:-1], self._users)
-        if tolerance >= _ROUGH and self._tilt is not None:
+        # If a rough bound is enough, the Berry-Esseen bound takes the place of a search unless it is much larger than `start`.
+        if tolerance >= 0.1 and self._tilt is not None:
             quick = self._tilt.log_excess((0,) * self._count, (self._users,) * self._count, self._users)
-            if quick <= start + _QUICK:
+            if quick <= start + 0.3:
                 return quick
-        goal, rtol = start + tolerance, min(max(_SHARE * tolerance, _RTOL), _COARSEST)
+        # The relative gap of the kernel is a share of the tolerance. Above 1e-3 no run time is saved, and bounds of heavy tails are
+        # larger by 1 to 3 in the logarithm.
+        goal, rtol = start + tolerance, min(max(0.05 * tolerance, 1e-4), 1e-3)
         self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
         # `fall` estimates by how much the bound decreases if the kinds of all unassigned users become known.
         fall = -heap[0][0] - start if heap else 0.0
-        most = min(most, int(_MOST_ATOMS / sum(law[0].size for law in self._laws)))
-        most = most if self._count <= 3 else min(most, _MOST_OF_MANY)
+        # One search evaluates at most 2**20 atoms, about 0.5 s, and at most 400 cells of more than three kinds.
+        most = min(most, TABLE_SIZE // sum(law[0].size for law in self._laws))
+        most = most if self._count <= 3 else min(most, 400)
         step, look, before = 0, self.evaluations + 50, math.inf
         while heap and self.evaluations < most:
             # With more than eight kinds most cells may be too wide for their bounds to fall within the limit of evaluations. Then
@@ -164,7 +134,8 @@ class Compositions:
                 goal = -value + tolerance
                 continue
             step += 1
-            if step % _INSIDE == 0:
+            # A dataset inside the largest cell raises the goal if users of several kinds are worse than users of one kind.
+            if step % 8 == 0:
                 goal = max(goal, self.log_excess(_inside(low, high, self._users)) + tolerance)
             edges = self._divided(low[wide], high[wide], fall * (self._users - sum(low)) / self._users, goal + value, tolerance)
             for first, end in pairwise(edges):
@@ -180,7 +151,7 @@ class Compositions:
         """
         parts = 2
         if self._count == 2:
-            parts = min(max(math.ceil(fall / max(fall + missing, tolerance)), 2), _MOST_PARTS)
+            parts = min(max(math.ceil(fall / max(fall + missing, tolerance)), 2), 8)
         parts = min(parts, high - low + 1)
         return [low + (high + 1 - low) * i // parts for i in range(parts + 1)]
 
@@ -240,7 +211,8 @@ class _Tilt:
             part = math.exp(height) + z * math.exp(float(log_ndtr(z)))
             normal = float((value - theta * mean + 0.5 * theta * theta * variance).max()) + 0.5 * math.log(wide) + math.log(part)
             peak = min(peak, normal)
-        error = float((value + np.log(_BERRY_ESSEEN * third.max() / theta) - 1.5 * np.log(variance)).max())
+        # 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010).
+        error = float((value + np.log(2 / math.e * 0.56 * third.max() / theta) - 1.5 * np.log(variance)).max())
         most = float(np.logaddexp(peak, error)) + self.loss_error
         return float(np.logaddexp(most, self.log_gain)) if self.log_gain > -math.inf else most
 

@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from shufflebounds._core import _binomial
-from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._costs import SECONDS
+from shufflebounds._limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import Blocks, LossAtoms
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
@@ -32,18 +33,12 @@ FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
 """The numbers of ones of a block are divided into runs of neighbouring numbers; each run has one upper bound.
 
 The length of a run is the larger of a fraction FINE of all bits and SKEWED * (distance from the end) * (skewness of the sum). The
-smallest value of FINE is used for which the enumeration needs at most MOST_POINTS sums. Longer runs are less tight and take less
-time.
+smallest value of FINE is used for which the enumeration needs at most 2 * TABLE_SIZE values of sums. Longer runs are less tight and
+take less time.
 """
 
-LOG_TAIL = -120.0
+LOG_TAIL = DEEPER * FIRST_TAIL
 """Log of the truncated mass on each side of an enumerated sum. Raised: a larger upper bound. Lowered: longer runs."""
-
-MOST_POINTS, POINT = 2.2e6, 9e-7
-"""Resource limit: largest number of enumerated sums for the pairs of all runs; and the run time of one sum in seconds."""
-
-MOST_BUDGETS, TARGETS = 2**17, 0.6
-"""Largest number of distinct budgets for `blocks_of_targets`, and the predicted run time of its curves in seconds."""
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
@@ -89,8 +84,8 @@ def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]
 def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
     """Return blocks of datasets by the number of ones among the others' bits; the target's `width` bits change from 0 to 1.
 
-    None is returned if the enumeration would exceed MOST_POINTS. For a run first..last of numbers of ones, an upper bound for all
-    of them is the pair with only `first` ones and bits - last zeros: adding further bits is post-processing.
+    None is returned if the enumeration would exceed 2 * TABLE_SIZE values of sums. For a run first..last of numbers of ones, an
+    upper bound for all of them is the pair with only `first` ones and bits - last zeros: adding further bits is post-processing.
     """
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:
@@ -98,7 +93,7 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
     for fine in FINE:
         lower = list(_runs(bits, (1 - 2 * flip) / deviation, fine))
         points = 2 * sum(map(len, lower)) * (2 * math.sqrt(-2 * LOG_TAIL) * deviation + width)
-        if points <= MOST_POINTS:
+        if points <= 2 * TABLE_SIZE:
             break
     else:
         return None
@@ -110,7 +105,7 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
         values = ([_of_ones(first, bits - last, flip, target, eps) for first, last in block] for block in runs)
         return np.array([np.max(block, axis=0) for block in values])
 
-    return Blocks(rows, len(runs), points * POINT)
+    return Blocks(rows, len(runs), points * SECONDS["sum of a block of datasets"])
 
 
 def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
@@ -139,9 +134,9 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
 def blocks_of_targets(users: Groups) -> Blocks | None:
     """Return two blocks of targets, whose bit changes from 0 to 1 or from 1 to 0, for given bits of the others.
 
-    None is returned for more than MOST_BUDGETS distinct budgets.
+    None is returned for more than TABLE_SIZE // 8 distinct budgets.
     """
-    if users.budgets.size > MOST_BUDGETS:
+    if users.budgets.size > TABLE_SIZE // 8:
         return None
 
     def rows(eps: FloatArray) -> FloatArray:
@@ -156,4 +151,4 @@ def blocks_of_targets(users: Groups) -> Blocks | None:
                 np.maximum(row, _upper(np.exp(window), added, log_lost, error, eps), out=row)
         return out
 
-    return Blocks(rows, 2, TARGETS)
+    return Blocks(rows, 2, SECONDS["curves of two blocks of targets"])

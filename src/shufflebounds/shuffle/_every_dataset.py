@@ -24,15 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, TABLE_SIZE, TINY
+from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, MOST_ENUMERATED, TABLE_SIZE, TINY
 from shufflebounds._logs import capped_exp
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["EveryDataset", "Found", "Shares", "all_shares", "most_enumerated"]
-
-_MOST_DATASETS = 2**12
-"""Resource limit: largest number of datasets for more than two outputs. Computing the distribution of one takes at least 50 us."""
 
 Shares = tuple[int, ...]
 """Numbers of other users with each input."""
@@ -196,7 +193,8 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
     cells = math.comb(users + outputs - 1, outputs - 1)
     # For two outputs the tables do not include the target's message, so one copy serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
-    return (outputs == 2 or datasets <= _MOST_DATASETS) and datasets * cells * copies <= TABLE_SIZE
+    # The distribution of one dataset takes at least 50 us if there are more than two outputs.
+    return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
 
 
 def most_enumerated(rows: FloatArray) -> int:

@@ -14,33 +14,17 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import LOG_TINY, NEGLIGIBLE
+from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
 
-__all__ = ["CLOSE", "HEAVY", "MANY", "excesses", "rounding", "sums", "without_negligible"]
+__all__ = ["HEAVY", "ROUGH_WORK", "excesses", "rounding", "sums", "without_negligible"]
 
-MANY = 1024
-"""Distributions with more atoms than this are merged at each eps, to at most this number of nodes.
-
-Lowered: less run time in the kernel and a larger gap.
-"""
+ROUGH_WORK = 1e7
+"""Number of kernel evaluations that a rough bound of log E S_+ permits. Raised: longer run time. Lowered: a larger gap."""
 
 HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
-
-_TOO_MANY = 8000
-"""Number of atoms above which a distribution with heavy tails is merged to MANY nodes. For other distributions the limit is MANY.
-Raised: longer run time. Lowered: a larger gap."""
-
-_FEW = 8
-"""Up to this number of users the kernel enumerates heavy values itself, so `sum_with_jumps` is not used."""
-
-_ROUGH = 1e7
-"""`sum_with_jumps` is used only if the caller permits more than _ROUGH kernel evaluations; `rough_log_phi` permits _ROUGH."""
-
-CLOSE = 2e-3
-"""If the gap of `sum_with_jumps` or of the kernel is below this, in log E S_+, no other method is evaluated in addition."""
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
@@ -61,7 +45,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     """
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
-    if log_mass.size > (_TOO_MANY if heavy else MANY):
+    # The kernel takes longer for more atoms. Merging the atoms of heavy tails widens the bounds more than merging others.
+    if log_mass.size > (8 * MANY if heavy else MANY):
         # Merging gives one distribution for the lower bound and another for the upper bound.
         def one(side: bool) -> float:
             if heavy:
@@ -70,13 +55,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     found = Interval(-math.inf, math.inf)
-    if heavy and users > _FEW and effort[1] > _ROUGH:
+    # For few users the kernel enumerates heavy values itself, and a rough bound permits at most ROUGH_WORK evaluations.
+    if heavy and users > FEW and effort[1] > ROUGH_WORK:
         found = sum_with_jumps(values, log_mass, users)
-    if found.upper - found.lower < CLOSE:
+    if found.upper - found.lower < 2 * SEARCH_GAP:
         return found
     lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
     lower, high = max(lower, found.lower), min(high, found.upper)
-    if upper is not True and high - lower > CLOSE:
+    if upper is not True and high - lower > 2 * SEARCH_GAP:
         lower = max(lower, one_large_value(values, log_mass, users))
     return Interval(lower, high)
 

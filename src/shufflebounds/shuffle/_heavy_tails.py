@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._convex_order import merged_sum, rising, spread_sum
-from shufflebounds._limits import LOG_TINY, SQUARABLE
+from shufflebounds._limits import COMPARED, LOG_TINY, SQUARABLE
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
@@ -37,24 +37,6 @@ fewer distributions are in the range of this method."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
-
-_MOST_HEAVY = 0.9
-"""Largest fraction of users that are expected to have a value other than 0, for the method in which all values count as heavy.
-
-For a larger share, rounding dominates the probability that all users have the value 0.
-"""
-
-_ALL = 16.0
-"""If the expected number of users with a value other than 0 is below this, all values count as heavy."""
-
-_STEP = 0.05
-"""Distance of neighbouring grid points of sums, in asinh of the value, if all values count as heavy.
-
-Raised: the gap is larger. Lowered: the run time is longer.
-"""
-
-_THRESHOLDS = 64
-"""Number of thresholds tried by `one_large_value`. Raised: longer run time. Lowered: a smaller lower bound."""
 
 _NOTHING = Interval(-math.inf, math.inf)
 
@@ -72,7 +54,8 @@ class _NoLight:
 
     def points(self, farthest: float) -> FloatArray:
         """Return the grid points of sums; 0 is one of them."""
-        return rising(self.unit, farthest, _STEP)
+        # A larger step, in asinh of the value, widens the gap; the run time grows with the inverse of the step.
+        return rising(self.unit, farthest, 0.05)
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
         """Return y_+ as both bounds, a row for each y and a column for each number k."""
@@ -111,9 +94,10 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if not abs(x[0]) < SQUARABLE:
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
-    if count[-1] < _ALL:
+    # All values count as heavy if a sum has fewer than 16 of them on average.
+    if count[-1] < 16:
         # If nearly every user has a value other than 0, the probability that all values are 0 is below its rounding error.
-        return _all_heavy(x, log_w, users) if count[-1] < _MOST_HEAVY * users else _NOTHING
+        return _all_heavy(x, log_w, users) if count[-1] < 0.9 * users else _NOTHING
     # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
@@ -169,7 +153,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
     above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))
     best = -math.inf
-    for place in np.unique(np.linspace(first, x.size - 1, _THRESHOLDS).astype(int)).tolist() if first < x.size else ():
+    for place in np.unique(np.linspace(first, x.size - 1, COMPARED).astype(int)).tolist() if first < x.size else ():
         prob = float(above[place])
         if not prob <= 0.5:
             continue

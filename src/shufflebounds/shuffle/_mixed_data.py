@@ -23,34 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_BYTES, LARGEST_EXPONENT
+from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
 
-__all__ = ["FEW", "MOST_DATASETS", "MOST_INPUTS", "MixedData", "Shares", "merged_outputs"]
-
-_MOST_CELLS = 2048
-"""Resource limit: largest table of coefficients, including the zeros that the substitution leaves."""
-
-FEW = _MOST_CELLS - 1
-"""Largest number of users for which datasets are enumerated: for more, even two kinds of messages would exceed the table."""
-
-MOST_INPUTS = 8
-"""Largest number of inputs for which datasets are enumerated, and for which k-ary response is handled as a matrix."""
-
-MOST_DATASETS = 64
-"""Largest number of datasets, or of pairs and datasets, that are evaluated for a lower bound at one eps.
-
-If there are more, a search improves the best mixture of two inputs. Raised: longer run time, and the lower bound may be tighter.
-"""
-
-_LOST = 1e-316
-"""Bound of the absolute error of a coefficient that comes from underflow. Each product in its sum has an error of at most half of
-the smallest positive double, so that 1e-316 suffices for 4e7 products."""
-
-_KEPT_BEST = 2**12
-"""Number of values of eps whose best dataset is cached."""
+__all__ = ["MixedData", "Shares", "merged_outputs"]
 
 
 def _bytes(table: FloatArray) -> int:
@@ -74,12 +52,14 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self._every = EveryDataset(self.rows, users)
-        few = users >= 3 and inputs <= MOST_INPUTS and (outputs - 1) * math.log(users + 1) <= math.log(_MOST_CELLS)
+        # The table of coefficients has at most 2048 entries, including the zeros that the substitution leaves.
+        few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
-        self._largest: Kept[float, Found] = Kept(_KEPT_BEST)
+        # A grid of eps for compositions has up to some thousand values, of which each is needed for both bounds.
+        self._largest: Kept[float, Found] = Kept(4 * MANY)
         self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
         self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)
-        self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(_KEPT_BEST)
+        self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(4 * MANY)
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -141,7 +121,8 @@ class MixedData:
         law = self._law(shares)
         low = law * (1 - self._error)
         if eps <= LARGEST_EXPONENT:
-            high = (law * (1 + self._error) + _LOST) * math.exp(eps) + 1e-290
+            # Underflow changes each product by at most half of the smallest positive double; 1e-316 suffices for 4e7 products.
+            high = (law * (1 + self._error) + 1e-316) * math.exp(eps) + 1e-290
         else:
             # e^eps would overflow: use only outcomes that are impossible for the other input, for a lower bound.
             high = np.where(self._possible(shares), np.inf, 0.0)
@@ -187,11 +168,11 @@ class MixedData:
             found = self._every_largest(eps)
             return found.lower, found.shares, found.pair
         inputs, others = len(self.rows), self.users - 1
-        if math.comb(others + inputs - 1, inputs - 1) <= MOST_DATASETS:
+        if math.comb(others + inputs - 1, inputs - 1) <= COMPARED:
             return max(self._valued(shares, eps) for shares in all_shares(others, inputs))
         start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
         best = max(self._valued(shares, eps) for shares in set(start))
-        step, left = max(1, others // 8), MOST_DATASETS
+        step, left = max(1, others // 8), COMPARED
         while left > 0:
             tried = [self._valued(shares, eps) for shares in _moved(best[1], step)]
             left -= len(tried)

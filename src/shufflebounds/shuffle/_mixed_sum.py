@@ -11,16 +11,12 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
-from shufflebounds._limits import FIRST_TAIL
+from shufflebounds._limits import COMPARED, FIRST_TAIL
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
 """Largest number of terms that are summed one by one. Longer sums are divided into blocks, whose terms are bounded by those at the
 ends of the block. Raised: longer run time. Lowered: a larger gap."""
-
-GRID = 64
-"""Number of points that one step of a search compares, for the largest term and for the ends of the truncation range. It changes
-the run time only."""
 
 Enclosing = Callable[[FloatArray], IntervalArray]
 """A function that returns a lower and an upper bound of its value at each element of an array."""
@@ -140,8 +136,8 @@ def _blocks(
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
     """Return the index of the largest term if the terms increase and then decrease; the bounds are valid for any index."""
-    while last - first > GRID:
-        grid = np.unique(np.floor(np.linspace(first, last, GRID + 1)))
+    while last - first > COMPARED:
+        grid = np.unique(np.floor(np.linspace(first, last, COMPARED + 1)))
         best = int(np.argmax(terms(grid)))
         first, last = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, grid.size - 1)])
     grid = np.arange(first, last + 1, dtype=np.float64)
@@ -156,7 +152,7 @@ def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, le
     step = 1.0 if end >= peak else -1.0
     near, far = 0.0, abs(end - peak)
     while far - near > 0:
-        grid = np.unique(np.ceil(np.linspace(near, far, GRID + 1)))[1:]
+        grid = np.unique(np.ceil(np.linspace(near, far, COMPARED + 1)))[1:]
         below = terms(peak + step * grid) < level
         if not below.any():
             near = far

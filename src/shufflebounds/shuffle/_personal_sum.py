@@ -15,17 +15,12 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _bits
 from shufflebounds._crossing import Curve
-from shufflebounds._limits import MOST_ENUMERATED
+from shufflebounds._limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEARCH_GAP
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.shuffle._known_bits import near_budget
-from shufflebounds.shuffle._worst_data import RTOL
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
-
-FEW = 64
-"""Largest number of distinct budgets for which eps is computed to a relative 1e-13. For more budgets the search over targets leaves
-a gap in log delta, and the relative tolerance of eps is 1e-9."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +169,8 @@ class WorstTarget:
                 out.append((low, high, bound))
             return out
 
-        found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: RTOL, known=known)
+        # A little less than SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
+        found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
         return found.lower, found.upper, worst[1]
 
     def sides(self, eps: float) -> Interval:
@@ -184,4 +180,6 @@ class WorstTarget:
     def rough(self) -> Curve:
         """Return the upper bound for the user with the largest budget."""
         last = float(self.targets[-1])
-        return Curve(lambda eps: min(0.0, self._one(True, last, eps).upper), settles=1e-9 if self.targets.size > FEW else 0.0)
+        # For many distinct budgets the search over targets leaves a gap in log delta, so the relative tolerance of eps is SAME_LOG.
+        settles = SAME_LOG if self.targets.size > COMPARED else 0.0
+        return Curve(lambda eps: min(0.0, self._one(True, last, eps).upper), settles=settles)

@@ -19,9 +19,6 @@ from shufflebounds.shuffle._bin_pair import positive_difference
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum
 
-LOG_TAIL = -200.0
-"""Log of the mass that may be truncated on each side of the number of records."""
-
 ENUMERATED = 24
 """Up to this number of records of two bins the distributions for all datasets are enumerated."""
 
@@ -83,7 +80,8 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
     used = sizes > 0
     if not used.any() or not one[0] > 0:
         return None
-    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, LOG_TAIL)
+    # at most e^-200 of the mass is truncated on each side of the number of records
+    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 

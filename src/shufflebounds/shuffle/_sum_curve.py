@@ -11,7 +11,8 @@ import numpy as np
 
 from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._limits import TABLE_SIZE
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.profile.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -20,13 +21,9 @@ from shufflebounds.tradeoff import Tradeoff
 Bit = tuple[float, float]
 """Log probabilities of 0 and of 1. Both are given, since computing one from the other would lose accuracy by cancellation."""
 
-MOST_ATOMS = 2**17
-"""Resource limit: largest number of values of the sum for a trade-off curve."""
-
 MOST_LISTED = 2**12
-"""Largest number of values of the sum for `atoms_of_sum`. For more, evaluating delta on a grid is faster."""
-
-_ROUNDING = 16 * np.finfo(float).eps
+"""Largest number of values of a sum that are listed for compositions. Raised: longer run time, since evaluating delta on a grid is
+faster for more values. Lowered: less tight compositions."""
 
 
 def atoms_of_sum(
@@ -45,7 +42,7 @@ def atoms_of_sum(
     size = float(np.abs(window).max())
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
-    return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + _ROUNDING * (1 + size))
+    return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + 16 * ULP * (1 + size))
 
 
 def curve_of_sum(
@@ -63,7 +60,7 @@ def curve_of_sum(
     truncated mass is added to the errors of both kinds.
     """
     try:
-        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_ATOMS)
+        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=TABLE_SIZE // 8)
     except WideWindowError:
         return None
     window = np.minimum(window + error, 0.0) if upper else window - error
@@ -71,12 +68,12 @@ def curve_of_sum(
     laws = []
     for at_zero, at_one in ((log_keep, log_flip), (log_flip, log_keep)):
         law = log_add_exp(at_zero + stay, at_one + step)
-        law += (_ROUNDING if upper else -_ROUNDING) * (1 - np.where(law > -math.inf, law, 0.0))
+        law += (16 * ULP if upper else -16 * ULP) * (1 - np.where(law > -math.inf, law, 0.0))
         laws.append(law)
     if not upper:
         return Tradeoff._of(laws[0], laws[1])
     log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
-    log_alpha, log_beta = (np.logaddexp(errors, outside) + _ROUNDING for errors in (log_alpha, log_beta))
+    log_alpha, log_beta = (np.logaddexp(errors, outside) + 16 * ULP for errors in (log_alpha, log_beta))
     # The test that never rejects and the test that always rejects are the ends of the curve.
     return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)

@@ -26,24 +26,13 @@ _REACH = 8.5
 LEFT = 20.0
 """Truncated parts are at most e^-20 of the answer. Raised: longer run time; lowered: a larger gap."""
 
-_SMOOTH = 2e-4
-"""Standard deviation of the Gaussian smoothing, relative to that of the sum S. Raised: a larger gap. Lowered: more nodes."""
-
-_PIECES = 6
-"""Largest number of intervals of y, each with its own tilt, on either side of the mean."""
-
-_NARROW = 300.0
-"""If |mean| of the sum of light values exceeds this number of standard deviations, bounds by mean and variance are tight enough."""
-
 WIDE = 30.0
-"""If _NARROW is exceeded, the grid of y is even within WIDE standard deviations around the mean.
+"""If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
+
+The grid of y is then even within WIDE standard deviations around the mean.
 
 `_heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
 """
-
-_LEAST_SPREAD = 64 * ULP
-"""Smallest standard deviation of S that is used, relative to n max |X|. The grid steps are a twelfth of the standard deviation;
-with this value neighbouring grid points are different doubles."""
 
 _BAND = math.exp(-40.0)
 """Relative size below which the kernel drops nodes."""
@@ -72,13 +61,14 @@ class Light:
 
     @cached_property
     def deviation(self) -> float:
-        """Standard deviation of the sum of n users, or _LEAST_SPREAD * n * max |X| if this is larger.
+        """Standard deviation of the sum of n users, or 64 ulp of n * max |X| if this is larger.
 
         A larger value is valid in every bound. The minimum keeps it positive if all values are equal doubles, as for densities at
         large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
-        return max(spread, _LEAST_SPREAD * self.users * float(np.abs(self.x).max()))
+        # The grid steps are a twelfth of the standard deviation, so neighbouring grid points are different doubles.
+        return max(spread, 64 * ULP * self.users * float(np.abs(self.x).max()))
 
     @cached_property
     def size(self) -> float:
@@ -163,7 +153,8 @@ class _Contour:
             if alias < level - 30:
                 break
             period *= 1.2
-        step, tau = 2 * math.pi / period, _SMOOTH * light.deviation
+        # The Gaussian smoothing: a wider one increases the gap, a narrower one needs more nodes.
+        step, tau = 2 * math.pi / period, 2e-4 * light.deviation
         least = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))
         losses = np.ascontiguousarray(self.sign * light.x)
@@ -229,12 +220,13 @@ class Gains:
         self.high = float(((light.lines(1) - math.log(sd) + LEFT) / light.tilts).min())
         self.low, self.high = min(self.low, -mean - sd), max(self.high, -mean + sd)
         # If S varies little around its mean, bounds by mean and variance are tight enough.
-        self.crude = abs(mean) > _NARROW * sd
+        self.crude = abs(mean) > 10 * WIDE * sd
         if self.crude:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
         self.ends = [self.low]
         for way, end in ((0, -mean), (1, self.high)):
-            pieces = max(1, min(_PIECES, math.ceil(abs(end - self.ends[-1]) / (6 * sd))))
+            # at most six intervals of y on either side of the mean, each with its own tilt
+            pieces = max(1, min(6, math.ceil(abs(end - self.ends[-1]) / (6 * sd))))
             self.ends += np.linspace(self.ends[-1], end, pieces + 1)[1:].tolist()
             if way == 0:
                 below = pieces

@@ -23,13 +23,6 @@ SCANNED = 256
 """Largest number of counts of holders that are evaluated one by one. For more, the upper bound takes this number of blocks.
 More blocks give a tighter upper bound in proportionally more time."""
 
-DEEPER = 6.0
-"""Log of the ratio of the tail probability to the probability that undetermined users have an error above a.
-
-In a block of counts, the users whose value differs between its counts are undetermined, and the part a of the error is reserved for
-them. Raised: a is larger. Lowered: the probability that their error exceeds a, which is added to the answer, is larger.
-"""
-
 Known = Callable[[int, int, Fraction], Interval]
 """``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` users without it."""
 
@@ -55,7 +48,8 @@ class _Blocks:
     def __init__(self, users: int, known: Known, variance: float, reach: Fraction) -> None:
         self._users, self._known, self._variance, self._reach = users, known, variance, reach
         self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
-        self._depth = max(1.0, DEEPER - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
+        # The probability that undetermined users have an error above a is e^-6 of the tail probability (see `upper`).
+        self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
 
     def upper(self, first: int, end: int) -> float:
         """Return an upper bound of the log tail of every count from first to end."""

@@ -8,24 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from shufflebounds._limits import SAME_LOG
+from shufflebounds._limits import SAME_LOG, SEARCH_GAP
 from shufflebounds._search import maximum
 from shufflebounds._types import Interval
 
-__all__ = ["RTOL", "maximize_over_two_counts"]
-
-RTOL = 0.99e-3
-"""Gap in log delta at which a search over datasets ends. Lowered: longer searches."""
-
-SMALL_SQUARE, SQUARE_RTOL = 32, 1e-2
-"""A search over two counts ends at a gap of SAME_LOG in log delta for up to SMALL_SQUARE users, and of SQUARE_RTOL for more users.
-
-Raised SMALL_SQUARE or lowered SQUARE_RTOL: longer searches.
-"""
-
-ROUGH_CORNERS = 16
-"""Number of single datasets that a search with a given tolerance evaluates for its lower bound, in addition to its blocks of
-datasets. With fewer, the lower bound may be less tight; each takes as long as a block."""
+__all__ = ["maximize_over_two_counts"]
 
 Rectangle = tuple[int, int, int, int]
 
@@ -39,7 +26,8 @@ def maximize_over_two_counts(
     one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance (that of the number
     of users if none is given, and never a smaller one), or after about `most` evaluations.
     """
-    rtol = SQUARE_RTOL if count > SMALL_SQUARE else SAME_LOG
+    # The run time of a search over two counts grows with their square, so its gap is 1e-2 for more than 32 users.
+    rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG
     rtol = max(rtol, tolerance or 0.0)
     known: dict[tuple[int, int], Interval] = {}
 
@@ -49,8 +37,8 @@ def maximize_over_two_counts(
             sides = Interval(-math.inf, -math.inf)
             single = first == last and low == high
             bound = math.inf if single else bounds_at(first, low, last - first, high - low).upper
-            # A search with a given tolerance evaluates at most ROUGH_CORNERS single datasets for its lower bound.
-            if not bound <= enough and (single or tolerance is None or len(known) < ROUGH_CORNERS):
+            # A search with a given tolerance evaluates at most 16 single datasets for its lower bound.
+            if not bound <= enough and (single or tolerance is None or len(known) < 16):
                 # The worst dataset is usually close to (0, 0), so the corner of the block nearest to (0, 0) is evaluated.
                 corner = max(first, low), low
                 if corner not in known:

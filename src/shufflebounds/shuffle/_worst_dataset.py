@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_ANSWERS, SAME_LOG, SQUARABLE
+from shufflebounds._limits import CACHED_ANSWERS, CACHED_TABLES, SAME_LOG, SEARCH_GAP, SQUARABLE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
@@ -53,25 +53,9 @@ remain."""
 _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
 
-_TOLERANCE = 3e-3
-"""Gap in log delta, above the largest known dataset, at which the search over numbers of users ends. Half of it doubles the cells.
-
-An error term below this fraction of the main term is not reduced further: the probability of a test is then bounded by the privacy
-blanket alone.
-"""
-
-_SEEN = 0.03
-"""The tolerance of the search is at least this fraction of the gap that the error term and the drawn pairs cause.
-
-This gap is the difference, in log delta, of the bound and the value if all users have the same input.
-"""
-
 _ROUGH_TOLERANCE = 0.2
 """Tolerance, in log delta, of a search whose bound is used only for the probability of a test. The square root of this probability
 enters the error term. Raised: a larger error term. Lowered: longer run time."""
-
-_MOST_CELLS = 3000
-"""Resource limit: evaluations of one search over compositions."""
 
 _LITTLE = 1e-4
 """If the error term is below this fraction of the main term, only s = 0 is tried, because drawing pairs reduces only the error."""
@@ -79,36 +63,11 @@ _LITTLE = 1e-4
 _RATIO = 0.08
 """Step of the grid, in log eps, at which the probabilities of tests are bounded. Twice the step adds about 20 % to the error."""
 
-_LOOKED = 40
-"""Largest number of values E' = e^(eps') of the grid that are compared for one eps."""
-
-_PAST_LEAST = 0.1
-"""The comparison of grid values ends if the log of the probability exceeds its minimum so far by this number. A larger number
-continues past local minima that come from the tolerance of the searches."""
-
-_LARGE = -3.0
-"""The grid of eps ends where log delta is above this value: there this bound is no smaller than the blanket bound."""
-
-_STEPS = np.arange(1.0, 13.0) * 0.5
-"""Trial values of ln F (module docstring), in units of the standard deviation of the mean of 1/g - R_x/m over n users."""
-
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
 """Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
 
 _DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
-
-_MOST_SIGNED = 0.1
-"""Largest c_- of the numbers s of drawn pairs that are tried; c_- (E - 1) is added to delta. Raised: more numbers are tried, which
-are rarely the best."""
-
-_LARGE_VALUE = 100.0
-"""If X exceeds _LARGE_VALUE, its largest values are dropped, as long as their contribution to E X_+ is below the fraction _LITTLE
-of the answer. Their E X_+ is added to the bound. Lowered: values are dropped where the kernel needs no help."""
-
-_FEW_KEPT = 8
-"""Number of values of eps for which the values of X are cached; several numbers of drawn pairs use them."""
-
 
 _Listed = tuple[list[tuple[FloatArray, FloatArray]], list[float], float]
 
@@ -157,10 +116,10 @@ class WorstDataset:
         self._blanket, self._data, self._users = data.blanket, data, users
         self._known: Kept[tuple[float, float, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_sides: Kept[float, float] = Kept(CACHED_ANSWERS)
-        self._table: dict[int, float] = {}
+        self._table: Kept[int, float] = Kept(math.inf)
         self._alike: Kept[tuple[float, int], float] = Kept(CACHED_ANSWERS)
         self._kinds_alone: Kept[float, dict[int, float]] = Kept(CACHED_ANSWERS)
-        self._listed: Kept[float, _Listed] = Kept(_FEW_KEPT)
+        self._listed: Kept[float, _Listed] = Kept(CACHED_TABLES)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
@@ -179,8 +138,9 @@ class WorstDataset:
         for pairs in _DRAWN:
             if pairs > most:
                 break
+            # c_- (E - 1) is added to delta, so numbers of pairs with a larger c_- are rarely the best.
             for made, least, signed_part in zip((_product, _second), pure, (self._signed_product, self._signed_second)):
-                if pairs < least and (signed := signed_part(pairs)) < _MOST_SIGNED:
+                if pairs < least and (signed := signed_part(pairs)) < 0.1:
                     out.append(made(pairs, signed))
         return tuple(sorted(out, key=lambda draw: draw.pairs))
 
@@ -265,7 +225,8 @@ class WorstDataset:
             for law in self._data.heights
         ]
         variance = max(law.spread(0.0) for law in laws)
-        steps = _STEPS * math.sqrt(variance / users)
+        # trial values of ln F (module docstring), in units of the standard deviation of the mean of 1/g - R_x/m over n users
+        steps = np.arange(1.0, 13.0) * 0.5 * math.sqrt(variance / users)
         steps = steps[(steps > 0) & (steps < 3)]
         values = [max(law.rough_log_phi(f, users).upper for law in laws) for f in steps.tolist()]
         return steps - math.log(self._data.share), np.array(values)
@@ -316,20 +277,23 @@ class WorstDataset:
     def _tabled_probability(self, eps: float, above: int) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the bounds at grid values below `above`."""
         best = 0.0
-        for place in range(above - 1, above - 1 - _LOOKED, -1):
+        # At most 40 grid values are compared. A bound that exceeds the minimum by .1 is past it: smaller local minima come from the
+        # tolerance of the searches.
+        for place in range(above - 1, above - 1 - 40, -1):
             point = _grid(place)
             log_delta = self._tabled(place)
             value = log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP
             best = min(best, value)
             # Every grid value gives a valid bound. The bounds decrease to a minimum and then increase.
-            if log_delta >= self._start or value > best + _PAST_LEAST:
+            if log_delta >= self._start or value > best + 0.1:
                 break
         return best
 
     @cached_property
     def _start(self) -> float:
         """The log delta above which the bound by the privacy blanket is used; for smaller delta the grid values are computed."""
-        return min(_LARGE, self.rough_blanket(0.0) - 1.0)
+        # For delta above e^-3 this bound is no smaller than that by the privacy blanket.
+        return min(-3.0, self.rough_blanket(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
         """Return the bound of log delta at one value of the grid.
@@ -392,7 +356,9 @@ class WorstDataset:
         gain = max(float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in cuts) * (1 + 8 * ULP)
         gains = [-math.inf] * len(laws)
         largest = [float(values.max()) for values, _ in laws]
-        if max(largest) > _LARGE_VALUE:
+        # Large values take the kernel long. The largest are dropped while they contribute less than _LITTLE of the answer to E X_+;
+        # their E X_+ is added to the bound.
+        if max(largest) > 100.0:
             # The kind with the smallest largest value gives an estimate of the answer in short time.
             light = Compositions([laws[int(np.argmin(largest[:-1]))]], laws[-1], gains, self._users, self._slack).alike(0)
             parts = [without_rare_gains(*law, light + math.log(_LITTLE) - math.log(self._users)) for law in laws]
@@ -437,10 +403,10 @@ class WorstDataset:
         draw, alike, error = self._best_draw(eps, log_prob)
         if self._gamma(eps, draw, alike) >= min(blanket, ceiling):
             return blanket
-        if eps >= 1 / SQUARABLE and error > self._gamma(eps, draw, alike) + math.log(_TOLERANCE):
+        if eps >= 1 / SQUARABLE and error > self._gamma(eps, draw, alike) + math.log(3 * SEARCH_GAP):
             above = math.ceil(math.log(eps) / _RATIO)
             log_prob = min(log_prob, self._tabled_probability(eps, above - (_grid(above - 1) >= eps)))
-        return self._formed_bound(eps, log_prob, _TOLERANCE, enough, search)
+        return self._formed_bound(eps, log_prob, 3 * SEARCH_GAP, enough, search)
 
     def _formed_bound(self, eps: float, log_prob: float, tolerance: float, enough: float = -math.inf, search: bool = True) -> float:
         """Return the bound of the module docstring for log delta, given an upper bound `log_prob` of the log probability of the
@@ -454,13 +420,14 @@ class WorstDataset:
         known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
         if known >= blanket:
             return blanket
-        # A tolerance much smaller than the gap of the bound would not improve the result, so it is limited from below.
+        # A search with a tolerance below 3 % of the gap that the error term and the drawn pairs cause would not change the result.
         undrawn = self._draws[0]
-        tolerance = max(tolerance, _SEEN * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
+        tolerance = max(tolerance, 0.03 * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
         if enough > known:
             # The bound remains at most `enough` if log Gamma rises by this much, because its other terms do not rise with Gamma.
             tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, draw, alike))
-        largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, _MOST_CELLS) if search else alike + tolerance
+        # one search evaluates at most 3000 compositions
+        largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, 3000) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
 
     def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:

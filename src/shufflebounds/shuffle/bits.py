@@ -15,7 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._core import _worst
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._limits import LARGEST_EXPONENT, MANY
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
@@ -246,7 +246,7 @@ class ShuffledBits(ShuffleProtocol):
 
     def _listed(self) -> bool:
         """Return whether the distributions for all datasets are enumerated."""
-        return self._bits <= _all_data.MOST_USERS and not self.fakes
+        return self._bits <= MANY and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
         """Return the pairs of five datasets, whose numbers of ones are between a few and half of the bits.

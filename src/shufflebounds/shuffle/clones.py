@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
+from shufflebounds._limits import LARGEST_EXPONENT, MANY
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
@@ -23,9 +23,6 @@ from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]
-
-MOST_LISTED = 512
-"""Up to this number of users all outcomes of the clone pair are enumerated for a trade-off curve."""
 
 
 @with_passages
@@ -105,7 +102,8 @@ class _UniformClones(PrivacyProfile):
         return largest_budget(lambda budget: cls(count, budget), eps, delta)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self.users > MOST_LISTED:
+        # All outcomes of the clone pair are enumerated for at most 512 users; their number grows with the square of the users.
+        if self.users > MANY // 2:
             return super()._tradeoff(upper)
         laws = self._listed_laws()
         error = 1e-13 - 64 * np.finfo(float).eps * np.where(laws > -np.inf, laws, 0.0)

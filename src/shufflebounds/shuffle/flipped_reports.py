@@ -15,7 +15,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_BYTES
+from shufflebounds._limits import CACHED_BYTES, SEARCH_GAP
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
@@ -30,13 +30,6 @@ from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails._poisson_tables import WideWindowError
 
 __all__ = ["FlippedReports"]
-
-ROUGH_RTOL = 0.03
-"""Gap of log delta at which the search over datasets ends for trade-off curves, mu and divergences.
-
-Lowered: the run time grows like the square of its inverse. Raised: the gap of a type II error beta grows, by up to this share of
-delta.
-"""
 
 DEEPEST, WIDEST = -540.0, 1.01e8
 """Smallest log delta, and largest number of flipped bits in a bin, for which tables of the bins' distributions are used.
@@ -159,7 +152,7 @@ class FlippedReports(ShuffleProtocol):
         return at_each(self._at, eps)
 
     def _rough_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta with a gap of about ROUGH_RTOL, in less time than `_log_delta`; curves need many values."""
+        """Return bounds with a gap of about .03 in log delta, faster than `_log_delta`; curves need many of them."""
         return at_each(partial(self._at, rough=True), eps)
 
     def _at(self, eps: float, *, rough: bool = False) -> Interval:
@@ -265,7 +258,9 @@ class FlippedReports(ShuffleProtocol):
 
     def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
         near, tables = self._tables(others, eps, rough)
-        rtol = ROUGH_RTOL if rough else None
+        # The run time of a rough search grows with the inverse square of its gap. The gap of a type II error beta is at most this
+        # share of delta.
+        rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
             most = 0.0 if others * self.flip > WIDEST else self._least_tabled
             if rough and most < 0:

@@ -19,18 +19,14 @@ from numpy.typing import ArrayLike
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
-from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY
+from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY, MANY, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import CLOSE, HEAVY, MANY, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import HEAVY, ROUGH_WORK, excesses, rounding, sums, without_negligible
 from shufflebounds.shuffle._heavy_tails import one_large_value
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
-
-_HEAVIEST = math.log(1e8)
-"""A distribution with log a or log b above this value is evaluated by the method for heavy tails."""
-
 
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
@@ -317,7 +313,7 @@ class ExcessLaw:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
-        for i in np.flatnonzero(found.upper > found.lower + CLOSE).tolist():
+        for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
             large = one_large_value(excesses(log_a, log_b, float(points[i])), log_mass, users)
             lower = self._with_cut(Interval(large, math.inf), self._slack, float(points[i]), users).lower
             found.lower[i] = max(found.lower[i], lower)
@@ -398,7 +394,7 @@ class ExcessLaw:
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
         """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
         # `effort` has the relative gap that the kernel aims at and the largest number of its evaluations of an atom.
-        effort = (1e-5, 1e7) if rough else (2e-7, 6e7)
+        effort = (1e-5, ROUGH_WORK) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
         slack = self._slack
@@ -438,7 +434,7 @@ class ExcessLaw:
     @cached_property
     def _heavy(self) -> bool:
         """Whether some a or b exceeds 1e8."""
-        return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > _HEAVIEST)
+        return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(1e8))
 
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:

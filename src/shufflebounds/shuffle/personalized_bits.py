@@ -14,7 +14,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, TINY
+from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
 from shufflebounds._types import FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -25,12 +25,6 @@ from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
-
-MANY = 1024
-"""Number of users above which, if no dataset is given, the lower and the upper bound of epsilon have separate searches.
-
-For more users the gap between both bounds is up to 1e-3 in log delta, so a common search would save no time.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,6 +216,7 @@ class PersonalizedBits(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
+            # The gap of a search over the targets is up to 1e-3 in log delta, so a common search for both bounds saves no time.
             # The upper bound is the eps of the clone bound, the lower bound that of the dataset in which all bits are equal.
             return self._side(upper)._epsilon(delta, upper)
         return super()._epsilon(delta, upper)

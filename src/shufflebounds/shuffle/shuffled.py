@@ -18,7 +18,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, SAME_LOG
+from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
@@ -26,7 +26,7 @@ from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._known_bits import flip_probability
-from shufflebounds.shuffle._mixed_data import MOST_DATASETS, MixedData, merged_outputs
+from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstPair
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -35,33 +35,14 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Shuffled"]
 
-_LEAST_SHARE = 1e-12
-"""Smallest participation that is accepted. With a smaller one, masses could underflow if the budget is large."""
-
-_MANY = 64
-"""Number of atoms from which on X counts as that of a density: values of delta take longer, and their bounds have larger gaps."""
-
 _MOST_PAIRS = 32
 """Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
 
 The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
 """
 
-_FLIP_RTOL = 1e-10
-"""Largest rounding error of a flip probability, relative to its distance from 1/2, at which the bounds are those of shuffled bits.
-
-Raised: wider bounds for budgets below 1e-4. Lowered: the bounds of the privacy blanket, which are wider, for more small budgets.
-"""
-
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
-
-_NEAR = 1.5
-"""If all datasets can be enumerated for up to N users, the result for N users is used as an upper bound for up to _NEAR * N users.
-
-The enumeration takes about 0.1 s. Raised: longer run time, and a gain at most in extreme tails: of 3 random matrices of two outputs
-and 3 eps each it was the smallest bound in one case at 1.08 times the enumerated users (log delta -244), and in none at 1.47 times.
-"""
 
 
 @with_passages
@@ -149,7 +130,8 @@ class Shuffled(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
-        _validate.real_field(self, "participation", _LEAST_SHARE, 1)
+        # With a smaller participation, masses could underflow if the budget is large.
+        _validate.real_field(self, "participation", 1e-12, 1)
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms: pass one "
                             "first, such as KaryResponse(10, 2.0), then users")
@@ -230,7 +212,9 @@ class Shuffled(PrivacyProfile):
         for rows in (self._thinned_matrix, *([self._matrix] if self.participation < 1 else [])):
             merged = merged_outputs(rows)
             users = min(most_enumerated(merged), self.users)
-            if users > 1 and self.users <= _NEAR * users:
+            # The result for fewer users is an upper bound. Of 3 random matrices of two outputs and 3 eps each it was the smallest
+            # bound in one case at 1.08 times as many users, and never above; the enumeration takes about 0.1 s.
+            if users > 1 and self.users <= 1.5 * users:
                 found.append(MixedData(merged, users))
         return tuple(found)
 
@@ -249,7 +233,7 @@ class Shuffled(PrivacyProfile):
         if not self._below:
             return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
-        tried = np.argsort(-wide, kind="stable")[:MOST_DATASETS].tolist()
+        tried = np.argsort(-wide, kind="stable")[:COMPARED].tolist()
         if len(tried) > 1:
             rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
             least = max(low for low, _ in rough)
@@ -326,7 +310,8 @@ class Shuffled(PrivacyProfile):
         if flip is None or self.participation < 1 or not 0 < self._pure_epsilon() < LARGEST_EXPONENT:
             return None
         low, high = flip
-        if not high - low <= _FLIP_RTOL * (0.5 - high):
+        # With a larger rounding error of the flip probability, for budgets below 1e-4, the bounds by the blanket are narrower.
+        if not high - low <= 1e-10 * (0.5 - high):
             return None
         # More flipping is post-processing, so the protocol with the larger flip probability has the smaller delta.
         above = ShuffledBits(self.users, low)
@@ -455,7 +440,7 @@ class Shuffled(PrivacyProfile):
             if self._bits is not None or self._every:
                 return None
             laws = [pair.upper for pair in self._pairs]
-        elif self._mixed is not None or not 0 < len(self._below) <= MOST_DATASETS:
+        elif self._mixed is not None or not 0 < len(self._below) <= COMPARED:
             return None
         else:
             laws = [law for _, _, law in self._below]
@@ -509,8 +494,9 @@ class Shuffled(PrivacyProfile):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps.
-        spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < _MANY else 0.5
+        # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
+        # whose X has more atoms.
+        spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
         known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,

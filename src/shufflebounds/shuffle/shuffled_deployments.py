@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import MANY
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.shuffle._compiled_laws import largest_epsilon, largest_log_delta
-from shufflebounds.shuffle._mixed_data import FEW
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.laws import ExcessLaw, Randomizer
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -47,7 +47,7 @@ class _DeploymentArray:
         """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code cannot compute their bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         # For few users `Shuffled` may enumerate every dataset.
-        for place in np.flatnonzero(~alone & (self.users <= FEW)).tolist():
+        for place in np.flatnonzero(~alone & (self.users < 2 * MANY)).tolist():
             alone[place] = self.protocol(place)._searched(upper) is None
         return alone
 

@@ -40,13 +40,6 @@ from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "Bins"]
 
-FEW = 32
-"""Smallest number of bins for which the bins near the smallest budget are narrower than the others.
-
-This concerns families with window decompositions (`_clones/families`). With fewer bins, the edges are spaced evenly in
-budget / (1 + budget).
-"""
-
 Rates = Callable[[FloatArray], FloatArray]
 
 
@@ -141,7 +134,8 @@ class Bins:
         """
         with np.errstate(over="ignore"):
             ratio = np.minimum(budgets / budgets[0], 1e300)
-        scales = [np.log(ratio), np.log1p(1e3 * (ratio - 1))] if windowed and size >= FEW else [budgets / (1 + budgets)]
+        # With fewer than 32 bins, narrow bins near the smallest budget would leave too few for the others.
+        scales = [np.log(ratio), np.log1p(1e3 * (ratio - 1))] if windowed and size >= 32 else [budgets / (1 + budgets)]
         share = np.linspace(0, 1, budgets.size)
         for scale in scales:
             share += (scale - scale[0]) * (len(scales) / max(scale[-1] - scale[0], 1e-300))

@@ -22,27 +22,15 @@ import math
 import numpy as np
 
 from shufflebounds._core import _excess
-from shufflebounds._limits import NEGLIGIBLE_ROUGHLY, TABLE_SIZE
+from shufflebounds._limits import FEW, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.shuffle._clones.blanket_table import SHALLOWEST, log_blanket_table, table_too_large
+from shufflebounds.shuffle._clones.blanket_table import log_blanket_table, table_too_large
 
 __all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
-
-MOST_GROUPS = 8
-"""Largest number of distinct budgets for the quadrature. Its run time per node is proportional to their number."""
-
-FASTER_CELLS = 2**17
-"""Largest number of cells, about two thousand users of budget 1, for which the table is used instead of the quadrature.
-
-Up to this size the table is faster and its bounds are tighter.
-"""
 
 _ORDER = 6
 """Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap between the
 two rules, and so between the bounds."""
-
-_RTOL = 2e-6
-"""Relative gap of the kernel for the integrand. A larger one widens the bounds, a smaller one takes longer."""
 
 
 def _radau(order: int) -> tuple[FloatArray, FloatArray]:
@@ -71,7 +59,8 @@ class _Integrand:
         log_none = np.log1p(-self.shares * (1 - u))
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
         mass = (log_thinned[:, None] + self.log_mass).ravel()
-        lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, _RTOL)
+        # A relative gap of 2e-6 in each value widens the bounds by at most that, and a smaller one takes longer.
+        lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, 2e-6)
         factor = float(self.counts @ log_none)
         slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
         return Interval(lower + factor - slack, upper + factor + slack)
@@ -82,15 +71,16 @@ def log_blanket_delta(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if neither the table nor the quadrature is feasible.
 
-    Neither is feasible for many users with more than MOST_GROUPS distinct budgets. `log_scale` is a rough upper bound of the
+    Neither is feasible for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the
     answer; it sets the truncated mass.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     present = counts > 0
     number = counts[present]
-    few = number.size <= MOST_GROUPS
-    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, FASTER_CELLS if few else TABLE_SIZE)
+    few = number.size <= FEW
+    # Up to 2**17 cells, about two thousand users of budget 1, the table is faster than the quadrature and its bounds are tighter.
+    table = log_blanket_table(budgets, counts, categories, local_eps, eps, log_scale, TABLE_SIZE // 8 if few else TABLE_SIZE)
     if table is not None or not few:
         return table
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
@@ -98,7 +88,7 @@ def log_blanket_delta(
 
 def too_large(shares: FloatArray, counts: FloatArray) -> bool:
     """Return True only if `log_blanket_delta` would return None for these users; this test takes less time."""
-    return int(np.count_nonzero(counts)) > MOST_GROUPS and table_too_large(shares, counts, SHALLOWEST)
+    return int(np.count_nonzero(counts)) > FEW and table_too_large(shares, counts, -NEGLIGIBLE)
 
 
 def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:

@@ -22,16 +22,13 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
-from shufflebounds._limits import TABLE_SIZE
+from shufflebounds._limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["SHALLOWEST", "log_blanket_table", "table_too_large"]
-
-SHALLOWEST = -40.0
-"""Largest log of the truncated mass. Lowered: larger tables and a smaller gap."""
+__all__ = ["log_blanket_table", "table_too_large"]
 
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
@@ -55,7 +52,7 @@ def log_blanket_table(
     if local_eps < 1e-290:
         # The weights of the table would be subnormal numbers, which have few digits.
         return None
-    log_tail = min(SHALLOWEST, max(log_scale, -1e5) - 35.0)
+    log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
         # If delta is much smaller than e^log_scale, the bounds have a large gap, and a smaller mass has to be truncated.

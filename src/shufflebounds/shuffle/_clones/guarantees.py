@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds._crossing import Curve
+from shufflebounds._limits import FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._types import FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._clones.population import FEW, SETTLES, TOLERANCE, Population, SearchBox
+from shufflebounds.shuffle._clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 
@@ -147,7 +148,8 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        one = replace(self.population.rough_single(start), settles=SETTLES)
+        # The gap of log delta is larger than SAME_LOG, so a smaller relative tolerance of eps would only take longer.
+        one = replace(self.population.rough_single(start), settles=SAME_LOG)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
         frontier: list[SearchBox] = []
@@ -155,7 +157,7 @@ class OfEveryUser(_Guarantee):
         def log_delta(eps: float) -> float:
             nonlocal best
             # An estimate needs only 50 times the usual tolerance, and starts from the decompositions of the last eps.
-            _, above, best = self.population.every(eps, best, 50 * TOLERANCE, frontier, coarse=True)
+            _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 
-        return Curve(log_delta, one, rtol=1e-4, settles=SETTLES)
+        return Curve(log_delta, one, rtol=1e-4, settles=SAME_LOG)

@@ -22,16 +22,6 @@ from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
-LOG_TAIL = -50.0
-"""Log of the largest mass of the tilted distribution outside the first table. Lowered: longer tables. Raised: more calls need a
-second table, with a smaller truncated mass."""
-
-STRETCH = 3.0
-"""Step of the grid of exponential tilts, in units of 1/(1 + standard deviation of the number of clones).
-
-Raised: a table serves more values of eps, but its tilt fits them less well and it has to be wider.
-"""
-
 
 @dataclass
 class _Window:
@@ -72,7 +62,8 @@ class CloneLaw:
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
         spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
-        self.stretch = STRETCH / (1 + spread)
+        # Step of the grid of tilts: a coarser grid needs fewer tables, but each fits its eps less well and has to be wider.
+        self.stretch = 3.0 / (1 + spread)
 
     @property
     def log_alone(self) -> float:
@@ -104,7 +95,9 @@ class CloneLaw:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
         # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls.
-        middle, log_tail = self.stretch * round(decay / self.stretch), LOG_TAIL
+        # The first table truncates a mass of e^-50 of the tilted distribution. If less was truncated, every table would be longer;
+        # if more, more calls would need a second table.
+        middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
             inside, error, outside = self._sum(window, u, v, decay, beyond)

@@ -19,7 +19,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
-from shufflebounds._limits import CACHED_BYTES
+from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, SEARCH_GAP
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing.kept import Kept
@@ -29,17 +29,7 @@ from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_de
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
-__all__ = ["FEW", "SETTLES", "TOLERANCE", "Population", "SearchBox"]
-
-TOLERANCE = 1e-3
-"""Largest gap in log delta between the bounds of the maximum over all users: TOLERANCE * max(1, -log delta / 20).
-
-Raised: the bounds for all users are less tight. Lowered: the branch and bound evaluates more blocks.
-"""
-
-SKETCH = 2**6
-"""Number of bins of budgets in an estimate of log delta. Raised: better estimates in more time. Estimates are never returned as
-bounds; they only choose which bounds are evaluated."""
+__all__ = ["Population", "SearchBox"]
 
 BINS = (2**9, 2**11, 2**13)
 """Numbers of bins of budgets on the levels of the search over targets; one more level, the last, has each distinct budget.
@@ -47,10 +37,9 @@ BINS = (2**9, 2**11, 2**13)
 Fewer bins make a level faster and its bounds less tight.
 """
 
-FEW = 8
-"""Up to this number of distinct budgets the bounds of every target are evaluated, without a search."""
-
 GROWTH = 1.6
+"""Ratio of the distances that the search for the best log mass tries. Raised: fewer trial values, which may miss the best one."""
+
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
@@ -62,7 +51,7 @@ the best window, and the bound is less tight, but still valid.
 """
 
 CLOSE = 0.125
-"""Tolerance of the search for the log mass outside a window. The search also ends if log delta changes by less than TOLERANCE.
+"""Tolerance of the search for the log mass outside a window. The search also ends if log delta changes by less than SEARCH_GAP.
 
 Raised: windows are worse, so bounds are less tight. Lowered: more estimates are evaluated.
 """
@@ -74,20 +63,6 @@ evaluated, and the best of the three is used. Raised: the neighbours are rarely 
 LIKELY = 0.1
 """Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
 target later."""
-
-MAX_EVALUATIONS = 20000
-"""Resource limit: the search measures at most half this number of blocks. Lowered: the upper bound may stay less tight."""
-
-SETTLES = 1e-9
-"""Relative tolerance of eps in a search for eps over more than FEW distinct budgets. The bounds of log delta have a larger gap, so
-a smaller tolerance would only add evaluations."""
-
-NEGLIGIBLE_BLANKET = 1e-6
-"""The blanket is not summed if the probability that some other user sends a data-independent message is below this value.
-
-Then the local delta, and the local delta times the probability that there is no such user, are the bounds: their gap in log
-delta is at most this value.
-"""
 
 
 class SearchBox(NamedTuple):
@@ -120,7 +95,7 @@ class Population:
         windowed = self.family.windowed
         self.bins = [Bins.of(self.budgets, self.counts, number, windowed=windowed) for number in BINS if size > 2 * number]
         self.exact = len(self.bins)
-        self.sketch = Bins.of(self.budgets, self.counts, min(SKETCH, size), windowed=windowed)
+        self.sketch = Bins.of(self.budgets, self.counts, min(COMPARED, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
@@ -214,7 +189,7 @@ class Population:
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
         # With few budgets (no levels of bins) an evaluation is fast, so the search uses a smaller tolerance.
-        alike = TOLERANCE if self.exact else TOLERANCE / 1000
+        alike = SEARCH_GAP if self.exact else SEARCH_GAP / 1000
 
         def evaluate(more: FloatArray) -> None:
             nonlocal masses, values
@@ -335,7 +310,8 @@ class Population:
             return None
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
-        if log_none > -NEGLIGIBLE_BLANKET:
+        # The local delta and the local delta times this probability have a gap of at most 1e-6 in log delta.
+        if log_none > -1e-6:
             # Almost no user sends a data-independent message. Upper bound: the local delta. Lower bound: the local delta times
             # the probability that no user does.
             local = self.family.log_local(float(self.budgets[j]), eps)
@@ -401,7 +377,7 @@ class Population:
         return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
 
     def every(
-        self, eps: float, guess: int, tolerance: float = TOLERANCE, frontier: list[SearchBox] | None = None, *,
+        self, eps: float, guess: int, tolerance: float = SEARCH_GAP, frontier: list[SearchBox] | None = None, *,
         coarse: bool = False, goal: float = math.inf,
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and the position of a target that attains the lower bound.
@@ -411,7 +387,7 @@ class Population:
         Parameters
         ----------
         guess : position of the target that is evaluated first.
-        tolerance : gap of the bounds, as in TOLERANCE.
+        tolerance : the gap of the bounds in log delta is at most tolerance * max(1, -log delta / 20).
         frontier : blocks that together cover all targets, with the decompositions that bounded them at another eps; or an empty
             list. It is replaced in place by the blocks and decompositions of this eps.
         coarse : evaluate single targets with bins, too, as far as the tolerance permits.
@@ -445,7 +421,7 @@ class Population:
         hint = dict(self.candidates(eps, best)).get("window", 0.0)
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
         pruned, boxes, blocks = self._start(eps, upper + tolerance / 2 * max(1.0, -lower / 20), frontier, hint)
-        left, top = MAX_EVALUATIONS // 2, -math.inf
+        left, top = MOST_ENUMERATED // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
             # A block inside one bin is not split on this level, because its halves would have the same bins.
