@@ -404,8 +404,9 @@ def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, 
     rows = [(p * a, a, rest, Fraction(0)), (a, p * a, rest, Fraction(0)),
             (p * a / q, p * a / q, rest / q, (q - 1 - beta) / q)]
     pair = pair_of(rows, (0, 1), [2] * (users - 1))
-    bound = shuffle.VariationRatio(users, float(p), float(beta), float(q))
-    for eps in (0.2, 0.7):
+    ratios = float(p), float(beta), float(q)
+    bounds = [shuffle.VariationRatio(users, *ratios), *([mechanisms.VariationRatio(*ratios).shuffled(users)] if q >= p else [])]
+    for bound, eps in itertools.product(bounds, (0.2, 0.7)):
         assert bound.delta(eps) == pytest.approx(float(hockey_stick(*pair, rational(eps))), rel=1e-12)
         exact = float(twice(*pair, rational(eps)))
         lower, upper = (bound.self_compose(2).delta(eps, bound=side) for side in ("lower", "upper"))

@@ -99,7 +99,7 @@ class VariationRatio(TwoLevel):
         # X has the values q(p-E)/p and q(1-pE)/p with mass pa/q each, and q(1-E), where E = e^eps and a = beta/(p-1).
         upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
         text = "of four outputs, every other user has a third input"
-        return (PairLaws("the two inputs", upper, ((text, lower),), symmetric=True),)
+        return (PairLaws("the two inputs", upper, ((text, lower),), symmetric=True, attained=True),)
 
 
 @dataclass(frozen=True)

@@ -467,12 +467,15 @@ class PairLaws:
         log a and log b may differ by 2**-42 for rounding.
     symmetric : bool
         Whether the reversed pair has the same distributions, and is therefore not listed.
+    attained : bool
+        Whether `upper`, up to rounding, is the first distribution of `lower`, so that one dataset is the worst at every eps.
     """
 
     inputs: str
     upper: ExcessLaw
     lower: tuple[tuple[str, ExcessLaw], ...] = ()
     symmetric: bool = False
+    attained: bool = False
 
 
 @runtime_checkable

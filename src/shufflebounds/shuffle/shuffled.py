@@ -165,7 +165,7 @@ class Shuffled(PrivacyProfile):
         share = self.participation
         return tuple(
             PairLaws(pair.inputs, pair.upper.thinned(share),
-                     tuple((text, law.thinned(share)) for text, law in pair.lower), pair.symmetric)
+                     tuple((text, law.thinned(share)) for text, law in pair.lower), pair.symmetric, pair.attained)
             for pair in self._source.excess_laws()
         )
 
@@ -494,6 +494,8 @@ class Shuffled(PrivacyProfile):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
+        if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
+            return replace(super()._pair_info(), single=True, spacing=0.2, effort=1e-3)
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
