@@ -177,6 +177,7 @@ def maximum(
     known: float = -math.inf,
     batch: int = 1,
     most: float = math.inf,
+    stop: Callable[[float], bool] | None = None,
 ) -> Found[B]:
     """Return bounds of the largest value in the blocks, by best-first branch and bound.
 
@@ -184,7 +185,8 @@ def maximum(
     no value was evaluated), and an upper bound of all its values. A block whose upper bound is at most `enough` needs no
     tighter bound and no evaluated value. ``split(block)`` returns smaller blocks, or no block for a single value. Each round
     splits the `batch` blocks that have the largest upper bounds. Let v be the larger of `known` and the largest upper bound of an
-    evaluated value. The search ends when no block exceeds v + tolerance(v), or when `most` blocks have been measured.
+    evaluated value. The search ends when no block exceeds v + tolerance(v), when `most` blocks have been measured, or when
+    ``stop(bound)`` is true for the largest upper bound of a block.
     """
     order = itertools.count()
     heap: list[tuple[float, int, B, Sequence[B]]] = []
@@ -212,6 +214,8 @@ def maximum(
         enough = upper + tolerance(upper) if upper > -math.inf else upper
         blocks, above = [], []
         while heap and -heap[0][0] > enough and len(blocks) < 2 * batch and measured < most:
+            if stop is not None and stop(-heap[0][0]):
+                break
             bound, _, _, pieces = heapq.heappop(heap)
             blocks = [*blocks, *pieces]
             above += [-bound] * len(pieces)

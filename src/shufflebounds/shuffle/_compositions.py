@@ -23,7 +23,6 @@ of one kind (docs/theorems/worst-dataset).
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,11 +33,16 @@ import numpy as np
 from shufflebounds._core import _excess
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._scipy import log_ndtr
+from shufflebounds._search import maximum
 from shufflebounds._types import ULP, FloatArray
 
 __all__ = ["Compositions", "without_rare_gains"]
 
-Cell = tuple[int, ...]
+Numbers = tuple[int, ...]
+"""A number of users for each kind."""
+
+Cell = tuple[Numbers, Numbers]
+"""The smallest and the largest number of users of each kind."""
 
 
 class Compositions:
@@ -101,46 +105,66 @@ class Compositions:
         float
             At least `start` + `tolerance`.
         """
-        heap: list[tuple[float, Cell, Cell]] = []
         self._tilt = _tilted(self._laws[:-1], self._log_gains[:-1], self._users)
+        whole = (0,) * self._count, (self._users,) * self._count
         # If a rough bound is enough, the Berry-Esseen bound takes the place of a search unless it is much larger than `start`.
         if tolerance >= 0.1 and self._tilt is not None:
-            quick = self._tilt.log_excess((0,) * self._count, (self._users,) * self._count, self._users)
+            quick = self._tilt.log_excess(*whole, self._users)
             if quick <= start + 0.3:
                 return quick
         # The relative gap of the kernel is a share of the tolerance. Above 1e-3 no run time is saved, and bounds of heavy tails are
         # larger by 1 to 3 in the logarithm.
         goal, rtol = start + tolerance, min(max(0.05 * tolerance, 1e-4), 1e-3)
-        self._push(heap, (0,) * self._count, (self._users,) * self._count, goal, rtol)
-        # `fall` estimates by how much the bound decreases if the kinds of all unassigned users become known.
-        fall = -heap[0][0] - start if heap else 0.0
         # One search evaluates at most 2**20 atoms, about 0.5 s, and at most 400 cells of more than three kinds.
         most = min(most, TABLE_SIZE // sum(law[0].size for law in self._laws))
         most = most if self._count <= 3 else min(most, 400)
-        step, look, before = 0, self.evaluations + 50, math.inf
-        while heap and self.evaluations < most:
+        bounds: dict[Cell, float] = {}
+        parents: dict[Cell, Cell] = {}
+        calls, look, before, fall = 0, self.evaluations + 50, math.inf, 0.0
+
+        def measure(cells: Sequence[Cell], enough: float) -> list[tuple[float, float, float]]:
+            nonlocal goal, calls, fall
+            goal, calls = enough, calls + 1
+            values = [-math.inf] * len(cells)
+            # A dataset inside the divided cell raises the goal if users of several kinds are worse than users of one kind.
+            if calls % 8 == 1 and calls > 1:
+                values[0] = self.log_excess(_inside(*parents[cells[0]], self._users))
+                goal = max(goal, values[0] + tolerance)
+            for place, (low, high) in enumerate(cells):
+                bound = math.inf if self._tilt is None else self._tilt.log_excess(low, high, self._users)
+                if bound > goal:
+                    bound = min(bound, self.log_excess(low, rtol))
+                    values[place] = bound if low == high else values[place]
+                bounds[low, high] = bound
+            # `fall` estimates by how much the bound decreases if the kinds of all unassigned users become known.
+            fall = fall if calls > 1 else bounds[whole] - start
+            return [(-math.inf, value, bounds[cell]) for value, cell in zip(values, cells)]
+
+        def split(cell: Cell) -> list[Cell]:
+            low, high = cell
+            bound = bounds.pop(cell)
+            if bound <= goal or low == high:
+                return []
+            wide = max(range(self._count), key=lambda j: high[j] - low[j])
+            edges = self._divided(low[wide], high[wide], fall * (self._users - sum(low)) / self._users, goal - bound, tolerance)
+            parts = (_tightened(_with(low, wide, first), _with(high, wide, end - 1), self._users) for first, end in pairwise(edges))
+            pieces = [part for part in parts if part is not None]
+            parents.update((piece, cell) for piece in pieces)
+            return pieces
+
+        def stop(bound: float) -> bool:
+            nonlocal look, before
             # With more than eight kinds most cells may be too wide for their bounds to fall within the limit of evaluations. Then
             # the search ends if 50 evaluations leave more than 0.9 of the gap to the goal.
             if self._count > 8 and self.evaluations >= look:
-                if -heap[0][0] - goal > 0.9 * before:
-                    break
-                look, before = self.evaluations + 50, -heap[0][0] - goal
-            value, low, high = heapq.heappop(heap)
-            if -value <= goal:
-                return goal
-            wide = max(range(self._count), key=lambda j: high[j] - low[j])
-            if low[wide] == high[wide]:
-                # The cell is a single dataset, so its value is attained, and the goal rises.
-                goal = -value + tolerance
-                continue
-            step += 1
-            # A dataset inside the largest cell raises the goal if users of several kinds are worse than users of one kind.
-            if step % 8 == 0:
-                goal = max(goal, self.log_excess(_inside(low, high, self._users)) + tolerance)
-            edges = self._divided(low[wide], high[wide], fall * (self._users - sum(low)) / self._users, goal + value, tolerance)
-            for first, end in pairwise(edges):
-                self._push(heap, _with(low, wide, first), _with(high, wide, end - 1), goal, rtol)
-        return max(goal, -heap[0][0]) if heap else goal
+                if bound - goal > 0.9 * before:
+                    return True
+                look, before = self.evaluations + 50, bound - goal
+            return self.evaluations >= most
+
+        found = maximum([whole], measure, split, tolerance=lambda best: tolerance, known=start, stop=stop)
+        # The sum changes smoothly with eps, unlike the largest bound of a cell, so that searches for eps end sooner.
+        return max(start + tolerance, found.upper)
 
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
         """Return the first numbers of the parts of the range low..high, and high + 1.
@@ -154,18 +178,6 @@ class Compositions:
             parts = min(max(math.ceil(fall / max(fall + missing, tolerance)), 2), 8)
         parts = min(parts, high - low + 1)
         return [low + (high + 1 - low) * i // parts for i in range(parts + 1)]
-
-    def _push(self, heap: list[tuple[float, Cell, Cell]], low: Cell, high: Cell, goal: float,
-              rtol: float) -> None:
-        """Add the cell with numbers of users between `low` and `high` to the heap, if its bound is above the goal."""
-        cell = _tightened(low, high, self._users)
-        if cell is None:
-            return
-        quick = math.inf if self._tilt is None else self._tilt.log_excess(*cell, self._users)
-        if quick > goal:
-            value = min(quick, self.log_excess(cell[0], rtol))
-            if value > goal:
-                heapq.heappush(heap, (-value, *cell))
 
 
 @dataclass(frozen=True)
@@ -183,7 +195,7 @@ class _Tilt:
     log_gain: float
     loss_error: float
 
-    def log_excess(self, low: Cell, high: Cell, users: int) -> float:
+    def log_excess(self, low: Numbers, high: Numbers, users: int) -> float:
         r"""Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell.
 
         The numbers are a convex combination of the corners, at which all unassigned users are of one kind. Two bounds of the part
@@ -279,12 +291,12 @@ def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
     return theta
 
 
-def _with(cell: Cell, place: int, number: int) -> Cell:
-    """Return the numbers of `cell` with the one at `place` replaced by `number`."""
-    return (*cell[:place], number, *cell[place + 1 :])
+def _with(numbers: Numbers, place: int, number: int) -> Numbers:
+    """Return `numbers` with the one at `place` replaced by `number`."""
+    return (*numbers[:place], number, *numbers[place + 1 :])
 
 
-def _inside(low: Cell, high: Cell, users: int) -> Cell:
+def _inside(low: Numbers, high: Numbers, users: int) -> Numbers:
     """Return a dataset inside a cell: numbers of users of each kind that add up to `users`.
 
     They are low + t (high - low), with the same t for each kind, up to rounding.
@@ -296,7 +308,7 @@ def _inside(low: Cell, high: Cell, users: int) -> Cell:
     return tuple(numbers)
 
 
-def _tightened(low: Cell, high: Cell, users: int) -> tuple[Cell, Cell] | None:
+def _tightened(low: Numbers, high: Numbers, users: int) -> Cell | None:
     """Return the smallest cell that contains all datasets of this cell, or None if the cell contains no dataset.
 
     A dataset is a vector of numbers of users of each kind that add up to `users`.
