@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from shufflebounds._validate import short_repr
+
 __all__ = ["explained"]
 
 _Kind = TypeVar("_Kind", bound=type)
@@ -55,7 +57,7 @@ def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwar
         kind = self if isinstance(self, type) else type(self)
         owner = next((one.__name__ for one in kind.__mro__ if not one.__name__.startswith("_")), kind.__name__)
         name = f"{owner}.{method.__name__}"
-        given = [*map(_short, args), *(f"{word}={_short(value)}" for word, value in kwargs.items())]
+        given = [*(short_repr(value, 40) for value in args), *(f"{word}={short_repr(value, 40)}" for word, value in kwargs.items())]
         taken, words = [], []
         for parameter in list(signature.parameters.values())[1:]:
             bare = parameter.replace(annotation=inspect.Parameter.empty)
@@ -67,11 +69,3 @@ def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwar
         named = "; arguments after * are given by name, such as eps=1.0" if "*" in taken else ""
         return "; ".join([f"{name}({', '.join(given)}): {problem}", f"call it as {name}({', '.join(taken)}){named}", *words])
     return None
-
-
-def _short(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:
-        text = f"<{type(value).__name__}>"
-    return text if len(text) <= 40 else f"{text[:30]}..."

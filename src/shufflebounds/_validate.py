@@ -67,14 +67,14 @@ def _advice(name: str) -> str:
     return f"; pass {ADVICE[name]}" if name in ADVICE else ""
 
 
-def _said(value: Any) -> str:
-    """Return a short repr of any object."""
+def short_repr(value: Any, most: int = 100) -> str:
+    """Return the repr of any object, with the middle left out if it is longer than `most` characters."""
     try:
         text = repr(value)
     except Exception:
         # The repr of an integer with thousands of digits raises an exception, and so may the repr of a user's object.
         text = f"<{type(value).__name__}>"
-    return text if len(text) <= 100 else f"{text[:60]}...{text[-20:]}"
+    return text if len(text) <= most else f"{text[: 3 * most // 5]}...{text[-most // 5 :]}"
 
 
 def format_value(value: float) -> str:
@@ -100,7 +100,7 @@ def _array(name: str, value: Any, text: str) -> NDArray[Any]:
         array = np.asarray(value)
     # Self-referential sequences, and objects that pretend to be arrays, raise exceptions of various types.
     except Exception:
-        raise ValueError(f"{name}={_said(value)} must be {text}") from None
+        raise ValueError(f"{name}={short_repr(value)} must be {text}") from None
     most = 2**24
     if array.size > most and 0 in array.strides:
         # A copy of a broadcast array would allocate memory that the caller never used.
@@ -212,7 +212,7 @@ def floats(name: str, value: ArrayLike, text: str, *, copy: bool = False) -> NDA
             raise TypeError
         return np.array(array, dtype=np.float64, order="C", copy=True if copy else None)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name}={_said(value)} must be {text}, got a {type(value).__name__}{_advice(name)}") from None
+        raise ValueError(f"{name}={short_repr(value)} must be {text}, got a {type(value).__name__}{_advice(name)}") from None
 
 
 def real_array(
@@ -283,21 +283,21 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
     array = _array(name, value, text)
     if array.ndim:
-        raise ValueError(f"{name}={_said(value)} must be {text}, got an array: pass one number")
+        raise ValueError(f"{name}={short_repr(value)} must be {text}, got an array: pass one number")
     if isinstance(value, str | bytes):
-        raise ValueError(f"{name}={_said(value)} must be {text}, got a {type(value).__name__}: pass a number, such as 10**6")
+        raise ValueError(f"{name}={short_repr(value)} must be {text}, got a {type(value).__name__}: pass a number, such as 10**6")
     if array.dtype.kind == "f":
         whole = np.isfinite(array) and array == np.floor(array) and low <= array <= high
         advice = f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments"
-        raise ValueError(f"{name}={_said(value)} must be {text}, got a float: {advice}")
+        raise ValueError(f"{name}={short_repr(value)} must be {text}, got a float: {advice}")
     try:
         if array.dtype.kind not in "iuO":
             raise TypeError
         number = operator.index(value.item() if isinstance(value, np.generic | np.ndarray) else value)
     except (TypeError, ValueError):
-        raise ValueError(f"{name}={_said(value)} must be {text}{_advice(name)}") from None
+        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name)}") from None
     if not low <= number <= high:
-        raise ValueError(f"{name}={_said(value)} must be {text}{_advice(name)}")
+        raise ValueError(f"{name}={short_repr(value)} must be {text}{_advice(name)}")
     return number
 
 
@@ -368,7 +368,7 @@ def choice(name: str, value: Any, options: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in options:
         near = [word for word in options if isinstance(value, str) and value[:2].lower() == word[:2]]
         advice = f"; did you mean {near[0]!r}?" if near else f"; pass one of these words, such as {name}={options[-1]!r}"
-        raise ValueError(f"{name}={_said(value)} must be one of {', '.join(map(repr, options))}{advice}")
+        raise ValueError(f"{name}={short_repr(value)} must be one of {', '.join(map(repr, options))}{advice}")
     return value
 
 
@@ -384,7 +384,7 @@ def generator(rng: Any) -> np.random.Generator:
     # NumPy accepts sequences as seeds, but some of them crash it.
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.default_rng(None if rng is None else int(rng))
-    raise ValueError(f"rng={_said(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator")
+    raise ValueError(f"rng={short_repr(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator")
 
 
 def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

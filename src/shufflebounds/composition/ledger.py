@@ -186,7 +186,7 @@ class Ledger:
             If a field is missing, the version is unknown, or the content does not match its hash.
         """
         if not isinstance(data, Mapping):
-            raise LedgerError(f"{_validate._said(data)} is no ledger: it must be a mapping")
+            raise LedgerError(f"{_validate.short_repr(data)} is no ledger: it must be a mapping")
         try:
             body = {key: data[key] for key in ("form", "eps", "delta", "entries")}
             digest = data["sha256"]

@@ -18,7 +18,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
-from shufflebounds.mechanisms._two_level import TwoLevel
+from shufflebounds.mechanisms._two_level import Others, TwoLevel
 from shufflebounds.shuffle._accuracy import Of
 
 __all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
@@ -233,6 +233,19 @@ class FrequencyOracle(CountEstimate, TwoLevel):
             best = min(tried, key=lambda size: float(family(self.bins, self.local_eps, size).variance(0, 1)))
             object.__setattr__(self, name, best)
         _validate.integer_field(self, name, low, high)
+
+    def _kinds(self) -> tuple[Others, ...] | None:
+        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
+        return (*self._targets(), *self._others())
+
+    def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:
+        """Return the dataset in which all others have a third value, whose lifted set is independent of the target's two.
+
+        Its mass under B is `hit`, and `miss` is 1 - hit.
+        """
+        one, both, neither = self._shares()
+        inside, outside = ((part * one, part * one, part * both, part * neither) for part in (hit, miss))
+        return (Others("every other user has a third value", inside, outside),) if self.bins > 2 else ()
 
     @property
     @abstractmethod

@@ -73,10 +73,6 @@ class HadamardResponse(FrequencyOracle):
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
 
-    def _kinds(self) -> tuple[Others, ...]:
-        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
-        return (*self._targets(), *self._others())
-
     @property
     def message_bits(self) -> int:
         """Length of one message in bits, the logarithm of K."""

@@ -96,17 +96,7 @@ class LocalHashing(FrequencyOracle):
         return Shares(hit * miss, hit * hit, miss * miss)
 
     def _others(self) -> tuple[Others, ...]:
-        if self.bins == 2:
-            return ()
-        one, both, neither = self._shares()
-        hit, miss = 1 / self._g, (self._g - 1) / self._g
-        classes = (one, one, both, neither)
-        inside, outside = (tuple(share * part for part in classes) for share in (hit, miss))
-        return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
-
-    def _kinds(self) -> tuple[Others, ...]:
-        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
-        return (*self._targets(), *self._others())
+        return self._independent(1 / self._g, (self._g - 1) / self._g)
 
     @property
     def message_bits(self) -> float:

@@ -92,10 +92,6 @@ class SubsetSelection(FrequencyOracle):
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)
 
-    def _kinds(self) -> tuple[Others, ...]:
-        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
-        return (*self._targets(), *self._others())
-
     @property
     def message_bits(self) -> float:
         """Length of one message in bits, the logarithm of the number of sets."""

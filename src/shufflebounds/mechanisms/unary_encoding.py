@@ -138,17 +138,7 @@ class UnaryEncoding(FrequencyOracle):
         return Shares(q * (1 - q), q * q, (1 - q) ** 2)
 
     def _others(self) -> tuple[Others, ...]:
-        if self.bins == 2:
-            return ()
-        one, both, neither = self._shares()
-        q = self.q
-        classes = (one, one, both, neither)
-        inside, outside = (tuple(share * part for part in classes) for share in (q, 1 - q))
-        return (Others("every other user has a third value", inside, outside),)  # type: ignore[arg-type]
-
-    def _kinds(self) -> tuple[Others, ...]:
-        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
-        return (*self._targets(), *self._others())
+        return self._independent(self.q, 1 - self.q)
 
     def _support_probabilities(self) -> SupportProbabilities:
         return SupportProbabilities(self.p, 1 - self.p, self.q, 1 - self.q, self.p - self.q)

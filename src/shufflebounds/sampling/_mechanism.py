@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 
-__all__ = ["OfMechanism", "checked_presence"]
+__all__ = ["OfMechanism", "OfPresence"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,17 @@ class OfMechanism(PrivacyProfile):
 
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
+
+
+@dataclass(frozen=True)
+class OfPresence(OfMechanism):
+    """A privacy profile under add/remove adjacency, derived from a mechanism whose guarantee covers the absence of a record."""
+
+    relation: ClassVar[str] = "add-remove"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_presence(self.mechanism)
 
 
 def checked_presence(mechanism: PrivacyProfile) -> None:

@@ -21,7 +21,7 @@ from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._listed import ListedAllocation
-from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
+from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair
@@ -30,7 +30,7 @@ __all__ = ["AllocationPair", "RandomAllocation"]
 
 
 @dataclass(frozen=True)
-class AllocationPair(OfMechanism, DominatingPair):
+class AllocationPair(OfPresence, DominatingPair):
     r"""The outputs of t steps, of which one uniformly random step used the record, against those of t steps without the record.
 
     .. math:: \bar P = \frac1t \sum_{i=1}^t Q^{i-1} P\, Q^{t-i}: \quad H_E(\bar P \| Q^t) =
@@ -70,11 +70,9 @@ class AllocationPair(OfMechanism, DominatingPair):
 
     theorem: ClassVar[str] = "exact for random allocation to one step (balls and bins; Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
-    relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_presence(self.mechanism)
         _validate.integer_field(self, "steps", 1, MOST_ITEMS)
         self._listed()
 
@@ -138,7 +136,7 @@ class AllocationPair(OfMechanism, DominatingPair):
 
 
 @dataclass(frozen=True)
-class RandomAllocation(OfMechanism, LargestPair):
+class RandomAllocation(OfPresence, LargestPair):
     r"""Training by random allocation: in each epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
@@ -184,7 +182,6 @@ class RandomAllocation(OfMechanism, LargestPair):
 
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
-    relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
         pair = AllocationPair(self.mechanism, self.steps)

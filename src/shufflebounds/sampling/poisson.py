@@ -22,7 +22,7 @@ from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._gaussian_transform import SampledGaussian
-from shufflebounds.sampling._mechanism import OfMechanism, checked_presence
+from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
@@ -56,7 +56,7 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
 
 
 @dataclass(frozen=True)
-class SampledPair(OfMechanism, DominatingPair):
+class SampledPair(OfPresence, DominatingPair):
     r"""The distributions of a mechanism that uses one record with probability q, and of the mechanism without the record.
 
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
@@ -92,11 +92,9 @@ class SampledPair(OfMechanism, DominatingPair):
 
     theorem: ClassVar[str] = "exact for Poisson sampling of the mechanism's pair (Li, Qardaji, Su 2012; Zhu, Dong, Wang 2022)"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
-    relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_presence(self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
@@ -246,7 +244,7 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 
 @dataclass(frozen=True)
-class Subsampled(OfMechanism, LargestPair):
+class Subsampled(OfPresence, LargestPair):
     r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -287,11 +285,9 @@ class Subsampled(OfMechanism, LargestPair):
 
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
-    relation: ClassVar[str] = "add-remove"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_presence(self.mechanism)
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def pairs(self) -> tuple[DominatingPair, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
@@ -51,3 +53,21 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
 
         {raises: If `messages` is not a possible output of the protocol, or the messages do not depend on the data.}
         """
+
+
+class FlippedProtocol(ShuffleProtocol):
+    """A protocol whose users flip each of their bits with probability `flip`."""
+
+    users: int
+    flip: float
+
+    def _checked_truth(self, truth: Any) -> Any:
+        """Return the validated dataset, given as the number of users who have the value that is estimated."""
+        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+    def _scale(self) -> float:
+        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
+
+    def _informative(self) -> None:
+        if self.flip == 0.5:
+            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")

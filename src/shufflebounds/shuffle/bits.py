@@ -27,7 +27,7 @@ from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
-from shufflebounds.shuffle._protocol import ShuffleProtocol
+from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["ShuffledBits"]
@@ -35,7 +35,7 @@ __all__ = ["ShuffledBits"]
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledBits(ShuffleProtocol):
+class ShuffledBits(FlippedProtocol):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
     Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
@@ -364,9 +364,6 @@ class ShuffledBits(ShuffleProtocol):
         """Return the number of messages per user: 1 + fakes/users."""
         return self._bits / self.users
 
-    def _checked_truth(self, truth: Any) -> int | None:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
-
     def _error(self, a: Fraction, truth: int | None) -> Interval:
         self._informative()
         width = a * (1 - 2 * Fraction(self.flip))
@@ -376,10 +373,3 @@ class ShuffledBits(ShuffleProtocol):
         lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
         # A second upper bound treats the dummy zeros as users: its datasets include the actual one, and its search is tighter.
         return Interval(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
-
-    def _scale(self) -> float:
-        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
-
-    def _informative(self) -> None:
-        if self.flip == 0.5:
-            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")

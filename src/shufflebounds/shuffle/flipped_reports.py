@@ -24,7 +24,7 @@ from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._known_bits import repeated
-from shufflebounds.shuffle._protocol import ShuffleProtocol
+from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.tails._poisson_tables import WideWindowError
@@ -44,7 +44,7 @@ SEARCHED = 128
 
 @with_passages
 @dataclass(frozen=True)
-class FlippedReports(ShuffleProtocol):
+class FlippedReports(FlippedProtocol):
     r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
@@ -449,9 +449,6 @@ class FlippedReports(ShuffleProtocol):
         reports = 1 + self.fakes / self.users
         return reports if self.view == "records" else reports * self.bins
 
-    def _checked_truth(self, truth: Any) -> int | None:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
-
     def _many(self) -> int:
         return self.bins
 
@@ -465,10 +462,3 @@ class FlippedReports(ShuffleProtocol):
         extra = float(exact), float(1 - exact), self.fakes, exact
         rounding = ULP if self.fakes else 0.0
         return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), truth, extra, rounding=rounding)
-
-    def _scale(self) -> float:
-        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
-
-    def _informative(self) -> None:
-        if self.flip == 0.5:
-            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")

@@ -27,7 +27,7 @@ from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import repeated
-from shufflebounds.shuffle._protocol import ShuffleProtocol
+from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.tradeoff import Tradeoff
 
@@ -36,7 +36,7 @@ __all__ = ["RealSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class RealSum(ShuffleProtocol):
+class RealSum(FlippedProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -114,7 +114,7 @@ class RealSum(ShuffleProtocol):
         _validate.choice("view", self.view, ("total", "columns"))
 
     @property
-    def flip(self) -> float:
+    def flip(self) -> float:  # type: ignore[override]
         r"""Probability :math:`q = \lambda/(2n)` of flipping a bit."""
         return self.lam / (2 * self.users)
 
@@ -403,9 +403,6 @@ class RealSum(ShuffleProtocol):
         low = log_exceeded(*law, width + loss_error, rounding=rounding).lower
         high = log_exceeded(*law, width - loss_error, rounding=rounding).upper
         return Interval(low, high)
-
-    def _scale(self) -> float:
-        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
 
     def _informative(self) -> None:
         if self.flip == 0.5:

@@ -20,13 +20,6 @@ from shufflebounds.tails.frozen import FrozenLaw
 __all__ = ["binom", "compound_binom", "poisson_binom"]
 
 
-def _numbers(k: ArrayLike) -> FloatArray:
-    values = _validate.floats("k", k, "a real number")
-    if np.isnan(values).any():
-        raise ValueError("k has a NaN: every k must be a real number")
-    return values
-
-
 @with_passages
 @dataclass(frozen=True)
 class binom(FrozenLaw):
@@ -65,13 +58,13 @@ class binom(FrozenLaw):
         _validate.real_field(self, "p", 0, 1)
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logpmf(_numbers(k), self.n, self.p))
+        return plain(binom_logpmf(poisson_binomial.checked_k(k), self.n, self.p))
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logcdf(_numbers(k), self.n, self.p))
+        return plain(binom_logcdf(poisson_binomial.checked_k(k), self.n, self.p))
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logsf(_numbers(k), self.n, self.p))
+        return plain(binom_logsf(poisson_binomial.checked_k(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
         """Return (0, n)."""

@@ -176,7 +176,7 @@ def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind) 
     rows, shape = _rows("p", p)
     if shape == ():
         return _answers(_checked_law(p, counts), k, kind)
-    values = _checked_k(k)
+    values = checked_k(k)
     multiplicities: list[Any] = [None] * len(rows) if counts is None else _rows("counts", counts)[0]
     if len(multiplicities) != len(rows):
         raise ValueError(f"counts holds {len(multiplicities)} distributions: it must hold {len(rows)}, as p does")
@@ -205,7 +205,7 @@ def _rows(name: str, p: ArrayLike) -> tuple[list[ArrayLike], tuple[int, ...]]:
 def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind: Kind) -> FloatArray | float:
     """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
     inner, multiplicities, shift = law
-    values = _checked_k(k)
+    values = checked_k(k)
     if inner.size == 1:
         # a single p: the binomial kernel is faster than the Fourier inversion
         trials = 1.0 if multiplicities is None else float(multiplicities[0])
@@ -215,7 +215,7 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
     return plain(result)
 
 
-def _checked_k(k: ArrayLike) -> FloatArray:
+def checked_k(k: ArrayLike) -> FloatArray:
     values = _validate.floats("k", k, "a real number")
     if np.isnan(values).any():
         raise ValueError("k has a NaN: every k must be a real number")

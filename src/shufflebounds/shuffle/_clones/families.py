@@ -24,7 +24,6 @@ two properties, too, and over a range of budgets it is smallest at one of the en
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -57,7 +56,7 @@ class Terms(NamedTuple):
     reach: Real = math.inf
 
 
-class Family(ABC):
+class Family:
     """A family of local randomizers, one for each budget. A larger budget is less private."""
 
     windowed: ClassVar[bool] = False
@@ -102,9 +101,9 @@ class Family(ABC):
         """Return the exception to raise for a decomposition that this family does not have."""
         return TypeError(f"{type(self).__name__} has no {what}")
 
-    @abstractmethod
     def pure_epsilon(self, budget: float) -> float:
-        """Return the pure eps of the randomizer with this budget, or inf if it has none, as Gaussian noise."""
+        """Return the pure eps of the randomizer with this budget: the budget itself, or inf for Gaussian noise."""
+        return budget
 
     def log_local(self, budget: float, eps: float) -> float:
         """Return an upper bound of the target's log delta without shuffling.
@@ -124,9 +123,6 @@ class RandomizedResponse(Family):
     def kinds(self) -> tuple[str, ...]:
         # For k = 2 categories both decompositions are the same.
         return ("S1", "S2") if self.categories > 2 else ("S1",)
-
-    def pure_epsilon(self, budget: float) -> float:
-        return budget
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         scale = math.log1p(math.exp(-high)) - math.log1p((self.categories - 1) * math.exp(-high)) if kind == "S2" else 0.0
@@ -159,9 +155,6 @@ class Laplace(Family):
     @property
     def kinds(self) -> tuple[str, ...]:
         return "S1", "S2"
-
-    def pure_epsilon(self, budget: float) -> float:
-        return budget
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         return Terms(high, 0.0 if kind == "S1" else math.log(max(_revealed(low), _revealed(high))))
