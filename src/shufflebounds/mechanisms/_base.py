@@ -58,7 +58,10 @@ def shift_by_error(value: FloatArray, error: float, upper: bool) -> FloatArray:
 
 
 def next_float(value: float, upper: bool) -> float:
-    """Return the next double below (upper) or above a parameter, for an upper or a lower trade-off curve that decreases in it."""
+    """Return the next double below a parameter if `upper`, and the next double above it otherwise.
+
+    For a trade-off curve that decreases in the parameter, this gives an upper or a lower bound.
+    """
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 
@@ -111,7 +114,7 @@ class LocalRandomizer(PrivacyProfile):
         raise TypeError(f"{type(self).__name__} does not know its laws of X")
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return the data for the upper bound over all datasets (docs/theorems/worst-dataset), for one pair; None if not known.
+        """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), for one pair; None if not known.
 
         Parameters
         ----------
@@ -189,7 +192,7 @@ class AdditiveNoise(LocalRandomizer):
 
     @abstractmethod
     def _log_tail(self, t: float) -> float:
-        """Return log Pr[|noise| > t] for one t >= 0; t is a whole number if the noise is."""
+        """Return log Pr[|noise| > t] for one t >= 0; for whole-number noise, t is a whole number."""
 
     @abstractmethod
     def _near_quantile(self, log_prob: float) -> float:
@@ -265,7 +268,8 @@ class AdditiveNoise(LocalRandomizer):
     def _error_tail(self, t: float, k: int) -> float:
         log_each = min(0.0, self._log_tail(t))
         if log_each < -NEGLIGIBLE:
-            # (1 - p)^k equals e^(-k p) up to a relative p/2. The product k p is formed in logarithms, because p may underflow.
+            # (1 - p)^k differs from e^(-k p) by a relative p/2 at most. The product k p is formed in logarithms, because p may
+            # underflow.
             return -math.expm1(-math.exp(log_each + math.log(k)))
         each = math.exp(log_each)
         return 1.0 if each == 1 else abs(math.expm1(k * math.log1p(-each)))

@@ -25,7 +25,9 @@ __all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
 
 
 def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
-    """Return independent events of the given probability, which is met to 2**-61.
+    """Return independent events of the given probability, with an error of at most 2**-61.
+
+    One random byte decides an event with probability 255/256; the remaining events take a random double.
 
     One random byte decides an event with probability 255/256; the remaining events take a random double.
     """

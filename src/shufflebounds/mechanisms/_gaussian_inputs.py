@@ -31,12 +31,12 @@ from shufflebounds._types import FloatArray
 __all__ = ["MOST_STEPS", "WIDEST", "gaussian_rows", "grid_numbers"]
 
 MOST_STEPS = 32
-"""Largest number N of steps of the grid. Each cell has N outputs, so more steps leave fewer cells and a larger upper bound.
-With fewer, inputs on a finer grid are refused."""
+"""Largest number N of steps of the grid. Each cell has N outputs. Raised: fewer cells and a larger upper bound. Lowered: inputs on
+a finer grid are refused."""
 
 WIDEST = 27.0
-"""Largest distance of the first and the last input in units of sigma. For a larger one, probabilities could underflow; a
-smaller one refuses inputs or asks for more noise."""
+"""Largest distance of the first and the last input in units of sigma. Raised: probabilities could underflow. Lowered: inputs that
+are further apart are refused."""
 
 
 def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
@@ -44,8 +44,8 @@ def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
     positions = (np.array(inputs) - inputs[0]) / (inputs[-1] - inputs[0])
     for steps in range(len(inputs) - 1, MOST_STEPS + 1):
         numbers = np.rint(positions * steps)
-        # A relative error of 1e-14 in a position changes the likelihood of an output that is 15 standard deviations away by a
-        # relative 1.5e-13 for each standard deviation between the first and the last input.
+        # A relative error of 1e-14 in a position is accepted. It changes the likelihood of an output 15 standard deviations away by
+        # a relative 1.5e-13 for each standard deviation between the first and the last input.
         if float(np.abs(positions - numbers / steps).max()) <= 1e-14:
             return [int(number) for number in numbers]
     return None
@@ -83,12 +83,13 @@ def gaussian_rows(
     cut = math.exp(log_cut) * margin
     above = inner.copy()
     for nearest, column in ((0, 0), (-1, -1)):
-        # The tail is added to the outermost output. Likelihood ratios are more extreme in the tail, so that every input's added
-        # mass is at least its tail.
+        # The tail is added to the outermost output. Likelihood ratios are more extreme in the tail, so the mass added for each
+        # input is at least its tail.
         above[:, column] *= 1 + cut / inner[nearest, column]
     tails = np.exp(log_ndtr(np.array([-end - place, place - end])))
     blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * margin)], axis=1)
-    # The lower bound uses four cells for each output of the upper bound. More cells would increase it slightly and take longer.
+    # The lower bound uses four cells for each output of the upper bound. More cells would increase the bound slightly and take
+    # longer.
     at, weights = _nodes(np.linspace(-end, end, 4 * outputs + 1))
     below = np.concatenate([np.exp(-0.5 * (at - place[:, None, None]) ** 2) @ weights, tails.T], axis=1)
     return above, blanket, below, 4 * cut
@@ -118,7 +119,7 @@ def _bernstein_masses(edges: FloatArray, place: FloatArray, numbers: list[int], 
     part = np.stack([math.comb(steps, j) * t**j * rest ** (steps - j) for j in range(steps + 1)], axis=-1)
     masses = []
     for centre, n in zip(place, numbers):
-        # The entries are c_jn divided by r_0^n.
+        # These are the entries c_jn of the module docstring, divided by r_0^n.
         coefficient = [math.fsum(math.comb(j, i) * math.comb(steps - j, n - i) / math.comb(steps, n) * math.exp(high * i)
                                  for i in range(n + 1)) for j in range(steps + 1)]
         density = np.exp(-0.5 * (at - centre) ** 2) * ratio**-n

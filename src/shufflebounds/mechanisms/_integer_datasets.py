@@ -1,4 +1,4 @@
-"""Data of whole-number noise for the upper bound over all datasets: every pair of inputs 0..sensitivity of the target."""
+"""The distributions for the bound over all datasets of whole-number noise, for all pairs of inputs 0..sensitivity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["every_pair"]
 
 
 def every_pair(rows: FloatArray, lost: float = 0.0) -> DatasetLaws | None:
-    """Return the data of the two ends, with those of all other ordered pairs as rivals; None if an output is impossible.
+    """Return the distributions for the pair of both ends, with all other ordered pairs as rivals; None if an output is impossible.
 
     Parameters
     ----------
@@ -26,6 +26,6 @@ def every_pair(rows: FloatArray, lost: float = 0.0) -> DatasetLaws | None:
     data, last = MatrixDatasets(rows, BLUR, lost), len(rows) - 1
     if not data.offered:
         return None
-    # of two pairs that are mirror images of each other, one
+    # Of two pairs of inputs that are mirror images of each other, only one is kept.
     places = [(i, j) for i, j in permutations(range(last + 1), 2) if (0, last) < (i, j) <= (last - i, last - j)]
     return replace(data.of(0, last), rivals=tuple(data.of(*place) for place in places))

@@ -115,7 +115,7 @@ def interval_laws(
     below, above = log_parts(log_far[kept], log_shares(mean[kept], low[kept], high[kept]))
     log_mass, log_a = np.concatenate([above, below]), np.concatenate([high[kept], low[kept]]) + loss_error
     if not unbounded_loss:
-        # No loss exceeds the pure budget, so the largest value of log a remains exact.
+        # No loss exceeds the pure budget, so log a is limited to its largest value.
         log_a = np.minimum(log_a, high.max())
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]

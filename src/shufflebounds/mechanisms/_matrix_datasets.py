@@ -1,4 +1,6 @@
-"""Data of a randomizer, given by its matrix, for the upper bound over all datasets (docs/theorems/worst-dataset).
+"""The distributions of a randomizer with a known matrix for the upper bound over all datasets (docs/theorems/worst-dataset).
+
+R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
 
 R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
 """
@@ -85,7 +87,7 @@ class MatrixDatasets:
             move = 1.0 / (step + 2)
             weights *= 1 - move
             weights[int(gaps.argmax())] += move
-        # The second term covers rounding errors, which dominate if all rows are nearly equal.
+        # The second term covers rounding errors, which dominate if all rows are equal up to rounding.
         radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
         return radius**2 * (1 + 1e-9)
 
@@ -97,7 +99,7 @@ class MatrixDatasets:
         return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
 
     def of(self, first: int, second: int) -> DatasetLaws:
-        """Return the data of one ordered pair of inputs.
+        """Return the distributions for one ordered pair of inputs.
 
         Parameters
         ----------

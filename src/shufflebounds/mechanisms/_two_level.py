@@ -56,7 +56,7 @@ class TwoLevel(LocalRandomizer):
         """Return the shares (see `Shares`) of two values x, y whose sets A_x and A_y overlap the least: the worst pair."""
 
     def _others(self) -> tuple[Others, ...]:
-        """Return datasets for lower bounds, in addition to those with all others at one of the target's two values."""
+        """Return datasets for lower bounds, other than those in which all other users have one of the target's two values."""
         return ()
 
     def _log_base(self) -> float:
@@ -77,7 +77,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # `top` bounds the rounding of the masses, which are computed from shares, a power and a quotient.
+        # `top` bounds the rounding error of the masses, which are computed from shares, a power and a quotient.
         top, sides = self._log_masses()[2], []
         for sign in (-1, 1):
             gap = self.local_eps + sign * self._loss_error() - eps
@@ -86,7 +86,7 @@ class TwoLevel(LocalRandomizer):
         return IntervalArray(*sides)
 
     def _loss_error(self) -> float:
-        """Return a bound of the error of `local_eps`; 0 if it is a parameter."""
+        """Return a bound of the error of `local_eps`, which is 0 if `local_eps` is a parameter."""
         return 0.0
 
     def _pure_epsilon(self) -> float:
@@ -135,7 +135,9 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        """Return inputs of another user that suffice for the bound over all datasets; None if they are not known.
+        """Return the inputs of another user that the bound over all datasets has to consider; None if they are not known.
+
+        The distribution of X for any input of another user is a mixture of those for the returned inputs.
 
         The distribution of X for any input of another user is a mixture of those for the returned inputs.
         """

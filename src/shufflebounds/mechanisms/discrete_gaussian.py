@@ -91,8 +91,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
         """
         s, d = self.sigma, float(self.sensitivity)
-        # The range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the threshold is far
-        # below 0.
+        # The sum covers the range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the
+        # threshold is far below 0.
         reach = s * math.sqrt(2 * NEGLIGIBLE)
         first = max(start, -math.ceil(1.5 * reach))
         step = first / (s * s)
@@ -127,7 +127,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         lower, upper = np.empty_like(eps), np.empty_like(eps)
         s, d = self.sigma, self.sensitivity
         for i, e in enumerate(eps):
-            # The threshold m is limited to 2^31, because its product with twice the sensitivity is then an exact double.
+            # The threshold m is limited to 2^31, so that its product with twice the sensitivity is an exact double.
             largest = 2.0**31 * d / (s * s)
             capped = min(float(e), largest)
             m = capped * s * s / d - d / 2
@@ -151,7 +151,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         total = self._log_total()
         k = np.arange(-last, last + 1.0)
         log_p = -0.5 * (k / s) ** 2 - total
-        # Beyond the last outcome the masses decrease at least geometrically.
+        # The masses beyond the last outcome decrease at least geometrically, so their sum is bounded by a geometric series.
         beyond = last + 1.0
         log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
         loss = d * (2 * k + d) / (2 * s * s)
@@ -182,7 +182,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # The target's inputs are the ends of 0..sensitivity.
         s, d = self.sigma, self.sensitivity
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
-        # `y` are the outcomes from the middle downwards. The tail beyond the cut is summed until its masses underflow.
+        # `y` are the outcomes from the middle downwards. The outcomes extend beyond the cut until their masses underflow.
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
         total = self._log_total()
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
@@ -201,15 +201,15 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity
-        # Outputs beyond the window have a mass of about e^-80. With more than 400 outputs a value takes about a second, and with a
-        # larger sensitivity, which has further inputs and pairs, several seconds for few users.
+        # Outputs beyond the window have a mass of about e^-80. With more than 400 outputs a value of the bound takes about a
+        # second. A sensitivity above 1 has more inputs and pairs, and a value then takes several seconds for few users.
         last = math.ceil(s * math.sqrt(2 * 80.0))
         if d > 1 or 2 * last > 400:
             return None
         places = np.arange(-last, d + last + 1.0)
         rows = np.exp(-0.5 * ((places - np.arange(d + 1.0)[:, None]) / s) ** 2 - self._log_total())
         beyond = math.exp(self._tail_sum(last + 1.0, None)[1])
-        # The mass beyond the window, on either side at most this, is added to the nearest output.
+        # `beyond` bounds the mass beyond the window on either side; it is added to the nearest output.
         rows[:, 0] += beyond
         rows[:, -1] += beyond
         return every_pair(rows, 4 * beyond)
@@ -271,7 +271,7 @@ def _log_theta_ratio(s: float, c: float) -> float:
         dual = np.exp(-2 * (math.pi * s * k) ** 2)
         return math.log1p(-4 * float((dual * np.sin(math.pi * k * c) ** 2).sum()) / (1 + 2 * float(dual.sum())))
     at = -0.5 * (c / s) ** 2
-    # The terms of k and -k together are compared with those of theta(0), 2 e^(-k^2/(2 s^2)).
+    # The sum of the terms of k and of -k is compared with 2 e^(-k^2/(2 s^2)), the same sum in theta(0).
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))

@@ -70,7 +70,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
 
     def __post_init__(self) -> None:
         rows = _validate.real_array("matrix", self.matrix, 0, 1)
-        # The number of inputs is limited, because all ordered pairs of them are evaluated.
+        # The number of inputs is limited to 64, because all ordered pairs of inputs are evaluated.
         if rows.ndim != 2 or not 2 <= rows.shape[0] <= 64 or rows.shape[1] > 2**20:
             raise ValueError(f"matrix has shape {rows.shape}: it must be (inputs, outputs), 2 to 64 inputs, at most 2**20 outputs")
         for i, row in enumerate(rows):
@@ -154,7 +154,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             at = np.flatnonzero(chosen == x)
             law = np.cumsum(self._rows[x])
             possible = np.flatnonzero(self._rows[x])
-            # If rounding places a draw beyond the sum of the row, the last possible output is returned.
+            # Rounding may place a draw beyond the sum of the row; the last possible output is returned then.
             drawn = np.searchsorted(law, source.random(at.size) * law[-1], side="right")
             out[at] = np.minimum(drawn, possible[-1])
         return out

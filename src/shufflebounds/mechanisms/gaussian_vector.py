@@ -84,7 +84,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
 
     @cached_property
     def _line(self) -> GaussianMechanism:
-        """The noise along the line through two opposite vectors, as noise on a number; the vectors' distance is rounded."""
+        """The noise along the line through two opposite vectors, as noise on a number; the distance of the vectors is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -145,7 +145,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
     def _check_height(self, height: float) -> None:
         """Raise ValueError if the largest log likelihood ratio exceeds 600.
 
-        Its exponential and its square root must not overflow.
+        Exponentials up to e^600 leave a margin before doubles overflow, at e^709.
         """
         highest = 600.0
         if height > highest:
@@ -158,7 +158,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         a = R_0/m is the product of the likelihood ratios of the coordinates below 1/2, and b = R_1/m that of the others.
         """
         s, d = self.sigma, self.dimension
-        # The truncated mass is added once for every set of coordinates below 1/2, so it is chosen smaller.
+        # The truncated mass is counted once for every set of coordinates below 1/2, so it is chosen smaller for many coordinates.
         log_cut -= math.lgamma(d + 1) - 2 * math.lgamma(d / 2 + 1)
         end = 0.5 + s * -float(ndtri_exp(min(log_cut, -1.0) - math.log(d)))
         # With more cells for the likelihood ratio of one coordinate, bounds are tighter and the run time is longer.
@@ -176,8 +176,8 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # The probability that many coordinates are all below 1/2 is small. At most the fraction 1e-3 of it is truncated, so
-            # that masses remain for the following convolutions.
+            # The probability that all of several coordinates are below 1/2 is small. At most the fraction 1e-3 of it is truncated,
+            # so that masses remain for the following convolutions.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))
             sums[-1] = sums[-1][:kept]
@@ -222,8 +222,9 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         levels = (fine / sigma) ** 2
         nodes = chosen(levels, np.append(marginal, marginal[-1]) + np.log(np.append(np.diff(levels), levels[-1] - levels[-2])))
         points, weights = np.polynomial.legendre.leggauss(10)
-        # Each cell is divided into parts with one quadrature rule each, because the log density changes by about the width of a
-        # part. With a width of 3 the masses are accurate to 1e-12; with 18 the error was 1e-7 for sigma = 1/10.
+        # The log density changes by about the width of a part. Cells are divided into parts of width at most 3, each with its own
+        # quadrature rule, for which the masses have relative errors of 1e-12; with a width of 18 the error was 1e-7 for sigma =
+        # 1/10.
         parts = np.maximum(1, np.ceil(np.diff(nodes) / 3.0)).astype(int)
         cell = np.repeat(np.arange(nodes.size - 1), parts)
         first = np.cumsum(parts) - parts

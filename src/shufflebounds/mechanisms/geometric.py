@@ -122,7 +122,7 @@ class GeometricMechanism(AdditiveNoise):
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
-        # The search begins here: at a smaller bound, delta for a few of the shifts already exceeds the target.
+        # Below this bound, delta for some of the shifts already exceeds the target, so the search starts here.
         least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)
@@ -211,16 +211,17 @@ class GeometricMechanism(AdditiveNoise):
             # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
             # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
             classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
-                # The outcomes that are impossible under the other distribution.
+                # The first class: outcomes that are impossible under the other distribution.
                 (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
                  np.full_like(s, np.inf), 0.0),
-                # The lower end of the other distribution.
+                # The second class: the lower end of the other distribution.
                 (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
                  ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
-                # Between the ends of both distributions: the outcomes k <= 0, and then first..last.
+                # The next two classes lie between the ends of both distributions: the outcomes k <= 0, and the outcomes
+                # first..last.
                 (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
                 (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
-                # The upper end of the first distribution.
+                # The last class: the upper end of the first distribution.
                 (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
             ]
         masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
@@ -245,7 +246,7 @@ class GeometricMechanism(AdditiveNoise):
         return self.eps if self.bound is None else math.inf
 
     def _classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses of the classes k <= 0, k = 1, ..., s-1, k >= s for noise without a bound and for its shift by s."""
+        """Return the log masses of the classes k <= 0, k = 1, ..., s - 1 and k >= s, for unbounded noise and that noise plus s."""
         k = np.arange(0.0, self.sensitivity + 1)
         log_p = math.log(-math.expm1(-self._rate)) - k * self._rate
         log_p[0], log_p[-1] = 0.0, -self.eps
@@ -257,7 +258,7 @@ class GeometricMechanism(AdditiveNoise):
         known = replace(super()._pair_info(), unbounded_loss=self.bound is not None)
         if self.bound is not None and self.sensitivity > 1:
             return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
-        # With bound 1 there are no outcomes with a loss between those of the two ends, and no lattice is passed.
+        # With bound 1 there is no loss strictly between those of the two ends, and no lattice is passed.
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
         return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
 
@@ -292,8 +293,9 @@ class GeometricMechanism(AdditiveNoise):
         bound, s = self.bound or 0, self.sensitivity
         if not 1 < s < min(bound, MOST_ENUMERATED):
             return ()
-        # The pair of the largest shift, which is attained. The classes are: outcomes of the first distribution only, the lower end
-        # of the second, the outcomes k <= 0, k = 1, ..., s - 1, k >= s between the ends, and the upper end of the first.
+        # This is the pair of the largest shift, which is attained. Its classes are the outcomes of the first distribution only, the
+        # lower end of the second one, the outcomes k <= 0, k = 1, ..., s - 1 and k >= s between the ends, and the upper end of the
+        # first distribution.
         rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
         k = np.arange(1.0, s)
         outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
@@ -329,12 +331,13 @@ class GeometricMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        # sensitivity 1 has exact bounds; from 11 on, one eps takes more than .5 s because of the number of pairs
+        # For sensitivity 1 the blanket bound is exact. From sensitivity 11 on, the number of pairs is so large that one eps takes
+        # more than .5 s.
         s, rate = self.sensitivity, self._rate
         if self.bound is not None or not 1 < s <= 10 or self.eps > LARGEST_EXPONENT:
             return None
         k = np.arange(s + 1.0)
-        # outputs beyond the two ends have the likelihood ratios of the ends, so they are added to these
+        # Outputs beyond the two ends have the likelihood ratios of the ends, so their masses are added to those of the ends.
         share = np.full(s + 1, -math.expm1(-rate))
         share[[0, -1]] = 1.0
         return every_pair(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)))

@@ -84,7 +84,7 @@ class LaplaceMechanism(AdditiveNoise):
         self._budget()
 
     def _budget(self) -> tuple[float, float]:
-        """Return Delta/b as a double-double, because rounding it would change delta at eps close to the budget."""
+        """Delta/b as a double-double, because rounding the budget would change delta at eps close to it."""
         return ratio("sensitivity", "scale", self.sensitivity, self.scale)
 
     @classmethod
@@ -125,7 +125,7 @@ class LaplaceMechanism(AdditiveNoise):
         meets = lambda scale: cls(scale, sensitivity)._meets(eps, delta)  # noqa: E731
         high = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
         if high > scale:
-            # The steps of the search grow, so the first scale that meets the target may be far above the smallest one.
+            # The steps of the search grow, so the first scale that meets the target may be far above the smallest one that does.
             high = _search.bracket(meets, scale, high, rtol=0.0)[1]
         return cls(high, sensitivity)
 
@@ -179,7 +179,7 @@ class LaplaceMechanism(AdditiveNoise):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         a, step, e0 = orders, orders - 1, self._budget()[0]
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # The linear parts of the two exponentials cancel exactly, which leaves a sum of positive terms.
+            # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
             grown = step * e0
             part = a / (2 * a - 1)
             excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
@@ -192,8 +192,8 @@ class LaplaceMechanism(AdditiveNoise):
         return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
-        # On the middle piece of the curve alpha beta is constant. The normal quantile of alpha is concave in log alpha, because its
-        # slope, 1 over the hazard rate, decreases. So the sum of both quantiles is extremal where alpha = beta.
+        # On the middle piece of the curve, alpha beta is constant. The normal quantile of alpha is a concave function of log alpha,
+        # because its slope, 1 over the hazard rate, decreases. So the sum of both quantiles is extremal at alpha = beta.
         mu = self._tradeoff(not upper).gdp_mu()
         return mu if upper else mu * (1 - 3 * SLACK)
 

@@ -129,8 +129,8 @@ class LocalHashing(FrequencyOracle):
     def _compare(self, columns: NDArray[Any], counts: NDArray[np.int64]) -> None:
         """Increase `counts` by one block of messages: a message counts for every bin whose hash is the message's bucket."""
         reported, coefficients = columns[0], columns[1:]
-        # above[i] is the hash of the bits of a bin's number from bit i on. From one bin to the next, only the hash of the bits from
-        # the lowest set bit of the next number on has to be computed.
+        # above[i] is the hash of the bits of a bin's number from bit i on. For the next bin, only the entries up to the lowest set
+        # bit of its number change.
         above = [np.zeros_like(reported) for _ in range(self._length + 1)]
         counts[0] += np.count_nonzero(reported == 0)
         for x in range(1, self.bins):
@@ -143,6 +143,7 @@ class LocalHashing(FrequencyOracle):
 def _reduced(total: NDArray[Any], modulus: int) -> NDArray[Any]:
     """Return total modulo `modulus`, for totals below twice the modulus.
 
-    In unsigned arithmetic total - modulus wraps around to a larger number if total < modulus, so the minimum is right.
+    If total < modulus, the unsigned difference total - modulus wraps around to a number above total, so the smaller of the two is
+    the result.
     """
     return np.asarray(np.minimum(total, total - total.dtype.type(modulus)))

@@ -127,10 +127,10 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         return (Others("every other user has a vector at right angles", (0.0, 0.0, 0.0, c), (c, c, 0.0, 1 - 3 * c)),)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # X for another user is an affine function of the measures of the intersections of the user's cap with the target's two
-        # caps. These are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has measure
-        # 1 - 2c. The four corners of this set are the kinds. For c <= 1/3 a cap that meets neither would be a kind, and the bound
-        # would be as large as the blanket.
+        # X for another user is an affine function of the measures of the intersections of this user's cap with the target's two
+        # caps. The measures are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has
+        # measure 1 - 2c. The four corners of this set are the kinds of users. For c <= 1/3 a cap that meets neither of the target's
+        # caps would be a kind, and the bound would equal that of the blanket.
         c = self._c
         least = 3 * c - 1
         if least <= 0:
@@ -200,7 +200,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """
         beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
         users = _validate.integer("users", users, 1)
-        # The variances are computed as differences from 1, whose rounding error is added.
+        # The variances are differences from 1, and their rounding error is added.
         variance, largest = (self.variance + COMPUTED_ERROR) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3
@@ -232,7 +232,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         out = np.empty(count)
         missing = np.arange(count)
         while missing.size:
-            # If the cap has a small measure, few uniform vectors would lie in it, and heights in the cap are drawn directly.
+            # If the cap has a small measure, few uniform vectors would lie in it, so heights within the cap are drawn directly.
             if self._c >= 0.1:
                 square = source.beta(0.5, (d - 1) / 2, size=missing.size)
                 kept = square >= least * least

@@ -219,7 +219,8 @@ class Rappor(CountEstimate, LocalRandomizer):
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
-        # The search has (h + 1)(h + 2)/2 kinds of users, and the error term grows with the inverse of the mass of the blanket.
+        # The search would have (h + 1)(h + 2)/2 kinds of users, and the error term of the bound grows with the inverse of the mass
+        # of the blanket.
         if h > 4 or self._differ < h or base < math.log(COMPUTED_ERROR):
             return None
         others = []
@@ -266,6 +267,9 @@ class Rappor(CountEstimate, LocalRandomizer):
 
 
 def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
-    """Return the log masses of 0..trials hits, from the smaller of the two probabilities, since the larger may round to 1."""
+    """Return the log masses of 0..trials hits.
+
+    They are computed from the smaller of the two probabilities, because the larger one may round to 1.
+    """
     k = np.arange(trials + 1.0)
     return np.asarray(binom_logpmf(k, trials, hit) if hit <= miss else binom_logpmf(trials - k, trials, miss))

@@ -78,7 +78,7 @@ class VariationRatio(TwoLevel):
         return math.log(self.p)
 
     def _loss_error(self) -> float:
-        # The error is that of the logarithm of p.
+        # The only error is that of the logarithm of p.
         return 4 * ULP * self.local_eps
 
     def _log_masses(self) -> tuple[float, float, float]:
@@ -90,7 +90,8 @@ class VariationRatio(TwoLevel):
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 
     def _shares(self) -> Shares:
-        # The two distributions have the masses p a, a and the rest. The base distribution is proportional to a, a and the rest.
+        # The two distributions of the target have the masses p a, a and the rest. The distribution of another user is proportional
+        # to a, a and the rest.
         a = self.beta / (self.p - 1)
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))

@@ -112,7 +112,7 @@ class SubsetSelection(FrequencyOracle):
 
     def _drawn(self, chosen: NDArray[np.int64], inside: bool, size: int, source: np.random.Generator) -> NDArray[np.int64]:
         """Return for each user a uniform set of `size` other bins, with the user's own bin added if `inside`."""
-        # Small subsets of many bins are drawn without a table.
+        # For small subsets of many bins, drawing until all bins are distinct is faster than a table of all bins.
         if self.bins >= 64 and size * size < self.bins:
             return self._distinct(chosen, inside, size, source)
         k, users = self.bins, np.arange(chosen.size)
@@ -121,7 +121,7 @@ class SubsetSelection(FrequencyOracle):
         flat, row = table.reshape(-1), users * k
         word = np.uint16 if k < 2**16 else np.uint32
         for last in range(k - 1 - size, k - 1):
-            # Floyd's algorithm: add the drawn bin, or `last` if it is in the set already
+            # Floyd's algorithm adds the drawn bin, or the bin `last` if the drawn one is already in the set.
             newcomer = row + source.integers(0, last + 1, size=chosen.size, dtype=word)
             again = flat[newcomer]
             flat[newcomer] = True

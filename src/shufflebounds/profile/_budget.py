@@ -17,12 +17,12 @@ import numpy as np
 
 __all__ = ["Budget", "log_odds"]
 
-_WIDE = Context(prec=80)     # two doubles have 32 digits, and ln of a number near 1 loses up to 16 more
+_WIDE = Context(prec=80)  # Two doubles have 32 digits, and ln of a number near 1 loses up to 16 digits.
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A pure budget as the sum head + rest of two doubles, with a relative error of about 1e-32; inf if there is none."""
+    """A pure budget as the sum head + rest of two doubles, with a relative error of about 1e-32; inf if no budget exists."""
 
     head: float
     rest: float = 0.0
@@ -38,7 +38,7 @@ class Budget:
         return math.nextafter(self.head, -math.inf) if self.rest < 0 else self.head
 
     def less(self, eps: Any) -> Any:
-        """Return budget - eps for eps >= 0: accurate to an ulp if it is positive, and not positive if the exact one is not."""
+        """Return budget - eps for eps >= 0, accurate to an ulp if it is positive; otherwise the result is at most 0."""
         if self.head == math.inf:
             return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
         # The first difference is exact if it is small.
@@ -56,7 +56,7 @@ def _split(value: Decimal) -> Budget:
 
 @lru_cache(maxsize=4096)
 def log_odds(chance: float) -> Budget:
-    """Return ln((1 - chance)/chance) for a probability `chance` in [0, 1/2]."""
+    """Return ln((1 - chance)/chance) for a flip probability `chance` in [0, 1/2]."""
     if chance == 0:
         return Budget(math.inf)
     if chance == 0.5:

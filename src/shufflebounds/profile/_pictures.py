@@ -60,7 +60,7 @@ def _name_of_releases(factors: tuple[tuple[Any, int], ...]) -> str:
 def losses_shown(profiles: tuple[Any, ...], eps: ArrayLike | None = None, points: int = 241) -> FloatArray:
     """Return the values of eps to draw: `eps` if given, otherwise a grid from 0 to where delta is negligible or constant.
 
-    A curve of fewer points shows corners; one of more takes longer.
+    Fewer points show corners in the curve; more points take longer.
     """
     if eps is not None:
         return np.unique(_validate.real_array("eps", eps, 0))
@@ -151,7 +151,7 @@ def table(profile: ExportMixin) -> str:
     """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
-    # Notebooks draw the table without being asked for it, so it computes values for 20 ms at most.
+    # A notebook shows the table of every profile that a cell returns, so its values may take 20 ms at most.
     start, longest = time.perf_counter(), 0.02
     quick = VALUES["both bounds of epsilon"] * profile._seconds() < longest
     for delta in (1e-6, 1e-9, 1e-12):

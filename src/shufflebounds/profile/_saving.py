@@ -63,7 +63,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
 
 @with_passages
 def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
-    """Return the profile saved by `to_dict`; its parameters are validated as in a call.
+    """Return the profile that `to_dict` saved; its parameters are validated as in a call of its class.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _key(name: str) -> str:
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the classes of this library by name, either the imported ones or all. They are public, so their names are unique."""
     if everywhere:
-        # Subpackages import their modules on first use; this module must not depend on them.
+        # Subpackages import their modules on first use, and this module must not depend on them, so it imports them by name.
         for subpackage in SUBPACKAGES:
             module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:

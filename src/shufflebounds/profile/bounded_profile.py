@@ -57,7 +57,7 @@ class BoundedProfile(ABC):
         return 1.0
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, or None; it is close to the bound of log delta and takes less time."""
+        """Return a rough curve for the search for eps, or None; it is close to log delta and takes less time than the bounds."""
         return None
 
     @overload
@@ -249,5 +249,5 @@ class BoundedProfile(ABC):
         far = 1e6 * self._eps_scale()
         if positive(far):
             return pure
-        # No pure budget is known, but there may be one.
+        # No finite pure budget is known, but there may be one, so the search goes up to `far`.
         return _search.bracket(lambda eps: not positive(eps), 0.0, far, rtol=1e-12)[0] if positive(0.0) else 0.0

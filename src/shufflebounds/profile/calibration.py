@@ -49,7 +49,8 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is a search. Increase the parameter first, so that rounding rarely makes epsilon(delta) exceed eps.
+    # epsilon(delta) is the result of a search. The parameter is increased by its relative tolerance first, so that rounding rarely
+    # makes epsilon(delta) exceed eps.
     value, step = value * (1 + min(rtol, 1e-12)), rtol
     while value < high:
         reached = build(value).epsilon(delta)
@@ -81,8 +82,8 @@ def least_count(
     def serves(value: int) -> bool:
         return meets(build(value), eps, delta)
 
-    # The smallest integers that meet the conditions on delta(eps) and on epsilon(delta) may differ, by rounding or by the gap of
-    # the bounds. Eight integers are tried first. If the integers are large, the difference may be larger, and a search follows.
+    # By rounding or by the gap of the bounds, the smallest integers that meet the conditions on delta(eps) and on epsilon(delta)
+    # may differ. Eight integers are tried first. For large integers the difference may be larger, and a search follows.
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)

@@ -211,7 +211,7 @@ class Composition(PrivacyProfile):
         for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
             pairs = known.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # Use the same objects as the upper bound, so that their values are computed once.
+            # The objects are those of the upper bound, so that their values are computed once.
             side += [] if i == left_out else releases if pair is known else pair.times(times)
         return side
 
@@ -359,8 +359,8 @@ class Composition(PrivacyProfile):
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         if not self._upper_only:
-            # The delta of a composition is at least that of each factor. Expensive factors are evaluated only where the bounds
-            # are apart.
+            # The delta of a composition is at least that of each factor. A factor whose delta takes long is evaluated only where
+            # the gap of the bounds exceeds rtol.
             apart = np.flatnonzero(upper - lower > self.rtol)
             for floor in self._floors:
                 at = np.arange(eps.size) if floor.cheap else apart
@@ -381,7 +381,7 @@ class Composition(PrivacyProfile):
         return tuple(_Floor(profile) for profile, _ in self.factors)
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
-        """Return an upper bound of log delta that takes little time and is less tight than `_log_delta`."""
+        """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
         inversion = None if self._is_one else self._composer.inversion
         if inversion is None:
             return self._coarse_grid._log_side(eps, upper=True)
@@ -394,7 +394,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
-        """The joint outcomes of all releases if they are few, otherwise None; trade-off functions need them on a lattice too."""
+        """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
         if not all(known.single and known.listed and not known.parts for known, _ in self._released):
             return None
         product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
@@ -454,11 +454,11 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _coarse_grid(self) -> Composition:
-        """The same composition on a coarse grid, if that is cheaper, for the first steps of a search."""
+        """The same composition on a coarse grid, for the first steps of a search; None if it would not be faster."""
         if self.rtol >= LOOSE or self._is_one:
             return self
         rough = Composition(self.factors, LOOSE)
-        # Share the values that are already cached.
+        # The coarse composition uses the values that this one has cached.
         rough.__dict__["_released"] = self._released
         rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self

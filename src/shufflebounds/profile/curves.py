@@ -36,7 +36,9 @@ samples are then added for each level. Raised: more rounds of refinement. Lowere
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:
-    """Return an upper or lower bound of T(P, Q), and for each linear piece the eps whose line it is.
+    """Return an upper or lower bound of T(P, Q), and for each linear piece the eps of its line.
+
+    `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
 
     `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
     """
@@ -133,7 +135,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # With more samples the line of the last one would decide in a smaller range.
+        # If there were more samples, the line of the last one would decide in a smaller range.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -242,7 +244,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]
     else:
-        # Points of any other curve at 256 levels alpha: each is a test, and any set of tests gives a lower bound.
+        # Another curve is evaluated at 256 levels alpha. Each level is a test, and any set of tests gives a lower bound.
         log_alpha = -np.geomspace(1e-3, 700.0, 256)
         one = log_alpha, log1mexp(form.log_beta(log_alpha))
     log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))

@@ -269,7 +269,7 @@ class ExportMixin(BoundedProfile):
         return late("certify")(self, eps, digits)
 
     def _repr_html_(self) -> str:
-        # A table only, because drawing a figure takes too long for the output of a cell.
+        # The method returns a table only, because drawing a figure takes too long for the output of a cell.
         table: str = late("table")(self)
         return table
 
@@ -281,7 +281,7 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)
     if eps == math.inf:
-        # Part of the mass has infinite loss: the grid resolves only the delta above that mass.
+        # Some outcomes have infinite loss, and their mass is delta at large eps. The grid resolves only the delta above that mass.
         eps = profile.epsilon(min(1.0, profile.delta(min(cap, LARGEST_EXPONENT)) * (1 + 1e-9) + tail))
     if eps > min(cap, LARGEST_EXPONENT):
         if cap < LARGEST_EXPONENT:

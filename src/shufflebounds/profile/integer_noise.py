@@ -91,12 +91,12 @@ class IntegerNoise(PrivacyProfile):
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def least(enough: Callable[[int], bool]) -> int | None:
-            # Integers are counted from -2**53; the search starts at 0.
+            # `least_int` searches nonnegative integers, so integers are counted from -2**53, and the search starts at 0.
             found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
             return None if found is None else found - MAX_COUNT
 
         last = least(lambda k: self._at(self._log_sf, k) <= allowed)
-        # The enumeration starts at the first integer up to which more than the allowed mass lies.
+        # The enumeration starts at the first integer with Pr[K <= k] above the allowed mass.
         first = least(lambda k: self._at(self._log_cdf, k) > allowed)
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")

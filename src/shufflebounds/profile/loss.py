@@ -40,7 +40,7 @@ def loss_tail(
     def gains(steps: FloatArray) -> FloatArray:
         later = np.minimum(at + steps * np.maximum(at, 1.0), np.finfo(float).max)
         fall = -np.expm1(np.minimum(_of(upper, later) - low, 0.0))
-        # A step may vanish at the largest and the smallest doubles.
+        # A secant may have length 0 if eps is close to the largest double.
         return np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0)
 
     def bounds(steps: FloatArray) -> FloatArray:
@@ -60,7 +60,9 @@ def loss_tail(
 
 
 def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bool) -> FloatArray:
-    """Return for each of `count` eps the least of the values at the lengths in STEPS.
+    """Return for each of `count` eps the smallest of the values at the lengths in STEPS.
+
+    `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
 
     `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
     """

@@ -192,7 +192,7 @@ class _ListedPair(OutcomePair):
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         if upper or self._atoms.log_lost == -math.inf:
             return super()._tradeoff(upper, log_tail)
-        # Missing mass is omitted from both errors, which lowers the curve.
+        # The missing mass counts as 0 in both errors of a test, which lowers the curve.
         return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
 
 

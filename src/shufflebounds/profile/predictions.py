@@ -14,7 +14,10 @@ __all__ = ["curve_values", "predicted_values", "spread_values"]
 
 
 def spread_values(step: float, depth: float = DEPTH) -> int:
-    """Return the number of samples `step` apart in quantiles of delta down to e^(-depth^2/2).
+    """Return the number of samples down to delta = e^(-depth^2/2), where neighbouring samples differ by `step` in their quantile.
+
+    A sample's quantile is sqrt(-2 log delta). Beyond the quantile FULL_DETAIL the distance of samples grows with the square of the
+    quantile.
 
     Beyond the quantile FULL_DETAIL their distance grows with the square of the quantile.
     """
@@ -23,7 +26,7 @@ def spread_values(step: float, depth: float = DEPTH) -> int:
 
 
 def curve_values(sketch: float) -> int:
-    """Return the number of samples for one level of a curve: the first stage, and the refinement."""
+    """Return the number of samples for one level of a curve: those of the first stage, and those of the refinement."""
     return math.ceil(STAGES[0] / sketch) + VALUES["refined curve"]
 
 

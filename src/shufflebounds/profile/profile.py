@@ -94,7 +94,8 @@ class PrivacyProfile(ExportMixin):
         """Return the known properties of the dominating pair of this profile; classes with more information override this."""
         pairs = self._listed_pairs()
         if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
-            # There is a single ordered pair. If its other order had another divergence, releases could differ in their order.
+            # If the pair had another divergence in its other order, an adversary could choose the order in each release, and this
+            # pair alone would not suffice.
             return pairs[0]._pair_info()
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
         # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
@@ -238,7 +239,7 @@ class PrivacyProfile(ExportMixin):
     def _sketch(self) -> float:
         """Distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
         known = self._pair_info()
-        # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their
+        # If the lower bound is not convex, it is only known to be monotone between samples, so its gap is proportional to their
         # distance.
         return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
@@ -394,7 +395,7 @@ class PrivacyProfile(ExportMixin):
             return max(pair._gdp_mu(upper) for pair in pairs)
         cap = self._mixture_mu() if upper else math.inf
         if cap < math.inf and self._pure_epsilon() == math.inf:
-            # Samples of delta end at a positive delta, and prove no finite upper bound of mu.
+            # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
             return cap
         return min(cap, self._mu_bounds[upper])
 
@@ -489,8 +490,8 @@ class PrivacyProfile(ExportMixin):
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
         single = self._pair_info().single
-        # The divergence of a single pair with profile delta, which is finite with pure privacy, may exceed the mixture's bound. Its
-        # lower bound may exceed it, too, and is then replaced by it.
+        # For a single pair with this delta and pure privacy, the divergence is finite but may exceed the bound of the mixture. Its
+        # lower bound may exceed it, too, and is then limited to it.
         capped = upper if single else pure == math.inf
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
         if upper and pure == math.inf and np.all(cap < math.inf):

@@ -22,7 +22,7 @@ __all__ = ["mixture_renyi", "renyi"]
 
 FEW_VALUES = 256
 """If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
-gaps if an expensive divergence may be evaluated more often. Lowered: a few values are spread over gaps that do not matter."""
+gaps if more values of an expensive divergence may be evaluated. Lowered: a few values are spread over gaps that do not matter."""
 
 
 def _beyond(samples: SampledProfile, power: float) -> float:

@@ -24,8 +24,8 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["Statement", "statement"]
 
 _ACCUSED = 0.05
-"""Rate of false accusations in the sentence about tests: the level that is customary in statistics. Raised or lowered:
-the sentence is less familiar, and the guarantee the same."""
+"""Rate of false accusations in the sentence about tests. 0.05 is customary in statistics; another rate would be less familiar and
+would not change the guarantee."""
 _HEADINGS = ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version")
 _SUBJECT = {
     "replace-one": "What one user contributes",
@@ -142,7 +142,7 @@ def _is_ours(profile: PrivacyProfile) -> bool:
 
 
 def _joined(texts: Iterable[str], between: str) -> str:
-    """Return the different texts in their order, joined."""
+    """Return the distinct texts in their order, joined by `between`."""
     return between.join(dict.fromkeys(texts))
 
 
@@ -271,7 +271,7 @@ _STYLE = """
 
 
 class _Frame(NamedTuple):
-    """Size of the picture and the sides of its frame, in the units of the SVG."""
+    """Size of the plot and the positions of the four edges of its frame, in the units of the SVG."""
 
     width: int = 640
     height: int = 360

@@ -23,7 +23,7 @@ from shufflebounds.shuffle.clones import Clones, StrongerClones
 __all__ = ["balle2019_bennett", "balle2019_hoeffding", "erlingsson2019", "girgis2021_eps", "girgis2021_rdp", "koskela2023_clones"]
 
 _ORDERS = (*range(2, 33), *(math.ceil(32 * 1.1**step) for step in range(1, 52)))
-"""Integer Renyi orders that are tried, 82 of them up to 4130, in 15 ms. Finer steps change eps by less than 1 %."""
+"""Integer Renyi orders that are evaluated: 82 orders from 2 to 4130, in 15 ms. More orders would change eps by less than 1 %."""
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:

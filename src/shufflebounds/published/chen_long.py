@@ -41,7 +41,8 @@ def _curve_of_zeros(users: int, lam: float, alpha: float) -> float:
 def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
     """Return the trade-off function of the flipped bits at alpha, the minimum over all datasets, by enumeration."""
     bits = ShuffledBits(users, _flip(users, lam))
-    # (Q, P) of a dataset with m ones is (P, Q) of the dataset with users - 1 - m ones
+    # The pair (Q, P) of a dataset with m ones is the pair (P, Q) of the dataset with users - 1 - m ones, so (P, Q) of all datasets
+    # suffice.
     return min(float(bits.pair(ones).tradeoff().beta(alpha)) for ones in range(users))
 
 
@@ -133,7 +134,7 @@ def chen_long_mu(users: int, lam: float) -> float:
 
 
 def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
-    """Return a lower bound of mu: the test that rejects if any bit is set, for the dataset with all other users at 0."""
+    """Return a lower bound of mu by the test that rejects if any bit is 1, for the dataset with all other users at 0."""
     flip = _flip(users, lam)
     keep, rest = math.log1p(-flip), (users - 1) * math.log1p(-flip)
     return float(ndtri_exp(keep + rest) - ndtri_exp(math.log(flip) + rest))

@@ -1,6 +1,4 @@
-"""Comparison of amplification bounds over a grid of parameters: published bounds, bounds of your own, and both bounds of the exact
-eps.
-"""
+"""Comparison of amplification bounds over a grid of parameters: published, user-defined, and bounds of the exact eps."""
 
 from __future__ import annotations
 
@@ -151,7 +149,7 @@ class AmplificationTable:
         heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
-        # Names of bounds are long and grids are short, so the table has one line per bound and one column per row of the grid.
+        # Names of bounds are long, so the table has a line for each bound and a column for each row of the grid.
         lines = [[head, *cells] for head, cells in zip(heads, zip(*rows))]
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)

@@ -35,7 +35,9 @@ _PAPER = "Liu et al. 2024"
 
 
 def _pair(weight: float, rate: float, others: int, eps: float) -> float:
-    """Return the exact delta of the clone pair with the published weight w and the published rate of all other users.
+    """Return the exact delta of the clone pair with the published weight w, if all other users have the published rate `rate`.
+
+    Theorem 2 bounds this delta by a formula.
 
     Theorem 2 bounds this delta by a formula.
     """

@@ -1,4 +1,4 @@
-"""Theorems 1 and 2 of Liu et al. (see `personalized`) exactly as published.
+"""Theorems 1 and 2 of Liu et al. (see `personalized`), literally as published.
 
 Theorem 1 is the trade-off function of the shuffle, and Theorem 2 is delta, at a parameter t that the paper defines as an infimum.
 """
@@ -60,7 +60,7 @@ def liu2024_tradeoff(
     """
     w, fail = weight, delta_target
     i, log_weights = clones(rates, counts, 0)
-    # At alpha = 1 every outcome is rejected.
+    # At alpha = 1 the test rejects every outcome.
     alpha, power = map(math.exp, log_test(i, log_weights, (i + 1) / (t + 1)))
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
 
@@ -111,7 +111,7 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
     top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
-    # Terms below e^-60 of the largest one do not change the ratio.
+    # Terms below e^-60 of the largest one are dropped, because they do not change the ratio in double precision.
     kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
 
     def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:

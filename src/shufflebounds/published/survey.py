@@ -102,7 +102,10 @@ def das2022_gaussian_sigma(eps: float, delta: float) -> float:
 
 
 def _loss_of_ten_answers(_: float) -> float:
-    """Return the loss of five answers below and five above at eps = 1: queries 0 and 1, for the neighbour 1 and 0, threshold 0."""
+    """Return the privacy loss at eps = 1 of an outcome with five answers below and five above the threshold 0.
+
+    Five queries are 0 and five are 1 for one dataset, and the reverse for its neighbour.
+    """
     nodes, weights = gauss_legendre(20)
     z = (np.arange(-300.0, 300.0)[:, None] + nodes).ravel()
     weight = np.tile(weights, 600) * np.exp(-np.abs(z) / 2) / 4
@@ -188,7 +191,7 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
 
 
 def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
-    """Return the error of NumericSparse that is exceeded with probability at most beta, with noise scales that are private."""
+    """Return the error that NumericSparse exceeds with probability at most beta, for noise scales that are proven private."""
     scales = svt_scales(eps, delta, cutoff, numeric=True, method="advanced")
     return svt_accuracy(SVTScales(*scales), n_queries, beta)
 

@@ -81,7 +81,7 @@ def das2022_chernoff(users: int, mean: float, eps: float) -> float:
 @printed(
     "false", f"{_SURVEY}, Lemma 5.4, item 2",
     reason="one direction of Y' against Z' implies nothing for Z against Y: with both directions the lemma holds",
-    # In this counterexample, Y' = Y and Z' = Z.
+    # The counterexample takes Y' = Y and Z' = Z.
     counterexample=At("Y = 1 always, Z = 1 half the time, eps = ln 2: delta of Z against Y", (math.log(2), 0.0), lambda *_: 0.5),
     returns="The published delta, in both directions.",
     where={

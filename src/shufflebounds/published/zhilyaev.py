@@ -18,14 +18,14 @@ __all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilya
 
 _PAPER = "Zhilyaev"
 CASE = (10**6, 1.0, 1e-6)
-"""The users, eps and delta at which published and exact numbers are compared. With other values the recorded ratios change."""
+"""The users, eps and delta at which published and exact numbers are compared. The recorded ratios hold for these values."""
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
 _frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
 
 
 def _target(eps: float, delta: float) -> tuple[float, float]:
-    """Return A = 1 - e^-eps and 3 L_2 = 3 ln(2/delta), see the module docstring."""
+    """Return A = 1 - e^-eps and 3 L_2 = 3 ln(2/delta), as defined in the module docstring."""
     return -math.expm1(-eps), 3 * (math.log(2) - math.log(delta))
 
 
@@ -35,7 +35,10 @@ def _least_flip(users: int, eps: float, delta: float) -> float:
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:
-    """Return the smallest flip probability for the dataset of all zeros; delta does not increase with the flip probability."""
+    """Return the smallest flip probability for the dataset in which all values are 0.
+
+    Delta does not increase with the flip probability.
+    """
     return bracket(lambda flip: ShuffledBits(users, flip, ones=0).delta(eps) <= delta, 0.0, 0.5, rtol=1e-13)[1]
 
 

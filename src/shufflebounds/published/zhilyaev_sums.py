@@ -39,7 +39,7 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
     comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
     returns="The published delta, which the lemma states to be exact.",
     where={
-        # 10**7 probabilities would take a gigabyte
+        # The memory for 10**7 probabilities would be a gigabyte.
         "users": integer("Number of bits, including the target user's (the paper's n + 1)", 1, 10**6),
         "eps": LOSS,
     },

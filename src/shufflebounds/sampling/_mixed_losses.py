@@ -15,7 +15,7 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))
-    # For negative losses, a sum of positive terms has no cancellation.
+    # For a negative loss, the argument of the log is a sum of positive terms, which has no cancellation.
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
     # For losses above 700, e^loss overflows; the result is loss + log(rate), plus a term of at most (1 - rate)/rate e^-700.
     far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, LARGEST_EXPONENT)))

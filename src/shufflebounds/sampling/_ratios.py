@@ -74,7 +74,8 @@ class Ratios:
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     below, above = tail(edges)
-    # The mass of an interval is a difference of two lower tails or of two upper tails. The smaller tails have less cancellation.
+    # The mass of an interval is a difference of two lower tails or of two upper tails. The pair with the smaller tails has less
+    # cancellation.
     left = below[1:] < above[1:]
     low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -37,7 +37,7 @@ FINE = 0.02
 `_fine`). Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Log of the mass under P of the largest ratios, which are not placed in cells: the upper bound counts them as infinite. Raised: a
+"""Log of the mass under P of ratios that are too large for the cells; the upper bound counts these ratios as infinite. Raised: a
 larger gap at small delta. Lowered: longer grids."""
 
 LOWER_CUT = -300.0
@@ -66,7 +66,7 @@ class _Side:
     """An upper or lower bound of the distribution of a ratio: small ratios on a grid, large ones as a list of atoms."""
 
     small: GridLaw
-    big: tuple[FloatArray, FloatArray]      # values of the large ratios, and their masses under Q
+    big: tuple[FloatArray, FloatArray]  # The values of the large ratios, and their masses under Q.
 
 
 class Allocation:
@@ -92,7 +92,7 @@ class Allocation:
 
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The upper ends, the masses under Q and the mean ratios of 8000 cells. They only serve to choose grids."""
+        """The upper ends, the masses under Q and the mean ratios of 8000 cells, from which the grids are chosen."""
         low, high = self._range
         edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
         q, p, _ = self.law.cells(edges)
@@ -119,7 +119,7 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """Return a grid from the smallest ratio to `top` with about the given step."""
+        """Return a grid from the smallest ratio to `top` whose step is about `step`."""
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
@@ -278,11 +278,12 @@ class Allocation:
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
-        # `alone` approximates log delta by the event that one ratio alone is large enough. Terms that are smaller than this by the
-        # factor e^-NEGLIGIBLE_ROUGHLY need no accurate value.
+        # `alone` is about log delta: the probability that one ratio alone is large enough. Terms below e^-NEGLIGIBLE_ROUGHLY times
+        # this value need not be accurate.
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # This sum needs only one transform for a level, so its floor is lower by the factor e^CUT than those of the other sums.
+        # The sum over all t steps takes only one transform for each level, so its floor is lower by the factor e^CUT than those of
+        # the other sums.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
@@ -290,7 +291,7 @@ class Allocation:
             # `several` bounds the contribution of large ratios, which occur in the step of the record or in another step.
             above = self.law.log_p_above(math.log(side.small.values[-1]))
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # Contributions below e^-8 of delta are not computed, only bounded.
+            # Contributions below e^-8 of delta are replaced by their upper bounds.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
@@ -358,7 +359,7 @@ class Allocation:
 
 
 def _more(trials: int, chance: float, least: int) -> float:
-    """Return the log probability that at least `least` of trials - 1 Bernoulli variables are 1."""
+    """Return the log probability that at least `least` of trials - 1 independent Bernoulli variables are 1."""
     if least > trials - 1:
         return -math.inf
     return float(binom_logsf(float(least - 1), float(trials - 1), min(chance, 1.0))) if least > 0 else 0.0

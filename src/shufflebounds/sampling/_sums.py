@@ -20,9 +20,9 @@ from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
-"""Levels that are lower than the mean by more than LOWEST standard deviations use that E max(0, S - K) is about E S - K there. The
-upper bound adds E max(0, S - K) - E S + K at LOWEST standard deviations, which falls as e^(-LOWEST^2/2).
-Raised: further transforms. Lowered: a less tight upper bound."""
+"""Distance, in standard deviations below the mean, beyond which a level K uses that E max(0, S - K) is about E S - K. The upper
+bound adds the difference E max(0, S - K) - E S + K at this distance, which falls as e^(-LOWEST^2/2). Raised: more transforms.
+Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +75,10 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     """Return for every grid point k the moment M[k], in steps, that either adjacent cell contributes to the mass merged there.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end. The two sum to at most the mass of the cell. Setting the sum equal to this mass
-    gives one moment after the other, starting from either end. Errors alternate in sign and shrink where masses grow, so both
-    recursions run up to the heaviest cell. There one equation is omitted: that of a cell whose mean is a grid point (`free`), or
-    that of the cell with the smallest remainder.
+    end and M[k + 1]/(1 - inside) to its right end. The two sum to at most the mass of the cell. If the sum equals this mass, every
+    moment follows from the one before, from the left end or from the right end. Errors alternate in sign and shrink where masses
+    grow, so both recursions run up to the heaviest cell. There one equation is omitted: that of a cell whose mean is a grid point
+    (`free`), or that of the cell with the smallest remainder.
     """
     size = mass.size
 
@@ -87,7 +87,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # The cell lies on the grid; its right end takes half of the mass that the next cell can give.
+                # The mean of the cell is a grid point; the right end of the cell takes half of the mass that the next cell can
+                # give.
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -101,7 +102,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # For the cells low..high: the left recursion gives the parts at their left ends, the right recursion those at their right ends.
+    # For the cells low..high, the left recursion gives the masses at their left ends, and the right recursion those at their right
+    # ends.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -131,10 +133,12 @@ class StopLoss(TiltedSum):
         heaviest = int(np.argmax(self._mass)) if held.size else 0
         middle = int(held[heaviest]) if held.size else 0
         self._place = (held - middle).astype(np.float64)
-        # The origin has the rounding error of two products and a sum, and the anchor of a reversed distribution that of another.
+        # The origin has the rounding errors of two products and a sum; the anchor of a reversed distribution has that of one more
+        # product.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
-        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Wide intervals of levels then need fewer
-        # transforms. They increase the rounding error by e^(near^2/2), and it remains far below the error of the grid.
+        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Each transform then serves a wide interval of
+        # levels, so that fewer are needed. A wide interval increases the rounding error by e^(near^2/2), which remains far below
+        # the error of the grid.
         super().__init__(
             [Summand(np.log(self._mass), self._place, times)], times * (law.anchor + law.step * middle), law.step, discount=0.0,
             near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
@@ -151,7 +155,10 @@ class StopLoss(TiltedSum):
         return log_total, mean, math.sqrt(max(var, 0.25 * self.step**2))
 
     def _chernoff(self, levels: FloatArray) -> FloatArray:
-        """Return an upper bound of log E max(0, S - K) at the levels K, from z <= e^(theta z)/(e theta) at the best of 48 theta."""
+        """Return Chernoff's upper bound of log E max(0, S - K) at the levels K.
+
+        The bound follows from z <= e^(theta z)/(e theta), at the best of 48 values of theta.
+        """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
         # All masses of a group are moved up to its last point.
         power = np.multiply.outer(rates, self._group_ends)
@@ -162,7 +169,7 @@ class StopLoss(TiltedSum):
         return np.asarray((base[:, None] - np.multiply.outer(rates, gap) * (1 - np.sign(gap) * 1e-12)).min(axis=0))
 
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return the bound of log E max(0, S - K) at every level K; where it is certainly below `floor`, a less tight one."""
+        """Return the bound of log E max(0, S - K) at every level K; a less tight one where it is certainly below `floor`."""
         out = np.full(levels.size, -np.inf)
         if not self.finite:
             return out

@@ -77,7 +77,7 @@ class AllocationPair(OfPresence, DominatingPair):
         self._listed()
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        # Transforms are not pickled, but computed again.
+        # The transforms are not pickled; a copy computes them again.
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
@@ -120,7 +120,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return IntervalArray(lower, upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # P-bar is the average over i of the pairs that differ in step i only
+        # P-bar is the average, over i, of the pairs that differ in step i only.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), 1.0
 
     def _pure_epsilon(self) -> float:
@@ -236,7 +236,8 @@ class RandomAllocation(OfPresence, LargestPair):
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The pair of the whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in these steps only.
+        # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set
+        # only.
         sides = self.mechanism, self.mechanism.reverse()
         return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
 
@@ -244,7 +245,7 @@ class RandomAllocation(OfPresence, LargestPair):
         return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
-        # The first value takes this many seconds, by measurement.
+        # The predicted run time of the first value in seconds, by measurement.
         return 0.1
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -256,13 +257,13 @@ class RandomAllocation(OfPresence, LargestPair):
 
 @dataclass(frozen=True)
 class _UpperPair(AllocationPair):
-    """A block whose composition gives the upper bound for several chosen steps. It has no lower bound."""
+    """A block of the composition that gives the upper bound for several chosen steps; it has no lower bound."""
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(np.full(eps.size, -np.inf), super()._log_delta(eps).upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # The grid of a composition needs both bounds of a pair. This pair has no lower bound, so those of the exact pair are used.
+        # The grid of a composition needs an upper and a lower bound. This pair has no lower bound, so the exact pair provides both.
         base = AllocationPair(self.mechanism, self.steps, self.removed)
         base.__dict__["_engine"] = self._engine
         return replace(base._pair_info(), single=False, convex=False)

@@ -49,7 +49,7 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
     if removed:
         value = float(mixed_losses(np.array([pure]), rate)[0])
     else:
-        # 1 - q + q e^-pure, formed so that small q and pure do not cancel
+        # 1 - q + q e^-pure is computed without cancellation for small q and pure.
         value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
     # A positive budget that underflows is replaced by the smallest positive double.
     return max(value * (1 + 16 * ULP), 5e-324)
@@ -109,7 +109,7 @@ class SampledPair(OfPresence, DominatingPair):
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return an upper or a lower bound of log delta for an added record, by the second formula of the class docstring.
 
-        1 - E(1 - q) is computed as 1 - e^(eps - pure), pure = -log(1 - q), with eps - pure moved by its rounding error.
+        1 - E(1 - q) is computed as 1 - e^(eps - pure), pure = -log(1 - q), where eps - pure is shifted by its rounding error.
         """
         opposite, side = self.mechanism.reverse(), 1 if upper else -1
         if self.rate == 1:
@@ -172,7 +172,8 @@ class SampledPair(OfPresence, DominatingPair):
         if mechanism.density and self.mechanism.reverse() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # The privacy loss of the mixture may have atoms at its smallest and at its largest value, which should be grid points.
+            # The privacy loss of the mixture may have atoms at its smallest and at its largest value, so both should be grid
+            # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         if self._gaussian is not None:
@@ -186,7 +187,7 @@ class SampledPair(OfPresence, DominatingPair):
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism.reverse() is self.mechanism)
 
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
-        """Return the sampled version of the mechanism's outcomes, spaced so that they fit the grid of a composition."""
+        """Return the outcomes of the mechanism, sampled, on a grid that fits the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
         # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, largest at the largest loss.
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
@@ -196,7 +197,7 @@ class SampledPair(OfPresence, DominatingPair):
 
 
 def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
-    """Return `value`, a sum of `weight` and a logarithm, moved up or down by the rounding error of both; -inf is not changed."""
+    """Return `value`, a sum of `weight` and a logarithm, moved up (upper) or down by the rounding error of both; -inf stays."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))

@@ -77,7 +77,7 @@ class ReplaceOne(PrivacyProfile):
         upper, total = np.zeros(eps.size), eps[:, None]
         low, high = np.zeros(eps.size), eps.copy()
         rows = np.arange(eps.size)
-        # Each round refines t around the best value so far. More values, or rounds, tighten the bound and take longer.
+        # Each round refines t around the best value so far. More values of t, or more rounds, tighten the bound and take longer.
         for _ in range(3):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low
@@ -101,7 +101,7 @@ class ReplaceOne(PrivacyProfile):
         ways = [way._gdp_mu(upper) for way in self._both()]
         if not upper:
             return max(ways)
-        # Both datasets are compared with the one that has neither record. Two Gaussian trade-off functions with mu1 and mu2 then
+        # Each dataset is compared with the dataset that has neither record. The two Gaussian trade-off functions, with mu1 and mu2,
         # combine to that with mu1 + mu2.
         total = sum(ways) * (1 + 4 * ULP)
         return total if self._pure_epsilon() == math.inf else min(total, super()._gdp_mu(True))
@@ -121,7 +121,7 @@ class ReplaceOne(PrivacyProfile):
         return 100 * self.profile._seconds()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # Every value of delta is the result of a search, and takes about a hundred times as long as one of the profile.
+        # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
         known = self.profile._pair_info()
         return replace(super()._pair_info(), convex=False, effort=100 * known.effort,
                        spacing=max(0.1, known.spacing), setup=2.5)
@@ -135,8 +135,9 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
 
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
-    (Mironov, 2017, Proposition 11). The minimum over 49 p, 17 % apart in p - 1. For an order below 1.1, where the inequality is
-    infinite or weak, also over nine larger orders: the divergence increases with the order, so these are upper bounds.
+    (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, whose p - 1 have a ratio of 1.17. For an order
+    below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too: the divergence increases with the
+    order, so they give upper bounds.
     """
     larger = 1 + np.geomspace(0.1, 10.0, 9)
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])

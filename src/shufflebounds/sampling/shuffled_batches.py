@@ -23,7 +23,8 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     .. math:: \delta(\varepsilon) \ge \max\{H_E(M(P)^k \| M(Q)^k),\; H_E(M(Q)^k \| M(P)^k)\}, \qquad
         P = \frac1t \sum_{i=1}^t N(2 e_i, \sigma^2 I), \quad Q = \frac1t \sum_{i=1}^t N(e_i, \sigma^2 I)
 
-    M(y) is the interval, out of about three thousand, that contains the largest entry of y; k is the number of epochs, E = e^eps.
+    The real line is divided into about three thousand intervals, and M(y) is the interval that contains the largest entry of y. k
+    is the number of epochs, and E = e^eps.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     epochs = _validate.integer("epochs", epochs, 1)
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
-    # relative errors of the masses change eps by at most twice as much, and delta by a factor
-    # of the same size. Log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more: a mass has one below 1e-8.
+    # Log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more, so the relative error of a mass is below 1e-8. Such
+    # errors change eps by at most twice their sum over the epochs, and delta by a factor of the same size.
     loss_error = epochs * 1e-8
     at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))
@@ -91,7 +92,8 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
 
 def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the log masses of the intervals of the largest entry under P and under Q."""
-    # Edges are in units of sigma. Both distributions have a mass below about 1e-18 below the first and above the last edge.
+    # The edges are in units of sigma. Under both distributions, the mass below the first edge and the mass above the last edge are
+    # below about 1e-18.
     reach = math.sqrt(2 * math.log(steps + 1)) + 9.0
     quiet = -9.0 if steps < 50 else max(-9.0, math.sqrt(max(0.0, 2 * math.log(steps) - 12)) - 3.0)
     # More intervals tighten the lower bound and take longer.
@@ -109,8 +111,8 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
     """Return the indices of the edges to keep, such that the mass of each interval can be computed accurately.
 
-    Each interval has at least 1/1000 of the mass of the smaller adjacent tail. With a smaller fraction the intervals are finer, and
-    the errors of their masses larger.
+    Each interval has at least 1/1000 of the mass of the smaller adjacent tail. A smaller fraction would make the intervals finer
+    and the errors of their masses larger.
     """
     kept: list[int] = []
     least = -math.log1p(-1e-3)

@@ -113,7 +113,7 @@ class WithoutReplacement(OfMechanism):
         if not self.mechanism._pair_info().single:
             return ()
         # The pair with the same divergence in both orders comes first, if there is one. The other pairs are those of the mechanism
-        # that states whether the record was drawn, in both orders.
+        # that also reveals whether the record was drawn, in both orders.
         remove = SampledPair(self.mechanism, self.rate)
         both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
         return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
@@ -145,7 +145,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     if known.reverse is not None:
         return None
     scale = known.scale(FIRST_TAIL)
-    # With more than 4000 losses the lower bound of a composition is tighter and takes longer.
+    # With more than 4000 losses, the lower bound of a composition would be tighter and take longer.
     law = known.law(0.0, (scale.high - scale.low) / 4000, FIRST_TAIL, None, upper=False)
     high = law.losses > 0
     loss, p = law.losses[high], np.exp(law.log_p[high] - law.slack)
@@ -155,7 +155,7 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     for cut in MERGED * math.sqrt(scale.var):
         kept = (loss > cut) & (q > 0)
         common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())
-        # Both curves decrease: on each interval of eps compare the larger one at the left end with delta at the right end.
+        # Both curves decrease, so on each interval of eps the larger curve at the left end is compared with delta at the right end.
         if kept.any() and common > 0 and (rest - np.exp(eps[:-1]) * common <= allowed * (1 - 1e-9)).all():
             ends = ((p, q, common), (q, p, common), (q, q, rest))
             first, second, neither = (np.concatenate([up[kept], down[kept], [last]]) for up, down, last in ends)

@@ -63,7 +63,7 @@ class ErrorLaw(ABC):
         return None
 
     def _scale(self) -> float:
-        """Return a positive number of the order of magnitude of the error, where searches start."""
+        """Return a positive number of about the size of a typical error; the searches for quantiles start there."""
         return 1.0
 
     def error_tail(self, a: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
@@ -173,7 +173,7 @@ def log_exceeded(
 def _tail(one: FloatArray, zero: FloatArray, counts: FloatArray, k: int, upper: bool) -> tuple[float, float]:
     """Return log Pr[S >= k] if `upper`, otherwise log Pr[S <= k], and a bound of the relative error of the probability.
 
-    S is a sum of groups of independent bits, as in `log_exceeded`.
+    S is the sum of independent bits, given in groups as in `log_exceeded`.
     """
     certain = int(counts[zero == 0].sum())
     used = (counts > 0) & (one > 0) & (zero > 0)

@@ -22,7 +22,10 @@ __all__ = ["curve_of_all", "renyi_of_all"]
 
 
 def _error(users: int) -> float:
-    """Return a bound of the relative error of a computed probability and of sums of probabilities; all terms are positive."""
+    """Return a bound of the relative rounding error of a computed probability and of sums of such probabilities.
+
+    All terms of the sums are positive, so no term cancels another.
+    """
     return 6e-14 + 8 * users * float(np.finfo(float).eps)
 
 
@@ -30,7 +33,7 @@ def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the distributions P0 and P1 of the sum, for every number of ones among the other users' bits."""
     others = users - 1
     for ones in range(users):
-        # The numbers of flips among the ones and among the zeros are convolved. Binomials with probability 1 - flip would lose
+        # The number of ones and the number of zeros that are flipped are convolved. A binomial with probability 1 - flip would lose
         # digits if flip is small.
         flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
         law = np.convolve(flips[0][::-1], flips[1])
@@ -48,7 +51,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     error = _error(users)
     curves = []
     for zero, one in _laws(users, flip):
-        # In the order of decreasing k, alpha = Pr_P0[S > k] increases.
+        # The test rejects P0 if the sum is larger than k. As k decreases, its level alpha = Pr_P0[S > k] increases.
         alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
         with np.errstate(divide="ignore"):
             if upper:

@@ -28,8 +28,8 @@ LISTED_TAIL = -300.0
 """Logarithm of the mass outside the truncation range of each listed sum."""
 
 LEAST_LISTED = -260.0
-"""Logarithm of the smallest listed mass. Truncation changes such a mass by a relative e^-35 at most. Lower bounds of log delta end
-near this value. Lowered: the truncation (LISTED_TAIL) has to be lower, too."""
+"""Logarithm of the smallest listed mass. Truncation changes such a mass by a relative e^-35 at most. No lower bound of log delta is
+much below this value. Lowered: the truncation (LISTED_TAIL) has to be lower, too."""
 
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
@@ -49,12 +49,12 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     log_flip, log_keep = math.log(flip), math.log1p(-flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # The truncated mass must be small relative to delta, which is at least e^lower. Without a lower bound this is tried first for a
-    # delta close to its upper bound.
+    # The truncated mass must be small relative to delta, which is at least e^lower. If no lower bound is known, the first attempt
+    # assumes that delta is close to its upper bound.
     log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:
-            # one kernel call for each sum of the truncation range
+            # Each sum of the first bin in the truncation range takes one kernel call, so their number is limited.
             kept = 2 * MOST_ENUMERATED
             _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=kept)
         except WideWindowError:
@@ -67,8 +67,8 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         )
         error += 1e-13 + 4 * ULP * float(np.abs(log_p).max())
         least, most = log_sum(log_p + low) - error, log_sum(log_p + high) + error
-        # The P-mass of the truncated outcomes is added to the upper bound; e^eps times their Q-mass is subtracted from the lower
-        # bound.
+        # The P-mass of the truncated outcomes is added to the upper bound. Their Q-mass, multiplied by e^eps, is subtracted from
+        # the lower bound.
         outside = math.log(2) + log_tail
         if outside < most - 34 or log_tail < -5e5:
             gone = outside + eps - least
@@ -92,7 +92,7 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
 
 
 class BinTables(Kept[tuple[int, int, float], tuple[FloatArray, ...]]):
-    """Cache of the distributions of the sum of a bin, limited in bytes; a key is (ones, zeros, log of the truncated mass)."""
+    """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
     def __init__(self, most: float) -> None:
         super().__init__(most, lambda tables: sum(table.nbytes for table in tables))
@@ -102,11 +102,14 @@ class BinTables(Kept[tuple[int, int, float], tuple[FloatArray, ...]]):
 
 
 class Bins:
-    """Evaluates `log_delta` from cached tables of the distribution of each bin: faster, with a gap of about 1e-9, for searches."""
+    """Bounds of `log_delta` from cached tables of the distribution of each bin.
+
+    They take less time than `log_delta`, which matters in searches, and have a gap of about 1e-9.
+    """
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
-        # Shared tables are used at several eps, all with the truncation of the first.
+        # Tables that are passed in are shared by several eps, and all of them use the truncation of the first.
         self.laws = BinTables(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
@@ -217,7 +220,7 @@ class FakeTable:
     def joint(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint masses of the sums of both bins, under P and under Q of `log_delta`, or None if they are too many."""
+        """Return the joint masses of both sums for the P and Q of `log_delta`; None if there are too many."""
         sides = self._real(first, second, flip, log_tail)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
@@ -226,7 +229,9 @@ class FakeTable:
     def _real(
         self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
     ) -> list[tuple[FloatArray, FloatArray]] | None:
-        """Return for each bin the distribution of the sum of the users' bits if the target's bit is 0, and if it is 1.
+        """Return, for each bin, the distributions of the sum of the users' bits if the target's bit is 0 and if it is 1.
+
+        None is returned if a table would be too large.
 
         Return None if a table would be too large.
         """
@@ -268,7 +273,7 @@ class FakeTable:
         return math.log(low) if low > 0 else -math.inf
 
     def _spread(self, law: FloatArray) -> FloatArray:
-        """Return the matrix of convolution with this distribution, which maps rows of the table to sums."""
+        """Return the matrix whose product with a row of probabilities is the convolution of the row with this distribution."""
         rows = self.table.shape[0]
         spread: FloatArray = toeplitz(np.append(law, np.zeros(rows - 1)), np.append(law[0], np.zeros(rows - 1)))
         return spread

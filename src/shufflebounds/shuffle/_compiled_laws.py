@@ -22,7 +22,7 @@ __all__ = ["largest_epsilon", "largest_log_delta", "log_deltas", "packed"]
 
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
-    """Return sets of distributions in the format of the kernel."""
+    """Return sets of distributions in the format that the kernel reads."""
     # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
     # the others.
     ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
@@ -47,7 +47,9 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
 def largest_epsilon(
     sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool
 ) -> FloatArray:
-    """Return the upper or lower bound of eps for the largest Phi of a set, for arrays of deployments.
+    """Return the upper or the lower bound of eps for the largest Phi of a set, for arrays of deployments.
+
+    For each deployment, `places` has the index of its set, `users` its number of users and `delta` its delta.
 
     `places` has the index of the set of each deployment, `users` and `delta` its number of users and its delta.
     """

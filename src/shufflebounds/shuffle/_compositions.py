@@ -107,7 +107,7 @@ class Compositions:
         """
         self._tilt = _tilted(self._laws[:-1], self._log_gains[:-1], self._users)
         whole = (0,) * self._count, (self._users,) * self._count
-        # If a rough bound is enough, the Berry-Esseen bound takes the place of a search unless it is much larger than `start`.
+        # If a rough bound suffices, the Berry-Esseen bound is used instead of a search, unless it is much larger than `start`.
         if tolerance >= 0.1 and self._tilt is not None:
             quick = self._tilt.log_excess(*whole, self._users)
             if quick <= start + 0.3:
@@ -126,7 +126,8 @@ class Compositions:
             nonlocal goal, calls, fall
             goal, calls = enough, calls + 1
             values = [-math.inf] * len(cells)
-            # A dataset inside the divided cell raises the goal if users of several kinds are worse than users of one kind.
+            # If a dataset with users of several kinds is worse than every dataset with users of one kind, its bound becomes the
+            # goal of the search.
             if calls % 8 == 1 and calls > 1:
                 values[0] = self.log_excess(_inside(*parents[cells[0]], self._users))
                 goal = max(goal, values[0] + tolerance)
@@ -154,8 +155,8 @@ class Compositions:
 
         def stop(bound: float) -> bool:
             nonlocal look, before
-            # With more than eight kinds most cells may be too wide for their bounds to fall within the limit of evaluations. Then
-            # the search ends if 50 evaluations leave more than 0.9 of the gap to the goal.
+            # With more than eight kinds, most cells may be too wide for their bounds to fall below the goal within the limit of
+            # evaluations. The search ends if 50 evaluations reduce the gap to the goal by less than a tenth.
             if self._count > 8 and self.evaluations >= look:
                 if bound - goal > 0.9 * before:
                     return True
@@ -163,11 +164,15 @@ class Compositions:
             return self.evaluations >= most
 
         found = maximum([whole], measure, split, tolerance=lambda best: tolerance, known=start, stop=stop)
-        # The sum changes smoothly with eps, unlike the largest bound of a cell, so that searches for eps end sooner.
+        # Unlike the largest bound of a cell, this sum is a smooth function of eps, so that searches for eps end sooner.
         return max(start + tolerance, found.upper)
 
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
-        """Return the first numbers of the parts of the range low..high, and high + 1.
+        """Return the first numbers of the parts into which the range low..high is divided, and high + 1.
+
+        With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
+        expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
+        be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
 
         With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
         expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
@@ -217,7 +222,7 @@ class _Tilt:
         peak = float((value - np.log(theta * theta * np.sqrt(2 * math.pi * variance))).max())
         wide, place = float(variance.max()), float((mean - theta * variance).max())
         z = place / math.sqrt(wide)
-        # For |z| >= 30 the sum below loses more digits than `loss_error` covers.
+        # For |z| >= 30 the cancellation in the sum below is larger than `loss_error`.
         if -30 < z < 30:
             height = -0.5 * z * z - 0.5 * math.log(2 * math.pi)
             part = math.exp(height) + z * math.exp(float(log_ndtr(z)))
@@ -261,7 +266,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses in which the mass that is missing to 1 is an atom at 0."""
+    """Return values and masses with an additional atom at 0, whose mass is 1 minus the sum of the others."""
     mass = np.exp(log_mass)
     rest = 1.0 - math.fsum(mass)
     return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
@@ -292,7 +297,7 @@ def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
 
 
 def _with(numbers: Numbers, place: int, number: int) -> Numbers:
-    """Return `numbers` with the one at `place` replaced by `number`."""
+    """Return `numbers` with the entry at index `place` replaced by `number`."""
     return (*numbers[:place], number, *numbers[place + 1 :])
 
 

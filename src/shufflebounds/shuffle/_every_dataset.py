@@ -36,7 +36,7 @@ Shares = tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """The dataset of the largest divergence, the target's two inputs, and bounds of the divergence (not of its logarithm)."""
+    """The dataset with the largest divergence, the target's two inputs, and bounds of the divergence (not of its logarithm)."""
 
     lower: float
     upper: float
@@ -71,7 +71,7 @@ class EveryDataset:
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
 
     def _powers(self, x: int) -> list[FloatArray]:
-        """Return for 0, 1, ..., users - 1 users with input x the distribution of their number of messages 1, for two outputs."""
+        """Return, for two outputs, the distributions of the number of messages 1 of 0, 1, ..., users - 1 users with input x."""
         out = [np.ones(1)]
         for _ in range(self._users - 1):
             out.append(np.convolve(out[-1], self._rows[x]))
@@ -144,7 +144,8 @@ class EveryDataset:
         equal, above, below = self._bits
         (q0, p0), (q1, p1) = self._rows
         found = []
-        # Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j] for the target's bit
+        # The sums with the target's bit, whose probability of 1 is p, have the tails Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
+        # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
             values = []
             for error in (self._error, -self._error):
@@ -176,7 +177,7 @@ class EveryDataset:
                 np.add.reduceat(np.maximum(first * (1 + error) - second * (factor * (1 - error)), 0.0), starts)
                 for error in (self._error, -self._error)
             )
-            # Symmetric datasets have values that are equal up to rounding; the first of them is returned.
+            # Datasets that differ by a symmetry have the same value up to rounding; the first of them is returned.
             place = int(np.argmax(upper >= upper.max() * (1 - 2 * self._error)))
             largest = max(largest, float(upper.max()))
             if upper[place] > best[0] * (1 + 2 * self._error):
@@ -191,7 +192,7 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)
     cells = math.comb(users + outputs - 1, outputs - 1)
-    # For two outputs the tables do not include the target's message, so one copy serves both of its inputs.
+    # For two outputs the tables do not contain the target's message, so one table serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
     # The distribution of one dataset takes at least 50 us if there are more than two outputs.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
@@ -219,8 +220,8 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The multiset :math:`e_1 \le
     \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
-    # choose[a, i] = C(a + i, i + 1). The entries that are used are at most the number of multisets, which the caller has limited,
-    # so that they do not overflow.
+    # choose[a, i] = C(a + i, i + 1). The entries in use are at most the number of multisets, which the caller limits, so they do
+    # not overflow.
     choose = np.ones((outputs, users + 1), dtype=np.intp)
     choose[:, 0] = np.arange(outputs)
     for i in range(1, users + 1):

@@ -39,13 +39,16 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
          effort: tuple[float, float]) -> Interval:
-    """Return bounds of log E S_+ for `users` users, by the kernel with (relative gap, work) = `effort`.
+    """Return bounds of log E S_+ for `users` users, by the kernel; `effort` is (relative gap, largest number of evaluations).
+
+    If `upper` is True or False, only that bound is needed, and the other one may be trivial to save time.
 
     With upper=True or False the other bound may be trivial, where this saves time.
     """
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
-    # The kernel takes longer for more atoms. Merging the atoms of heavy tails widens the bounds more than merging others.
+    # The run time of the kernel grows with the number of atoms. Merging atoms widens the bounds more for heavy tails than for
+    # others, so heavy tails keep more atoms.
     if log_mass.size > (8 * MANY if heavy else MANY):
         # Merging gives one distribution for the lower bound and another for the upper bound.
         def one(side: bool) -> float:
@@ -130,7 +133,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
 
 
 def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
-    """Return a - e^eps b from the logarithms of a and b, as accurate as the difference log a - log b - eps."""
+    """Return a - e^eps b from the logarithms of a and b, with the relative accuracy of the difference log a - log b - eps."""
     with np.errstate(invalid="ignore", over="ignore"):
         loss = np.where(log_a == log_b, 0.0, log_a - log_b) - eps
         # The larger of the two terms is factored out, so that no exponential overflows unless the result overflows.

@@ -32,8 +32,8 @@ from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 __all__ = ["one_large_value", "sum_with_jumps"]
 
 _MOST = 60
-"""Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values are needed. Lowered:
-fewer distributions are in the range of this method."""
+"""Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values must be enumerated.
+Lowered: fewer distributions are in the range of this method."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -45,7 +45,7 @@ _Heavy = tuple[FloatArray, FloatArray, float]
 
 
 class _NoLight:
-    """The functions g_k if there are no light values: g_k(y) = max(y, 0). The methods are those of `Gains`."""
+    """The functions g_k(y) = max(y, 0) that apply if there are no light values, with the methods of `Gains`."""
 
     scale = 0.0
 
@@ -94,7 +94,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if not abs(x[0]) < SQUARABLE:
         return _NOTHING
     count = np.cumsum(np.exp(log_w)) * users
-    # All values count as heavy if a sum has fewer than 16 of them on average.
+    # If a sum has fewer than 16 nonzero values on average, all of them count as heavy.
     if count[-1] < 16:
         # If nearly every user has a value other than 0, the probability that all values are 0 is below its rounding error.
         return _all_heavy(x, log_w, users) if count[-1] < 0.9 * users else _NOTHING
@@ -190,7 +190,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:
-    """Return the distribution of light values, and that of the heavy values, which are the first `heavy` ones."""
+    """Return the distribution of the light values, and that of the heavy values, which are the first `heavy` ones of `x`."""
     prob = math.fsum(np.exp(log_w[:heavy]))
     rise = np.argsort(x[heavy:])
     light = Light(x[heavy:][rise], log_w[heavy:][rise] - math.log1p(-prob), users)

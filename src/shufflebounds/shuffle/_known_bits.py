@@ -22,7 +22,7 @@ from shufflebounds.tradeoff import Tradeoff
 
 
 def flip_probability(budget: float) -> Interval:
-    """Return bounds of 1/(e^budget + 1), the probability of a flip in randomized response of this budget in nats."""
+    """Return bounds of 1/(e^budget + 1), the flip probability of randomized response with this budget."""
     less = math.exp(-budget)
     error = 8 * ULP * (1 + budget)
     return Interval(less / (1 + less) * (1 - error), min(0.5, less / (1 + less) * (1 + error)))
@@ -109,7 +109,7 @@ class BitPair(DominatingPair):
         ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
         one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
         used = counts > 0
-        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
+        # The log of the truncated mass is -1e6, which is 0 in double precision, so that all outcomes are enumerated.
         bit = math.log1p(-self.flip), math.log(self.flip)
         return atoms_of_sum(one[used], one[::-1][used], counts[used], bit, bit[::-1], -1e6)
 

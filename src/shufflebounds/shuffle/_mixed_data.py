@@ -55,7 +55,7 @@ class MixedData:
         # The table of coefficients has at most 2048 entries, including the zeros that the substitution leaves.
         few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
-        # A grid of eps for compositions has up to some thousand values, of which each is needed for both bounds.
+        # A composition evaluates up to some thousand eps, and each of them for the upper and for the lower bound.
         self._largest: Kept[float, Found] = Kept(4 * MANY)
         self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
         self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)
@@ -70,12 +70,12 @@ class MixedData:
     def _error(self) -> float:
         """Bound of the relative error of a coefficient, from the products and sums of the convolutions."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # The first term covers the convolutions. The last one is for the probabilities in `rows`, whose errors of a few ulp count
-        # once for every user.
+        # The first term is the error of the convolutions. The last term is that of the probabilities in `rows`: a few ulp for every
+        # user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     def _power(self, x: int, count: int) -> FloatArray:
-        """Return the coefficients for the messages of `count` users with input x."""
+        """Return the coefficients of P_x^count (module docstring): the messages of `count` users with input x."""
         def made() -> FloatArray:
             if count > 1:
                 return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
@@ -105,9 +105,9 @@ class MixedData:
         return np.array([np.convolve(others, power(x, 1)) for x in range(len(shares))])
 
     def _possible(self, shares: Shares) -> NDArray[np.bool_]:
-        """Return a mask of the entries of `_law` whose exact values are positive, even if the computed ones underflow."""
+        """Return a mask of the entries of `_law` whose exact values are positive; the computed ones may have underflowed to 0."""
         def power(x: int, count: int) -> FloatArray:
-            # Only whether a coefficient is positive is computed, one message after another, so that nothing underflows.
+            # The loop adds one message at a time and only records which coefficients are positive, so that nothing underflows.
             out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)
             one[self._shifts] = self.rows[x] > 0
             for _ in range(count):
@@ -124,7 +124,7 @@ class MixedData:
             # Underflow changes each product by at most half of the smallest positive double; 1e-316 suffices for 4e7 products.
             high = (law * (1 + self._error) + 1e-316) * math.exp(eps) + 1e-290
         else:
-            # e^eps would overflow: use only outcomes that are impossible for the other input, for a lower bound.
+            # e^eps would overflow. A lower bound follows from the outcomes that are impossible for the other input alone.
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
@@ -146,7 +146,7 @@ class MixedData:
 
     @property
     def every(self) -> bool:
-        """Whether the distributions for every dataset are enumerated, so that `upper` is a valid bound."""
+        """Whether the distributions of all datasets are enumerated; only then `upper` is a valid bound."""
         return self._every.listed
 
     def upper(self, eps: float) -> float:
@@ -215,7 +215,7 @@ def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:
 
 
 def _moved(shares: Shares, step: int) -> list[Shares]:
-    """Return the datasets in which up to `step` users change from one input to another, for all pairs of inputs."""
+    """Return the datasets in which up to `step` users change from one input to another, for every pair of inputs."""
     out = []
     for x, y in permutations(range(len(shares)), 2):
         if shares[x]:

@@ -54,7 +54,7 @@ def enclose_sum(
         outside = -math.inf
         width = max(1.0, (high - low) // parts)
         count = math.ceil(math.log1p((last - first) * (growth - 1) / width) / math.log(growth)) + 1
-        # `pieces` has the distances of the starts of the blocks from the start of the first one.
+        # `pieces` has the distance of each block's first term from the first term of the first block.
         pieces = np.unique(np.floor(width * (growth ** np.arange(count) - 1) / (growth - 1)))
         for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
             if (end - edge) * step >= 0:
@@ -145,7 +145,9 @@ def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float
 
 
 def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, level: float) -> float:
-    """Return the last index from `peak` towards `end` where a term is at least `level`, if terms decrease.
+    """Return the last index from `peak` towards `end` at which a term is at least `level`; terms must decrease in this direction.
+
+    The bounds of the sum are valid for any index.
 
     The bounds are valid for any index.
     """

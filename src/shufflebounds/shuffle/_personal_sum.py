@@ -36,7 +36,7 @@ class BernoulliGroups:
 
     @classmethod
     def of(cls, budgets: FloatArray, bits: FloatArray, counts: FloatArray) -> Self:
-        """Return the distribution of randomized responses to the given bits."""
+        """Return the distribution of the randomized responses to these bits."""
         flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
         return cls(np.where(bits == 1, keep, flip), np.where(bits == 1, flip, keep), counts)
 
@@ -46,7 +46,7 @@ class BernoulliGroups:
 
     @cached_property
     def arrays(self) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """Arguments of the kernel: the nonempty groups, and None instead of the counts if all are 1."""
+        """The arguments of the kernel, without empty groups; None stands for the counts if all of them are 1."""
         kept = self.counts > 0
         one, zero, counts = (a if kept.all() else a[kept] for a in (self.one, self.zero, self.counts))
         return one, zero, None if (counts == 1).all() else counts
@@ -113,7 +113,7 @@ class WorstTarget:
 
     @cached_property
     def _laws(self) -> dict[bool, BernoulliGroups]:
-        """The distributions of all users' bits: exact (False) and with rounded budgets (True)."""
+        """The distributions of all users' bits, by whether budgets are rounded up: exact (False) and rounded (True)."""
         return {rounded: BernoulliGroups.of(*groups) for rounded, groups in ((False, self.exact), (True, self.coarse))}
 
     def _one(self, rounded: bool, budget: float, eps: float) -> Interval:
@@ -128,7 +128,7 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower bound of log delta for the target with the largest budget that is at most `budget`, by exact groups."""
+        """Return the lower bound of log delta for the target with the largest budget at most `budget`, by the exact groups."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 

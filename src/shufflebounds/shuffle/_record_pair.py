@@ -80,7 +80,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
     used = sizes > 0
     if not used.any() or not one[0] > 0:
         return None
-    # at most e^-200 of the mass is truncated on each side of the number of records
+    # The truncated mass on each side of the number of records is at most e^-200.
     atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
@@ -105,7 +105,7 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float
     def gain(k: int) -> float:
         values = [_tail(probs, 1 - probs, counts, k - back, False) for back in (0, 1)]
         below = [math.exp(value - 2 * error) for value, error in values], [math.exp(value + 2 * error) for value, error in values]
-        # Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1]
+        # Each of the two probabilities is Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1].
         here = (1 - rare) * below[0][0] + rare * below[0][1]
         there = (1 - common) * below[1][0] + common * below[1][1]
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
@@ -153,7 +153,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
 
 
 def _with(law: FloatArray, record: FloatArray) -> FloatArray:
-    """Return the joint distribution of the numbers of records 10 and 01 with one more record."""
+    """Return the joint distribution of the numbers of records 10 and 01 after one more record is added."""
     size = law.shape[0]
     out = np.zeros((size + 1, size + 1))
     out[:size, :size] = record[0, 0] * law

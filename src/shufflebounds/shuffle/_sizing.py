@@ -46,7 +46,7 @@ def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _P
         return build(budget).delta(eps) <= delta
 
     low = high = eps
-    # A local budget of eps meets the target for every number of users, unless the bound is larger than the local guarantee. Then
+    # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee. In that case
     # smaller budgets are tried.
     while not is_met(low):
         low /= 2

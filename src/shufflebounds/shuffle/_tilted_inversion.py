@@ -24,7 +24,7 @@ _REACH = 8.5
 """The frequency at which the integral ends, in units of 1/(standard deviation of the Gaussian smoothing); see ``_smoothed``."""
 
 LEFT = 20.0
-"""Truncated parts are at most e^-20 of the answer. Raised: longer run time; lowered: a larger gap."""
+"""Logarithm of the smallest ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
 
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
@@ -35,7 +35,8 @@ The grid of y is then even within WIDE standard deviations around the mean.
 """
 
 _BAND = math.exp(-40.0)
-"""Relative size below which the kernel drops nodes."""
+"""Fraction of the largest integrand below which the kernel drops nodes of the quadrature. Raised: a larger error. Lowered: longer
+run time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +68,13 @@ class Light:
         large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
-        # The grid steps are a twelfth of the standard deviation, so neighbouring grid points are different doubles.
+        # The steps of the grid of y are a twelfth of the standard deviation. With this minimum, neighbouring grid points are
+        # different doubles.
         return max(spread, 64 * ULP * self.users * float(np.abs(self.x).max()))
 
     @cached_property
     def size(self) -> float:
-        """Bound of the error of the mean of the sum, in multiples of ULP, if every value and log mass has an error of one ulp."""
+        """Bound of the error of the mean of the sum, in ulp of 1, if every value and log mass has an error of one ulp."""
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property
@@ -93,7 +95,7 @@ class Light:
         return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
-        """Logs of Chernoff's upper bounds of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at y = 0, one for each tilt theta.
+        """Logs of Chernoff's upper bounds of E(S + y)_+ (`way` 0) or of E(S + y)_- (`way` 1) at y = 0, one for each tilt theta.
 
         The bound for another y is larger by theta y (way 0) or -theta y (way 1).
         """
@@ -181,7 +183,7 @@ class _Contour:
         part = counts / self.counts.min()
         norm = theta**2 + t**2
         log_size = np.log(np.where(t > 0, 2.0, 1.0) * step / (2 * math.pi)) + 0.5 * tau**2 * (theta**2 - t**2) + log_abs
-        # Nodes below e^-NEGLIGIBLE_ROUGHLY of the largest are dropped, and their absolute values are added to the error.
+        # Nodes below e^-NEGLIGIBLE_ROUGHLY of the largest are dropped; the sum of their absolute values is added to the error.
         kept = log_size - np.log(norm) > (log_size - np.log(norm)).max() - NEGLIGIBLE_ROUGHLY
         dropped = np.exp(log_size[~kept])
         t, log_abs, phase, error, log_size, norm = (a[kept] for a in (t, log_abs, phase, error, log_size, norm))
@@ -225,7 +227,7 @@ class Gains:
             self.low, self.high = -mean - WIDE * sd, -mean + WIDE * sd
         self.ends = [self.low]
         for way, end in ((0, -mean), (1, self.high)):
-            # at most six intervals of y on either side of the mean, each with its own tilt
+            # The range of y on either side of the mean is divided into at most six intervals, each with its own tilt.
             pieces = max(1, min(6, math.ceil(abs(end - self.ends[-1]) / (6 * sd))))
             self.ends += np.linspace(self.ends[-1], end, pieces + 1)[1:].tolist()
             if way == 0:

@@ -1,5 +1,7 @@
 """Bounds of Pr[|error of an estimated count| > x], over every number of users who have the counted value.
 
+The users who have the value are called holders. The errors of the counting protocols cover every dataset in this way.
+
 These users are called holders. The error functions of the counting protocols use this module to cover every dataset.
 """
 
@@ -28,7 +30,9 @@ Known = Callable[[int, int, Fraction], Interval]
 
 
 class CountTails(NamedTuple):
-    """Bounds of the log tail probability over all counts of holders: one lower bound, and points (first count, upper bound).
+    """Bounds of the log tail probability over all numbers of holders: one lower bound, and a list of upper bounds.
+
+    An entry (first number of holders, upper bound) is valid for the numbers from `first` up to the next entry.
 
     Each upper bound is valid for the counts from `first` up to the next point.
     """
@@ -52,7 +56,7 @@ class _Blocks:
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
 
     def upper(self, first: int, end: int) -> float:
-        """Return an upper bound of the log tail of every count from first to end."""
+        """Return an upper bound of the log tail for every number of holders from first to end."""
         undetermined = end - first
         left = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
         high = self._known(first, self._users - end, left).upper
@@ -101,8 +105,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # A block of the smallest size is not divided. Its upper bound counts as its value, so that the search does not divide
-        # blocks with smaller upper bounds.
+        # A block of the smallest size is not divided further. Its upper bound is also passed as its value, so that the search does
+        # not divide blocks with smaller upper bounds.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
@@ -112,5 +116,5 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
 
 
 def _width(last: int) -> int:
-    """Return the number of counts in the smallest blocks."""
+    """Return the number of counts in a block of the smallest size."""
     return -(-(last + 1) // SCANNED)

@@ -185,8 +185,8 @@ class ShuffledBits(FlippedProtocol):
         if self.ones != "worst":
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
-        # A curve takes about a hundred eps, and each eps a search over datasets. If delta depends little on the dataset, a search
-        # takes up to 1/tolerance evaluations, so the tolerance is larger for curves.
+        # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
+        # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         # `setup` is the run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users.
         setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
@@ -218,18 +218,19 @@ class ShuffledBits(FlippedProtocol):
         return Curve(lambda eps: min(0.0, float(bit_sides(data, data[::-1], self.flip, np.full(2, eps))[upper].max())), rtol=2e-3)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta over all datasets in a few milliseconds per eps; for many users their gap is larger."""
+        """Return bounds of log delta over all datasets in a few milliseconds per eps; their gap grows with the number of users."""
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 
     @property
     def _curve_tolerance(self) -> float:
-        """Gap in log delta that is permitted for curves, which need about a hundred values."""
+        """Gap in log delta that is permitted for curves, because a curve takes about a hundred values."""
         return 2e-4 if self._bits <= 10**7 else 2e-3
 
     def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
         """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
 
-        Without dummy zeros the pair 1 against 0 with m ones is 0 against 1 with n - 1 - m ones, so one order covers both.
+        Without dummy zeros the pair 1 against 0 with m ones is 0 against 1 with n - 1 - m ones, so the maximum over m for one order
+        of the target's bits covers the other order.
         """
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
@@ -334,9 +335,10 @@ class ShuffledBits(FlippedProtocol):
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)
-        # With this flip probability the local guarantee alone meets the target.
+        # At this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
-        # With probability (1 - 2 q)^(n-1) no other bit is random. This bounds delta from below, so that flips below `low` fail.
+        # No other bit is random with probability (1 - 2 q)^(n-1), and delta is at least this probability. So a flip probability
+        # below `low` does not meet the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)

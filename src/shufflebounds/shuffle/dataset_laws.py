@@ -1,6 +1,7 @@
 """The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the other users.
 
-The bound is that of docs/theorems/worst-dataset, which `_worst_dataset` evaluates. Randomizers return them by `dataset_laws`.
+The bound is that of docs/theorems/worst-dataset, which `_worst_dataset` evaluates. The method `dataset_laws` of a randomizer
+returns them.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class DatasetLaws:
     rivals: tuple[DatasetLaws, ...] = ()
 
     def thinned(self, share: float) -> DatasetLaws:
-        r"""Return the data if each user sends a message with probability `share`: "no message" is one more output.
+        r"""Return the distributions if each user sends a message with probability `share` only: "no message" is one more output.
 
         Parameters
         ----------

@@ -33,7 +33,7 @@ def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]
 def _clone_deployments(
     users: ArrayLike, local_eps: ArrayLike, stronger: bool, **third: FloatArray
 ) -> tuple[tuple[int, ...], list[FloatArray], FloatArray]:
-    """Return the common shape, the flattened arguments users, local_eps and the third, and the rate of clones."""
+    """Return the common shape, the flattened arrays of users, local budgets and the third argument, and the rates of clones."""
     if not isinstance(stronger, bool | np.bool_):
         raise ValueError(f"stronger={stronger!r} must be True or False")
     counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)

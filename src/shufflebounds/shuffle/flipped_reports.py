@@ -145,14 +145,14 @@ class FlippedReports(FlippedProtocol):
 
     @cached_property
     def clear(self) -> ClearReports:
-        """The protocol without flips; with uniform dummies, the protocol with flips is a post-processing of it."""
+        """The same protocol without flips. With uniform dummies, the protocol with flips is a post-processing of it."""
         return ClearReports(self.fakes, self.bins)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(self._at, eps)
 
     def _rough_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a gap of about .03 in log delta, faster than `_log_delta`; curves need many of them."""
+        """Return bounds with a gap of about .03 in log delta, in less time than `_log_delta`, because curves take many values."""
         return at_each(partial(self._at, rough=True), eps)
 
     def _at(self, eps: float, *, rough: bool = False) -> Interval:
@@ -182,7 +182,7 @@ class FlippedReports(FlippedProtocol):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """The number of other reports whose bins the analyst may know, and the numbers of uniform dummies and of their bins."""
+        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of the dummies' bins."""
         if self.fake == "uniform" and self.fakes > 0:
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
@@ -206,7 +206,7 @@ class FlippedReports(FlippedProtocol):
         return _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
 
     def _uniform_at_worst(self, eps: float) -> float:
-        """Return a lower bound of log delta with uniform dummies: all other users are in the target's bin."""
+        """Return a lower bound of log delta with uniform dummies: that of the dataset with all other users in the target's bin."""
         others = self.users - 1
         sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
@@ -242,7 +242,7 @@ class FlippedReports(FlippedProtocol):
         while True:
             tables = _bin_pair.Bins(self.flip, eps, log_tail, shared)
             near = tables.log_delta(*ends)
-            # The gap may be large, so the truncated mass is chosen small enough for a delta far below the upper bound.
+            # The bounds may have a large gap. The truncated mass is chosen small enough for a delta far below the upper bound.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             if rough:
                 # The truncation is rounded to a grid of ratio 1.2, so that several eps share tables.
@@ -258,8 +258,7 @@ class FlippedReports(FlippedProtocol):
 
     def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
         near, tables = self._tables(others, eps, rough)
-        # The run time of a rough search grows with the inverse square of its gap. The gap of a type II error beta is at most this
-        # share of delta.
+        # The run time of a rough search grows with the inverse square of its gap, which is at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
             most = 0.0 if others * self.flip > WIDEST else self._least_tabled

@@ -237,7 +237,7 @@ class ShuffledHistogram(ShuffleProtocol):
         others = min(self.bins, self.users) - full
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
         upper = _any_of([at_worst[1], at_most[1]], np.array([full, others]))
-        # The users left are all in one more bin if there is one, and otherwise in one of the full bins.
+        # The remaining users are all in one more bin if there is one, and otherwise in one of the full bins.
         if left and full == self.bins:
             rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, full - 1
         else:

@@ -113,7 +113,7 @@ class ExcessLaw:
 
     @classmethod
     def cells(cls, mass: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, log_cut: float = -np.inf) -> ExcessLaw:
-        """Return a distribution for upper bounds of a density: each cell's mass is spread to its two ends, with the same mean.
+        """Return a distribution for upper bounds of a density: each cell's mass is split between its ends, with the same mean.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class ExcessLaw:
             Two atoms for each cell; X is larger in the convex order than for the density, at every eps.
         """
         m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
-        # The share of the mass for each end is computed from a or from b, whichever changes most in the cell.
+        # The share of the mass at each end is computed from a or from b, whichever changes more within the cell.
         coordinate = np.argmax(np.abs(end - start), axis=0)[None, :]
         share = shares(*(np.take_along_axis(x, coordinate, 0)[0] for x in (middle, start, end)))
         with np.errstate(divide="ignore"):
@@ -141,7 +141,7 @@ class ExcessLaw:
         return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
 
     def filled(self, rest: float) -> ExcessLaw:
-        """Return the distribution with the mass at X = 0 as an atom, if it is known more accurately than 1 minus the other masses.
+        """Return the distribution with an atom of mass `rest` at X = 0, for a mass known more accurately than 1 minus the others.
 
         Parameters
         ----------
@@ -200,11 +200,11 @@ class ExcessLaw:
         cuts = (self.log_cut + move, self.log_cut_b + move)
         masses = np.append(self.log_mass + move, np.log1p(-share))
         law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
-        # The mass at X = 0 is 1 minus the others; a value within the rounding error of their sum is taken as 0.
+        # The mass at X = 0 is 1 minus the sum of the others. A value within the rounding error of this sum counts as 0.
         return law.filled(share * rest if rest > 8 * ULP else 0.0)
 
     def lowered(self, share: float) -> ExcessLaw:
-        """Return the distribution of X if `share` times m takes the place of m, rounded up.
+        """Return the distribution of X with `share` times m instead of m, rounded up.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class ExcessLaw:
 
     @cached_property
     def _alone(self) -> _deployments.Laws:
-        """The distribution alone, in the format of the kernel `_deployments`."""
+        """The distribution in the format of the kernel `_deployments`."""
         return packed([[self]])
 
     @cached_property
@@ -330,13 +330,14 @@ class ExcessLaw:
         if not gain > 0 or not log_mass.size:
             return None
         values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
-        # The squares of values above 1e100 are not formed, because they could overflow.
+        # Values above 1e100 are not squared, because their squares could overflow.
         if not float(np.abs(values).max()) < 1e100:
             return None
         mean, square = float(mass @ values), float(mass @ values**2)
         if not mean < 0:
             return None
-        # The trial exponents t are multiples of the best one for a normal sum. Smaller t are better if X is large at few outcomes.
+        # The candidates t are multiples of the best exponent for a normal sum. Smaller t are better if X is large for a few
+        # outcomes only.
         exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         # `moments` are the logs of E[e^(tX)] over the atoms, and `rest` is the log of the mass at X = 0.
@@ -350,7 +351,7 @@ class ExcessLaw:
         return Interval(log_gain - slack, log_gain + slack)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
-        """Return the lower or the upper bound of :meth:`log_phi` at one eps, without evaluating the other where that saves time.
+        """Return one bound of :meth:`log_phi` at one eps; the other bound is not computed if this saves time.
 
         Parameters
         ----------
@@ -384,7 +385,7 @@ class ExcessLaw:
         return self._log_phi(eps, users, rough=True)
 
     def _log_phi(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
-        """Return both bounds at one eps; if one is selected (True: upper, False: lower), the other may be trivial."""
+        """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
         if self._heavy and not rough:
             # The answer is cached, because searches evaluate the same eps again for the other bound.
             side = selected if self._distinct[0].size > MANY else None
@@ -425,9 +426,9 @@ class ExcessLaw:
 
     @cached_property
     def expensive(self) -> bool:
-        """Whether the atoms are simplified before the kernel: more than 1024 of them, subnormal masses or very large values.
+        """Whether the atoms are simplified before the kernel evaluates them: many atoms, subnormal masses or very large values.
 
-        The gap may then depend on eps irregularly, so a search cannot assume that the bounds are smooth in eps.
+        Many means more than 1024. The gap may then depend on eps irregularly, and a search cannot assume smooth bounds.
         """
         return self._heavy or self._distinct[0].size > MANY or self._has_light
 

@@ -66,7 +66,7 @@ class _PersonalPair(DominatingPair):
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
+        # The log of the truncated mass is -1e6, which is 0 in double precision, so that all outcomes are enumerated.
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
@@ -191,7 +191,7 @@ class PersonalizedBits(PrivacyProfile):
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
             # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
-            # and the bound remains an upper bound.
+            # and the result remains an upper bound.
             PersonalizedClones.randomized_response(np.maximum(self.local_eps, TINY), 2, target=self.target),
         )
 
@@ -216,8 +216,8 @@ class PersonalizedBits(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits is None and self.local_eps.size > MANY:
-            # The gap of a search over the targets is up to 1e-3 in log delta, so a common search for both bounds saves no time.
-            # The upper bound is the eps of the clone bound, the lower bound that of the dataset in which all bits are equal.
+            # The search over targets leaves a gap of up to 1e-3 in log delta, so one search for both bounds saves no time. The
+            # upper bound is the eps of the clone bound, and the lower bound is that of the dataset in which all bits are equal.
             return self._side(upper)._epsilon(delta, upper)
         return super()._epsilon(delta, upper)
 
@@ -240,7 +240,7 @@ class PersonalizedBits(PrivacyProfile):
         return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _seconds(self) -> float:
-        # For one target in a given dataset there is one pair, whose run time grows with the number of users.
+        # For one target in a given dataset there is one pair, and its run time grows with the number of users.
         return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -252,8 +252,8 @@ class PersonalizedBits(PrivacyProfile):
         return replace(known, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        # Every choice of a target and a dataset is attained, and gives a lower bound. The target with the largest budget, among
-        # users with bits 0, is often close to the worst.
+        # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is
+        # often close to the worst.
         bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
         target = int(np.argmax(self.local_eps)) if self.target is None else self.target
         return type(self)(self.local_eps, bits=bits, target=target).pairs()

@@ -42,13 +42,13 @@ class SampleSize:
     failure: float
 
     def __repr__(self) -> str:
-        # A huge domain is printed by its logarithm, because Python limits the number of digits of an int that it converts.
+        # A huge number of bins is printed by its logarithm, because Python limits the number of digits of an int that it converts.
         bins = str(self.bins) if self.bins < 10**30 else f"<10**{math.log10(self.bins):.2f}>"
         return f"SampleSize(users={self.users}, bins={bins}, gamma={self.gamma!r}, failure={self.failure!r})"
 
     @property
     def protocol(self) -> ShuffledHistogram:
-        """The protocol itself, for domains of up to 2**53 bins."""
+        """The calibrated histogram protocol, for at most 2**53 bins."""
         return ShuffledHistogram(self.users, self.bins, self.gamma)
 
 
@@ -61,7 +61,7 @@ def _log_missed(users: int, gamma: float, support: int) -> float:
 
     def value(zeros: FloatArray) -> IntervalArray:
         log_below = binom_logcdf(zeros, float(users), share)
-        # The last term covers the rounding of 1/support.
+        # The last term is the error from the rounding of 1/support.
         error = 1e-13 + 8 * ULP * np.abs(np.maximum(log_below, -1e300)) + 2 * ULP * users * share
         return IntervalArray(log_below - error, np.minimum(log_below + error, 0.0))
 
@@ -139,7 +139,7 @@ def support_identification(
     doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
     assert doublings is not None
     low = support << (doublings - 1)
-    # Each trial is a calibration, so the numbers of users that are tried have a relative distance of 1/1024.
+    # Each trial takes a calibration, so the search only tries numbers of users that are a relative 1/1024 apart.
     step = max(1, low // 1024)
     index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
     size = solved(min(low + index * step, 2 * low))

@@ -130,7 +130,7 @@ class Shuffled(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
-        # With a smaller participation, masses could underflow if the budget is large.
+        # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
         if not isinstance(self.randomizer, Randomizer):
             raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms: pass one "
@@ -151,7 +151,7 @@ class Shuffled(PrivacyProfile):
 
     @property
     def _source(self) -> Randomizer:
-        """The randomizer; if `inputs` is given, the finite randomizers that bound it for these inputs."""
+        """The randomizer, or, if `inputs` is given, the finite randomizers that bound it for these inputs."""
         source: Randomizer = self.randomizer if self.inputs is None else vars(self)["_listed_inputs"]
         return source
 
@@ -161,7 +161,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _pairs(self) -> tuple[PairLaws, ...]:
-        """The distributions of X for the pairs of inputs, with participation."""
+        """The distributions of X for the ordered pairs of inputs, with participation taken into account."""
         share = self.participation
         return tuple(
             PairLaws(pair.inputs, pair.upper.thinned(share),
@@ -171,7 +171,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _below(self) -> tuple[tuple[str, str, ExcessLaw], ...]:
-        """All distributions for lower bounds, each with the descriptions of the pair and of the dataset."""
+        """All distributions of X for lower bounds, each with descriptions of the pair of inputs and of the dataset."""
         return tuple((pair.inputs, text, law) for pair in self._pairs for text, law in pair.lower)
 
     @cached_property
@@ -212,8 +212,8 @@ class Shuffled(PrivacyProfile):
         for rows in (self._thinned_matrix, *([self._matrix] if self.participation < 1 else [])):
             merged = merged_outputs(rows)
             users = min(most_enumerated(merged), self.users)
-            # The result for fewer users is an upper bound. Of 3 random matrices of two outputs and 3 eps each it was the smallest
-            # bound in one case at 1.08 times as many users, and never above; the enumeration takes about 0.1 s.
+            # The protocol with fewer users gives an upper bound. For 3 random matrices with two outputs and 3 eps each, it was the
+            # smallest bound in one case at 1.08 times as many users, and never at more; the enumeration takes about 0.1 s.
             if users > 1 and self.users <= 1.5 * users:
                 found.append(MixedData(merged, users))
         return tuple(found)
@@ -225,7 +225,7 @@ class Shuffled(PrivacyProfile):
 
     @property
     def _has_search(self) -> bool:
-        """Whether an upper bound is known that takes longer than the blanket and may be smaller."""
+        """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
         return self._bounds_datasets or bool(self._stronger)
 
     def _best_below(self, eps: float) -> tuple[float, int]:
@@ -260,11 +260,11 @@ class Shuffled(PrivacyProfile):
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, datasets.upper(eps)) for datasets in self._stronger]
         if self._mixed is not None and self._mixed.every:
-            # This is the exact maximum: another bound can be smaller only by rounding, where tails underflow.
+            # The enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
             found.insert(0, (_EVERY, self._mixed.upper(eps)))
         elif self._bounds_datasets:
             largest = -math.inf
-            # A pair whose blanket bound is at most the bound found for another pair cannot increase the maximum.
+            # A pair cannot increase the maximum if its blanket bound is at most the bound of another pair.
             for number, place in enumerate(np.argsort(np.negative(blankets), kind="stable").tolist()):
                 if blankets[place] <= largest:
                     break
@@ -286,7 +286,7 @@ class Shuffled(PrivacyProfile):
 
     @cached_property
     def _over_datasets(self) -> tuple[Callable[[], WorstPair] | None, ...]:
-        """For every pair a function that returns its bound over all datasets; None if the randomizer lacks the data for it."""
+        """For every pair, a function that returns its bound over all datasets, or None if the randomizer has no `dataset_laws`."""
         laws = getattr(self._source, "dataset_laws", None)
         if laws is None or self.users < FEWEST_USERS or self._every or laws(0) is None:
             return (None,) * len(self._pairs)
@@ -297,7 +297,7 @@ class Shuffled(PrivacyProfile):
                 formed[place] = WorstPair(laws(place).thinned(self.participation), self.users)
             return formed[place]
 
-        # The bounds are made on demand, because there may be thousands of pairs.
+        # A bound is computed when it is first called, because there may be thousands of pairs.
         return tuple(partial(bound, place) for place in range(len(self._pairs)))
 
     @cached_property
@@ -433,7 +433,7 @@ class Shuffled(PrivacyProfile):
         return [name for name, value in bounds if value <= least][-1]
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return distributions of X such that the upper or lower bound is the largest of their Phi; None if there are none."""
+        """Return distributions of X such that the upper or lower bound is the largest of their Phi, or None if there are none."""
         if self._exact is not None:
             return None
         if upper:
@@ -450,8 +450,8 @@ class Shuffled(PrivacyProfile):
         if not upper or not self._has_search:
             return None
         blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
-        # This rough curve omits the search over datasets with different inputs. The root search evaluates the exact curve near the
-        # crossing of the rough one, usually once.
+        # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
+        # near the crossing of the rough one, usually once.
         return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=1e-9,
                      settles=1e-9)
 
@@ -469,7 +469,7 @@ class Shuffled(PrivacyProfile):
         else:
             found = float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
-            # The local guarantee meets delta at a smaller eps.
+            # The local guarantee alone meets delta at a smaller eps.
             return super()._epsilon(delta, upper)
         return found
 
@@ -486,7 +486,7 @@ class Shuffled(PrivacyProfile):
         return 2e-3
 
     def _pair_info(self) -> DominatingPairInfo:
-        # One value takes milliseconds, and the bounds have a gap, so a coarse grid suffices.
+        # One value takes milliseconds and its bounds have a gap, so a coarse grid of eps suffices.
         if self._exact is not None:
             below, above = self._exact
             known = above._pair_info()
@@ -504,7 +504,8 @@ class Shuffled(PrivacyProfile):
         known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
-            # Each value takes a search over the numbers of users with each input, which is longer for many atoms.
+            # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
+            # atoms.
             known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
         laws = [law for _, _, law in self._below]
         if not laws:

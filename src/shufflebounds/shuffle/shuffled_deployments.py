@@ -29,11 +29,11 @@ class _DeploymentArray:
         self.share = participation
         self.kinds, places = _distinct(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
-        # The constructor of `Shuffled` validates the randomizers and the participation.
+        # The constructor of `Shuffled` checks the randomizers and the participation.
         self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
-        """Return the protocol of one deployment."""
+        """Return the `Shuffled` protocol of one deployment."""
         return Shuffled(self.kinds[self.places[place]], int(self.users[place]), self.share)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
@@ -54,7 +54,7 @@ class _DeploymentArray:
     def answers(
         self, upper: bool, compiled: Callable[..., FloatArray], single: Callable[[Shuffled, float], float | FloatArray]
     ) -> FloatArray:
-        """Return the answer for each deployment: by the compiled code, or by `single` for those selected by `left`."""
+        """Return the answer for each deployment, by the compiled code, or by `single` if `left` selects the deployment."""
         laws = self.laws(upper)
         alone = self.left(upper, laws)
         out = np.empty(alone.size)

@@ -178,14 +178,15 @@ class RealSum(FlippedProtocol):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # The gap between the two datasets is of the size of this rtol, so a smaller one would narrow the bounds by less than 10 %.
+        # The difference between the two datasets is about as large as this rtol, so a smaller rtol would narrow the bounds by less
+        # than 10 %.
         below, above = (Composition(((one, self.bits),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits == 1 or self.view == "total" or self.flip == 0 or delta == 0:
             return super()._epsilon(delta, upper)
-        # The search for eps is left to the composition of the columns, which needs fewer evaluations of its delta.
+        # The composition of the columns searches for eps itself, because this needs fewer evaluations of its delta.
         found = self._composed[upper]._epsilon(delta, upper)
         return found if upper else max(found, replace(self, view="total")._epsilon(delta, upper))
 
@@ -223,7 +224,8 @@ class RealSum(FlippedProtocol):
         low, high = self._within(eps, sides)
         far = self._far(eps)
         if far.any():
-            # The kernel's lower bound is valid here, too, because any threshold is a test: it is a difference of two tails.
+            # In `sides`, the lower bound is the difference of two tails at a threshold. It is valid here, because every threshold
+            # is a test.
             low[far] = np.minimum(sides(eps[far]).lower, high[far])
         return IntervalArray(low, high)
 
@@ -274,14 +276,15 @@ class RealSum(FlippedProtocol):
         """
         whole = cls(users, 0.0, bits, view=view)
         eps, delta = _validate.target(eps, delta)
-        # With this lam the local guarantee alone meets the target.
+        # At this lam the local guarantee alone meets the target.
         high = min(1.0, 2 * (1 + 1e-12) / (1 + capped_exp(eps / whole.bits))) * whole.users
 
         def build(lam: float) -> RealSum:
             return cls(whole.users, lam, whole.bits, view=view)
 
         if view == "columns" and whole.bits > 1:
-            # The total is a function of the columns, so its calibrated lam is a lower bound of that of the columns.
+            # The total is a function of the columns, so the lam calibrated for the total is a lower bound of the lam for the
+            # columns.
             with _validate.quiet():
                 low = min(cls.calibrate(users, bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low

@@ -36,7 +36,7 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
         Three atoms and the mass at X = 0, moved by more than their rounding errors.
     """
     share = beta / (p - 1)
-    # Phi decreases as the common part of both distributions increases, so this part is rounded down for an upper bound.
+    # Phi decreases as the common part of both distributions increases, so the common part is rounded down for an upper bound.
     rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * ULP))
     log_p, log_q = float(np.log(p)), float(np.log(q))
     with np.errstate(divide="ignore"):

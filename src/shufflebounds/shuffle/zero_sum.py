@@ -82,7 +82,7 @@ class ZeroSum(ShuffleProtocol):
 
     @cached_property
     def noise(self) -> BinomialNoise:
-        """The noise of the number of messages, in terms of the number of zero noise bits."""
+        """Binomial noise with the same delta: the number of zero noise bits, which determines the number of messages."""
         return BinomialNoise(self.users, self.gamma)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
@@ -93,7 +93,7 @@ class ZeroSum(ShuffleProtocol):
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float) -> Self:
-        """Return the mechanism with about the smallest gamma whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest gamma that the search finds whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class ZeroSum(ShuffleProtocol):
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
     """Return bounds of log Pr[|error| > a] for the sum S = `total`: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
-    # n gamma is rounded as in the estimate.
+    # The mean n gamma is rounded as in the estimate.
     mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1
     if total > a:
@@ -207,8 +207,9 @@ def smallest_gamma(
     def at(gamma: float) -> PrivacyProfile:
         return build(users, gamma)
 
-    # With probability (1 - gamma)^n no noise bit is 0. This bounds delta from below, so that gammas below `low` miss the target.
+    # No noise bit is 0 with probability (1 - gamma)^n, and delta is at least this probability. So a gamma below `low` does not meet
+    # the target.
     low = min(-math.expm1(math.log(delta) / users), 0.25) / 2 if low is None else low
     gamma = least_parameter(at, low, high, eps, delta)
-    # Delta oscillates in gamma, so `high` may miss the target slightly; it would suffice if delta were monotone.
+    # Delta oscillates in gamma, so `high` may miss the target slightly, although it would meet the target if delta were monotone.
     return gamma if gamma < high or meets(at(high), eps, delta) else least_parameter(at, high, 0.5, eps, delta)

@@ -59,7 +59,7 @@ class _Integrand:
         log_none = np.log1p(-self.shares * (1 - u))
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
         mass = (log_thinned[:, None] + self.log_mass).ravel()
-        # A relative gap of 2e-6 in each value widens the bounds by at most that, and a smaller one takes longer.
+        # The relative gap of each value is 2e-6. It widens the bounds of the integral by as much, and a smaller gap takes longer.
         lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, 2e-6)
         factor = float(self.counts @ log_none)
         slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
@@ -69,7 +69,10 @@ class _Integrand:
 def log_blanket_delta(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_scale: float
 ) -> Interval | None:
-    """Return bounds of log delta of the blanket, or None if neither the table nor the quadrature is feasible.
+    """Return bounds of log delta of the blanket, or None if both the table and the quadrature would take too long.
+
+    That is so for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the answer; it sets the
+    truncated mass.
 
     Neither is feasible for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the
     answer; it sets the truncated mass.
@@ -116,7 +119,7 @@ def _integral(integrand: _Integrand) -> Interval:
     first = integrand(1.0)
     if clones == 0:
         return first
-    # The slope of the log of the integrand at u = 1, a number between 0 and the largest M, sets the width of the first panel.
+    # The width of the first panel depends on the slope of the log of the integrand at u = 1, which is between 0 and the largest M.
     slope = max(0.0, first[1] - integrand(1 - 0.5 / (1 + clones))[1]) * 2 * (1 + clones)
     lows: list[float] = []
     highs: list[float] = []

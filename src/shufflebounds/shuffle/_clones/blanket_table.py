@@ -50,12 +50,13 @@ def log_blanket_table(
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
-        # The weights of the table would be subnormal numbers, which have few digits.
+        # The weights of the table would be subnormal numbers, which have fewer than 53 significant bits.
         return None
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
     while True:
         sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
-        # If delta is much smaller than e^log_scale, the bounds have a large gap, and a smaller mass has to be truncated.
+        # If delta is much smaller than e^log_scale, the truncated mass widens the bounds. Then the table is computed again with
+        # less truncated mass.
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
             return sides
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
@@ -81,7 +82,7 @@ def _summed(
     if m.size * s.size > most:
         return None
     y = math.exp(-local_eps)
-    share = k / (1 + (k - 1) * y)       # k a E_1
+    share = k / (1 + (k - 1) * y)  # The factor k a E_1 of the sum in the module docstring.
     # The three variables are alpha, beta and gamma of the module docstring, divided by E_1.
     alpha = -math.expm1(eps - local_eps)
     # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.

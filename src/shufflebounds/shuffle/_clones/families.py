@@ -39,13 +39,16 @@ ROUNDING = 1e-13
 
 
 MOST_OUTSIDE = -1.25
-"""Largest log mass outside a window in the search for the best window. Raised: more trial values, which are rarely the best."""
+"""Largest log mass outside a window that the search for the best window tries. Raised: more windows are evaluated, and the
+additional ones are rarely the best."""
 
 Real = float | FloatArray
 
 
 class Terms(NamedTuple):
-    """The target's terms in the bound delta <= e^log_scale delta_clone + e^log_tail, with local budget `local_eps` in delta_clone.
+    """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
+
+    If the bound is that of a window [-T, 1 + T], `reach` is T in units of the output. For several windows the fields are arrays.
 
     `reach` is the half-width T of a window, in units of the output. For several windows the fields are arrays.
     """
@@ -57,7 +60,7 @@ class Terms(NamedTuple):
 
 
 class Family:
-    """A family of local randomizers, one for each budget. A larger budget is less private."""
+    """A family of local randomizers, one for each budget; a larger budget means less privacy."""
 
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
@@ -66,6 +69,8 @@ class Family:
     """Measured run time in seconds of one log delta of one target user, for predictions."""
     effort: ClassVar[float] = 1.5e-3
     """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
+
+    A composition evaluates fewer values of a profile if this number is larger.
 
     It decides how many values a composition evaluates.
     """

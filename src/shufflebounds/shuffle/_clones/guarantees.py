@@ -20,7 +20,7 @@ __all__ = ["OfEveryUser", "OfOneUser"]
 
 @dataclass(frozen=True, eq=False)
 class _Guarantee(PrivacyProfile):
-    """Base class of the guarantees of one user and of all users: their fields, equality and repr."""
+    """Base class of the guarantees of one user and of all users; it has their fields, equality and repr."""
 
     population: Population
     description: str
@@ -68,7 +68,7 @@ class _Guarantee(PrivacyProfile):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OfOneUser(_Guarantee):
-    """The guarantee of one user among users with their own budgets; see PersonalizedClones."""
+    """The guarantee of one user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
 
     index: int = 0
 
@@ -91,7 +91,7 @@ class OfOneUser(_Guarantee):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OfEveryUser(_Guarantee):
-    """The guarantee of every user among users with their own budgets; see PersonalizedClones."""
+    """The guarantee of every user if every user has a personalized budget; `PersonalizedClones` has the definitions."""
 
     theorem: ClassVar[str] = (
         "upper bound of every user's loss, proven for the named family (noise: for the user's values 0 and 1): "
@@ -106,10 +106,11 @@ class OfEveryUser(_Guarantee):
         # reuse results of another eps.
         searches = 1 if self.population.exact else 4
         known = super()._pair_info()
-        # For a convex bound, interpolation reaches the default tolerance with few values of eps, so a smaller tolerance is
-        # possible.
+        # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
+        # is affordable.
         gap = 2e-5 if known.convex else None
-        # Curves and compositions need many values, so `coarse=True` evaluates even single targets with bins of budgets.
+        # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
+        # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
                        effort=searches * family.effort, setup=setup, seconds=searches * seconds)
 
@@ -117,7 +118,9 @@ class OfEveryUser(_Guarantee):
         return self.population.family.pure_epsilon(float(self.population.budgets[-1]))
 
     def _guess(self) -> int:
-        """Return the target at which every search starts: the largest budget.
+        """Return the index of the target at which every search starts: the target with the largest budget.
+
+        The index does not depend on earlier calls, so that no answer depends on them.
 
         It does not depend on earlier calls, so that no answer depends on them.
         """
@@ -132,8 +135,9 @@ class OfEveryUser(_Guarantee):
         If `coarse`, even single targets are evaluated with bins of budgets, which takes less time and leaves a larger gap.
         """
         out, best = np.empty((2, eps.size)), self._guess()
-        # The search at the next larger eps starts from the decompositions that bounded all targets at the last eps. With few
-        # budgets, where there are no levels of bins, each search starts anew: it is fast, and its bounds are tighter.
+        # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps. With
+        # few distinct budgets there are no levels of bins. Each search then starts anew: it takes little time, and its bounds are
+        # tighter.
         frontier: list[SearchBox] | None = [] if self.population.exact else None
         rough = coarse and frontier is not None
         for i in np.argsort(eps):
@@ -148,7 +152,8 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        # The gap of log delta is larger than SAME_LOG, so a smaller relative tolerance of eps would only take longer.
+        # The gap of log delta is larger than SAME_LOG. A tolerance of eps below SAME_LOG would take longer without a tighter
+        # answer.
         one = replace(self.population.rough_single(start), settles=SAME_LOG)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
@@ -156,7 +161,7 @@ class OfEveryUser(_Guarantee):
 
         def log_delta(eps: float) -> float:
             nonlocal best
-            # An estimate needs only 50 times the usual tolerance, and starts from the decompositions of the last eps.
+            # An estimate may have 50 times the usual tolerance. The search starts from the decompositions of the last eps.
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 

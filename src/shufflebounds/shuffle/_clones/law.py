@@ -62,7 +62,8 @@ class CloneLaw:
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
         spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
-        # Step of the grid of tilts: a coarser grid needs fewer tables, but each fits its eps less well and has to be wider.
+        # `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but a table then fits each eps less well and
+        # has to be longer.
         self.stretch = 3.0 / (1 + spread)
 
     @property
@@ -94,9 +95,9 @@ class CloneLaw:
         if v <= 0:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
-        # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls.
-        # The first table truncates a mass of e^-50 of the tilted distribution. If less was truncated, every table would be longer;
-        # if more, more calls would need a second table.
+        # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls. The
+        # first table truncates a mass of e^-50 of the tilted distribution. With a smaller truncated mass every table would be
+        # longer; with a larger one, more calls would need a second table.
         middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
             window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
@@ -108,9 +109,10 @@ class CloneLaw:
         return Interval(inside - error, float(upper) + error)
 
     def _decay(self, u: float, v: float) -> tuple[float, float]:
-        """Return k and b with G_(c+1) <= e^(b - k c) for all c."""
+        """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Any tilt > 0 gives a valid bound of the terms; near u = 0 the best tilt vanishes, so 1/sqrt(mean + 1) is its minimum.
+        # Every tilt > 0 gives a valid bound of the terms. Near u = 0 the best tilt tends to 0, so the tilt is at least 1/sqrt(mean
+        # + 1).
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
@@ -173,7 +175,10 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
 
 
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
-    """Return approximations of log delta_clone(eps), one for each row of rates. They only choose which bounds are evaluated.
+    """Return approximations of log delta_clone(eps), one for each row of rates; they choose which bounds are evaluated.
+
+    Each row has the rates of all users, and the target's rate is `taken`, so one user of this rate is subtracted. The clone sum is
+    replaced by its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
 
     The target is counted in each row and has the rate `taken`, so one user of this rate is subtracted. The clone sum is replaced by
     its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.

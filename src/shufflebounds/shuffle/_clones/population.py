@@ -38,7 +38,8 @@ Fewer bins make a level faster and its bounds less tight.
 """
 
 GROWTH = 1.6
-"""Ratio of the distances that the search for the best log mass tries. Raised: fewer trial values, which may miss the best one."""
+"""Ratio of consecutive distances from the starting point in the search for the best log mass. Raised: fewer trial values, which may
+miss the best one."""
 
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
@@ -53,12 +54,12 @@ the best window, and the bound is less tight, but still valid.
 CLOSE = 0.125
 """Tolerance of the search for the log mass outside a window. The search also ends if log delta changes by less than SEARCH_GAP.
 
-Raised: windows are worse, so bounds are less tight. Lowered: more estimates are evaluated.
+Raised: the chosen windows are farther from the best, so bounds are less tight. Lowered: more estimates are evaluated.
 """
 
 BESIDE = 0.375
-"""Step in the log mass outside a window. At the log mass that is best by estimates, and one step above and below it, bounds are
-evaluated, and the best of the three is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
+"""Step in the log mass outside a window. Bounds are evaluated at the log mass with the best estimate and one step above and below
+it, and the best bound is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
 
 LIKELY = 0.1
 """Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
@@ -66,7 +67,11 @@ target later."""
 
 
 class SearchBox(NamedTuple):
-    """How log delta of all targets of a block is bounded: by the decomposition `kind`, with the bins of budgets of one level.
+    """The decomposition `kind`, and the level of bins of budgets, that give a bound of log delta for all targets of a block.
+
+    If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
+    mass outside the window of that decomposition. The search for the windows of the two halves of the block starts from `nearby`.
+    If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
 
     If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
     mass outside the window of that decomposition. The search for windows of the block's halves starts from `nearby`. If `common` is
@@ -99,6 +104,9 @@ class Population:
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
+
+        `i` and `j` are indices of distinct budgets. On a level with bins the rates are rounded down for an upper bound of delta,
+        and up for a lower bound.
 
         `i` and `j` are indices of distinct budgets. On a level with bins the rates are rounded down for an upper bound of delta,
         and up for a lower bound.
@@ -150,7 +158,7 @@ class Population:
         return Interval(_total(lower, terms), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, used to choose among decompositions. It is not a bound."""
+        """Return an approximation of `value`, by which decompositions are chosen. It is not a bound."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -165,7 +173,10 @@ class Population:
         return self._estimates(rates, terms, eps, i, j)
 
     def _estimates(self, rates: FloatArray, terms: Terms, eps: float, i: int, j: int) -> FloatArray:
-        """Return estimates of log delta of the targets i..j, one for each row of rates (a column per bin of the sketch)."""
+        """Return estimates of log delta of the targets i..j, one for each row of rates.
+
+        A row has one rate for each bin of the coarsest level.
+        """
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
         local = np.broadcast_to(terms.local_eps, taken.shape)
         return np.logaddexp(log_estimates(rates, self.sketch.counts, taken, local, eps) + terms.log_scale, terms.log_tail)
@@ -183,12 +194,14 @@ class Population:
         return self.family.windowed and not (pure and i == self.budgets.size - 1)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return the log mass outside the window for which the estimate for targets i..j is about the smallest.
+        """Return the log mass outside the window whose estimate for the targets i..j is close to the smallest.
+
+        Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
-        # With few budgets (no levels of bins) an evaluation is fast, so the search uses a smaller tolerance.
+        # With few distinct budgets there are no levels of bins and an evaluation is fast, so the search uses a smaller tolerance.
         alike = SEARCH_GAP if self.exact else SEARCH_GAP / 1000
 
         def evaluate(more: FloatArray) -> None:
@@ -207,10 +220,12 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
-            # Stop when a smaller mass outside the window no longer changes the bound, scale * delta + tail.
+            # The search stops when a smaller mass outside the window changes the bound, scale * delta + tail, by at most 1e-9 in
+            # its logarithm.
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
-            # Of equally good masses the largest is used, because the search for targets with larger budgets starts from it.
+            # Return the log mass near `log_mass` for which target i has the smallest upper bound. The argument `log_mass` is the
+            # best one by estimates.
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
@@ -221,7 +236,9 @@ class Population:
             evaluate(inner[~np.isin(inner, masses)])
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the log mass near `log_mass` that gives target i the smallest upper bound; `log_mass` itself came from estimates.
+        """Return the log mass near `log_mass`, the best by estimates, for which target i has the smallest upper bound.
+
+        If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
 
         If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
         """
@@ -288,8 +305,9 @@ class Population:
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponse) and self.family.categories > 2:
-            # The table for this target is too large. The bound for a target with the largest budget is valid, too, because the
-            # positive parts in the blanket's bound increase with the budget of the target; it needs a smaller table.
+            # The table for this target is too large. The bound for a target with the largest budget needs a smaller table. It is
+            # Return bounds of log delta of the privacy blanket for the targets i..j, or None if it does not exist or takes too
+            # long.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -302,7 +320,9 @@ class Population:
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:
-        """Return bounds of log delta of the privacy blanket for the targets i..j, or None if it is not defined or too expensive.
+        """Return bounds of log delta of the blanket for the targets i..j, or None if it does not exist or takes too long.
+
+        `best` is an upper bound of log delta that is already known; it sets the truncated mass.
 
         `best` is an upper bound of log delta known before; it sets the truncated mass.
         """
@@ -336,7 +356,10 @@ class Population:
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
     ) -> tuple[float, SearchBox]:
-        """Return an upper bound of log delta that is valid for every target in i..j, and the decomposition that gives this bound.
+        """Return an upper bound of log delta that is valid for every target in i..j, and the decomposition that gives it.
+
+        Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst target,
+        or 0.
 
         Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst
         target, or 0.
@@ -345,11 +368,11 @@ class Population:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
-            # The window of the worst target is used if it is about as good, so that all targets are compared at the same window.
+            # All targets are compared at the window of the worst target, unless its estimate for this block is larger by more than
+            # LIKELY / 2.
             own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
             mass = hint if other <= own + 0.5 * LIKELY else log_mass
-        # A window that was good for neighbouring targets is tried first. Only if its bound exceeds `enough`, the best window is
-        # searched for.
+        # The window of a neighbouring block is tried first. The best window is searched for only if that bound exceeds `enough`.
         while best[0] > enough:
             kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds if first]
             if self.family.windowed and mass < 0:
@@ -371,7 +394,7 @@ class Population:
         return best[0], SearchBox((i, j), level, *best[1], chosen, chosen == hint)
 
     def _bound_again(self, eps: float, box: SearchBox, enough: float, hint: float) -> float:
-        """Return the upper bound of a block at this eps, by the decomposition that bounded it at another eps."""
+        """Return the upper bound of a block at this eps, by the decomposition that gave its bound at another eps."""
         if box.kind:
             return self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1]
         return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
@@ -436,8 +459,8 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With bins, the upper bound of the worst target exceeds its exact value by `known - upper`. No block that contains it
-            # can have a smaller bound, so the tolerance on this level is at least this difference.
+            # With bins, the upper bound of the worst target exceeds the largest known lower bound by `known - upper`. No block that
+            # contains the target can have a smaller bound, so the tolerance on this level is at least this difference.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
@@ -496,7 +519,7 @@ class Population:
 
 
 def _size(law: CloneLaw) -> int:
-    """Return the size of a distribution in the cache, in floats: the number of its rates, and about 1000 for its other fields."""
+    """Return the number of floats that a distribution takes in the cache: its rates, and about 1000 for its other fields."""
     return law.rates.size + 1000
 
 
@@ -506,7 +529,7 @@ def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[I
 
 
 def _same(margin: float, best: float) -> float:
-    """Return `margin`: the tolerance that `maximum` calls with the best value, and which here does not depend on this value."""
+    """Return `margin`, the tolerance of the search; `maximum` passes the best value, on which this tolerance does not depend."""
     return margin
 
 
