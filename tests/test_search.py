@@ -43,7 +43,7 @@ def test_root_is_where_the_sign_changes(exact, power):
     assert x == pytest.approx(exact, rel=3e-13)
 
 
-@given(st.integers(0, 10**6), st.integers(0, 100), st.one_of(st.none(), st.integers(0, 2 * 10**6)))
+@given(st.integers(-1000, 10**6), st.integers(-1000, 100), st.one_of(st.none(), st.integers(-1000, 2 * 10**6)))
 def test_least_int(least, low, guess):
     asked = []
 

@@ -25,7 +25,7 @@ from shufflebounds._types import EXP_SLACK, ULP, FloatArray
 
 __all__ = [
     "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
-    "merged_sum", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
+    "merged_sum", "nodes_at", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
 ]
 
 _COARSE = 0.25
@@ -61,6 +61,16 @@ def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) ->
     The charge grows with the number of values that the cell contains.
     """
     return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
+
+
+def nodes_at(share: FloatArray, count: int) -> NDArray[np.intp]:
+    """Return the indices of at most `count` values that serve as nodes, including the first and the last.
+
+    `share` increases from 0 to 1 over the values; the nodes are at about equal distances of it.
+    """
+    index = np.unique(np.searchsorted(share, np.linspace(0, 1, count)).clip(0, share.size - 1))
+    index[0], index[-1] = 0, share.size - 1
+    return index
 
 
 def shares(mean: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

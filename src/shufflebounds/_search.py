@@ -115,7 +115,8 @@ def least_int(enough: Callable[[int], bool], low: int, high: int = MAX_COUNT, gu
     step = start
     while first == low and top - step > low and enough(top - step):
         top, step = top - step, 2 * step
-    return bisect_left(range(top), True, lo=max(first, top - step if first == low else first), key=enough)
+    first = max(first, top - step) if first == low else first
+    return first + bisect_left(range(first, top), True, key=enough)
 
 
 def least_real(

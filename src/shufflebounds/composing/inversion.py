@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._logs import capped_exp
+from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 
@@ -278,18 +279,13 @@ class Inversion:
         deviation = math.sqrt(max(one.var, 1e-300))
         guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
-        low, high, step = TILTS[0], TILTS[-1], 1
-        while low < high:
+
+        def rises(place: int) -> bool:
             tilt = self._known(place)
-            if tilt is not None and tilt.slope(eps) < 0:
-                low = place + 1
-                place = min(place + step, high)
-            else:
-                high = place
-                place = max(place - step, low)
-            if not low <= place < high or (low > TILTS[0] and high < TILTS[-1]):
-                place = (low + high) // 2
-            step *= 2
+            return place == TILTS[-1] or tilt is None or not tilt.slope(eps) < 0
+
+        low = least_int(rises, TILTS[0], TILTS[-1], place)
+        assert low is not None
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
@@ -390,16 +386,9 @@ class Inversion:
             return top + self._decay(place, step) - math.log(math.pi * frequency) <= goal
 
         most = math.ceil(math.log(TABLE_SIZE * spacing) / math.log(FREQUENCY_RATIO))
-        low = high = min(math.floor(math.log(4 / math.sqrt(tilt.curvature)) / math.log(FREQUENCY_RATIO)), most)
-        step = 1
-        while not enough(high):
-            if high >= most:
-                return math.inf
-            low, high, step = high, min(high + step, most), 2 * step
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle, high)
-        return FREQUENCY_RATIO**high
+        first = min(math.floor(math.log(4 / math.sqrt(tilt.curvature)) / math.log(FREQUENCY_RATIO)), most)
+        step = least_int(enough, first, most)
+        return math.inf if step is None else FREQUENCY_RATIO**step
 
     def _decay(self, place: int, step: int) -> float:
         """Return a bound of log |E e^(z L)| relative to its value at t = 0, for all frequencies t >= FREQUENCY_RATIO**step."""

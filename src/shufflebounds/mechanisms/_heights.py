@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from shufflebounds._convex_order import nodes_at
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 
@@ -28,9 +29,7 @@ def chosen(levels: FloatArray, log_mass: FloatArray, count: int = 128) -> FloatA
     weight = np.exp(log_weight - log_weight.max())
     climb, even = np.cumsum(weight), levels - levels[0]
     share = 0.8 * (climb - climb[0]) / (climb[-1] - climb[0]) + 0.2 * even / even[-1]
-    index = np.unique(np.searchsorted(share, np.linspace(0, 1, count)).clip(0, levels.size - 1))
-    index[0], index[-1] = 0, levels.size - 1
-    return np.asarray(levels[index])
+    return np.asarray(levels[nodes_at(share, count)])
 
 
 def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArray, log_cut: float = -np.inf,

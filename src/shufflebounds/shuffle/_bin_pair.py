@@ -19,8 +19,9 @@ from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import DominatingPairInfo
-from shufflebounds.shuffle._known_bits import bit_sides
+from shufflebounds.shuffle._known_bits import bit_sides, flipped_bits
 from shufflebounds.shuffle._mixed_sum import at_any_eps
+from shufflebounds.shuffle._sum_curve import with_bit
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
 
@@ -42,11 +43,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
     of the sum of the first bin, of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)), one kernel call for each s.
     """
-    keep = 1 - flip
-    probs = np.array([keep, flip])
-    counts = np.array(first, dtype=np.float64)
-    used = counts > 0
-    log_flip, log_keep = math.log(flip), math.log1p(-flip)
+    bit = math.log1p(-flip), math.log(flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
     # The truncated mass must be small relative to delta, which is at least e^lower. If no lower bound is known, the first attempt
@@ -56,11 +53,10 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
         try:
             # Each sum of the first bin in the truncation range takes one kernel call, so their number is limited.
             kept = 2 * MOST_ENUMERATED
-            _, window, error = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=kept)
+            _, window, error = bits_window(*flipped_bits(*first, flip), log_tail=log_tail, most=kept)
         except WideWindowError:
             return Interval(lower, upper)
-        stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
-        log_p, log_q = np.logaddexp(log_keep + stay, log_flip + step), np.logaddexp(log_flip + stay, log_keep + step)
+        log_p, log_q = with_bit(window, bit), with_bit(window, bit[::-1])
         slack = 2 * error + 4 * ULP * (np.abs(log_p) + np.abs(log_q) + eps + 4)
         low, high = at_any_eps(
             lambda at: bit_sides(ones, zeros, flip, at), lambda at: bit_sides(zeros, ones, flip, at), eps - (log_p - log_q), slack
@@ -115,9 +111,7 @@ class Bins:
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
         """Return the masses P and Q of the sum S of a bin, -P/Q, and the sums Pr_P[S <= k] and Pr_Q[S <= k] for k = -1, 0, ..."""
         def formed() -> tuple[FloatArray, ...]:
-            probs, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
-            used = counts > 0
-            law = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=self.log_tail, most=TABLE_SIZE)[1]
+            law = bits_window(*flipped_bits(ones, zeros, self.flip), log_tail=self.log_tail, most=TABLE_SIZE)[1]
             window = np.exp(law)
             p, q = np.convolve(window, [1 - self.flip, self.flip]), np.convolve(window, [self.flip, 1 - self.flip])
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._convex_order import gathered, largest_charge, merged, spread
+from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
 from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
@@ -115,9 +115,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     weight = np.cumsum(np.cbrt(mass * gap * gap))
     even = np.arcsinh(x / np.sqrt(mass @ (x * x)))
     share = 0.7 * weight / weight[-1] + 0.3 * (even - even[0]) / (even[-1] - even[0])
-    index = np.unique(np.searchsorted(share, np.linspace(0, 1, MANY)).clip(0, x.size - 1))
-    index[0], index[-1] = 0, x.size - 1
-    ends = x[index]
+    ends = x[nodes_at(share, MANY)]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
     # Each value is shifted by more than the rounding errors of its mass and of its mean.
     error = largest_charge(x, ends, -float(log_mass[~light].min()))

@@ -28,6 +28,16 @@ def flip_probability(budget: float) -> Interval:
     return Interval(less / (1 + less) * (1 - error), min(0.5, less / (1 + less) * (1 + error)))
 
 
+def flipped_bits(ones: int, zeros: int, flip: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the probabilities of 1 and of 0, and the number of bits, for each group of flipped bits that is not empty.
+
+    `ones` and `zeros` are the numbers of bits with these values before they are flipped.
+    """
+    one, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
+    used = counts > 0
+    return one[used], one[::-1][used], counts[used]
+
+
 def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
@@ -79,18 +89,19 @@ class BitPair(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
 
+    @property
+    def _data(self) -> tuple[int, int]:
+        """The numbers of ones and of zeros for the pair that is not reversed: exchanging 0 and 1 in all bits exchanges P and Q."""
+        return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # Exchanging 0 and 1 in all bits exchanges P and Q.
-        ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+        ones, zeros = self._data
         return bit_sides(float(ones), float(zeros), self.flip, eps)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        keep = 1 - self.flip
-        one, counts = np.array([keep, self.flip]), np.array([self.ones, self.zeros], dtype=np.float64)
-        used = counts > 0
         log_flip = math.log(self.flip) if self.flip else -math.inf
         curve = curve_of_sum(
-            one[used], one[::-1][used], counts[used], log_flip, math.log1p(-self.flip), log_tail, upper=upper
+            *flipped_bits(self.ones, self.zeros, self.flip), log_flip, math.log1p(-self.flip), log_tail, upper=upper
         )
         if curve is None:
             return super()._tradeoff(upper)
@@ -100,18 +111,14 @@ class BitPair(DominatingPair):
         return log_odds(self.flip).above
 
     def _pair_info(self) -> DominatingPairInfo:
-        data = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-        lattice = partial(middle_losses, *data, self.flip)
+        lattice = partial(middle_losses, *self._data, self.flip)
         listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
         return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        ones, zeros = (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-        one, counts = np.array([1 - self.flip, self.flip]), np.array([ones, zeros], dtype=np.float64)
-        used = counts > 0
         # The log of the truncated mass is -1e6, which is 0 in double precision, so that all outcomes are enumerated.
         bit = math.log1p(-self.flip), math.log(self.flip)
-        return atoms_of_sum(one[used], one[::-1][used], counts[used], bit, bit[::-1], -1e6)
+        return atoms_of_sum(*flipped_bits(*self._data, self.flip), bit, bit[::-1], -1e6)
 
 
 def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
@@ -128,9 +135,7 @@ def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | N
     if not 0 < flip < 0.5 or ones + zeros < 2:
         return None
     keep = 1 - flip
-    one, counts = np.array([keep, flip]), np.array([ones, zeros], dtype=np.float64)
-    used = counts > 0
-    _, window, _ = bits_window(one[used], one[::-1][used], counts[used], log_tail=-1.0, most=2**24)
+    _, window, _ = bits_window(*flipped_bits(ones, zeros, flip), log_tail=-1.0, most=2**24)
     place = int(np.argmax(window))
     near = window[max(place - 1, 0) : place + 2]
     if near.size < 3:

@@ -26,6 +26,12 @@ MOST_LISTED = 2**12
 faster for more values. Lowered: less tight compositions."""
 
 
+def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
+    """Return the log masses of S + B for those of S on a range of integers, with one more entry; B is one independent bit."""
+    at_zero, at_one = bit
+    return np.asarray(log_add_exp(at_zero + np.append(log_masses, -math.inf), at_one + np.append(-math.inf, log_masses)))
+
+
 def atoms_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
 ) -> LossAtoms | None:
@@ -37,8 +43,7 @@ def atoms_of_sum(
         _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
     except WideWindowError:
         return None
-    stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
-    laws = [log_add_exp(at_zero + stay, at_one + step) for at_zero, at_one in (first, second)]
+    laws = [with_bit(window, bit) for bit in (first, second)]
     size = float(np.abs(window).max())
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
@@ -64,10 +69,9 @@ def curve_of_sum(
     except WideWindowError:
         return None
     window = np.minimum(window + error, 0.0) if upper else window - error
-    stay, step = np.append(window, -math.inf), np.append(-math.inf, window)
     laws = []
-    for at_zero, at_one in ((log_keep, log_flip), (log_flip, log_keep)):
-        law = log_add_exp(at_zero + stay, at_one + step)
+    for bit in ((log_keep, log_flip), (log_flip, log_keep)):
+        law = with_bit(window, bit)
         law += (16 * ULP if upper else -16 * ULP) * (1 - np.where(law > -math.inf, law, 0.0))
         laws.append(law)
     if not upper:
