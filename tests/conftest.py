@@ -1,4 +1,6 @@
-"""Shared settings: hypothesis without deadlines (a first call may import), the same examples in every run.
+"""Settings of all tests: hypothesis has no deadline, because a first call may import modules, and repeats the same examples.
+
+hypothesis draws 25 examples for each property, and 200 with the option ``-m hypothesis``.
 
 A run draws 25 examples a property, one that names the marker hypothesis (`-m hypothesis`) 200.
 """
@@ -12,7 +14,7 @@ settings.register_profile("whole", deadline=None, max_examples=200, derandomize=
 
 
 def pytest_configure(config):
-    # a shell has what it starts in the background ignore Ctrl-C, which some tests send
+    # A shell makes its background processes ignore Ctrl-C, a signal that some tests send.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("whole" if "hypothesis" in config.option.markexpr else "everyday")

@@ -1,4 +1,4 @@
-"""Counts the numeric constants of the package: names that a module binds to a number which was chosen by its author.
+"""Counts the numeric constants of the package: names that a module binds to a number that its author chose.
 
 Print the table, by subpackage, and the constants without a docstring::
 
@@ -32,7 +32,7 @@ def chosen(node):
 
 
 def in_source(text, file="<text>"):
-    """Return the constants of one module; every element of a tuple that is bound to several names counts."""
+    """Return the constants of one module. If several names are bound to a tuple, each element is one constant."""
     found = []
     body = ast.parse(text).body
     for place, node in enumerate(body):
@@ -45,7 +45,7 @@ def in_source(text, file="<text>"):
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
                 names, values = target.elts, node.value.elts
             elif isinstance(node.value, ast.Tuple):
-                # one name for several numbers is one constant
+                # A name for a tuple of several numbers is one constant.
                 values = node.value.elts[:1]
             found += [Constant(file, node.lineno, name.id, documented) for name, value in zip(names, values)
                       if isinstance(name, ast.Name) and chosen(value)]
@@ -59,7 +59,7 @@ def constants():
 
 
 def table():
-    """Return the number of constants of each subpackage, or module of the package itself, largest first."""
+    """Return the number of constants of each subpackage, and of each module outside of subpackages, in decreasing order."""
     return Counter(one.file.split("/")[0] for one in constants()).most_common()
 
 

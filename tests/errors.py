@@ -1,4 +1,6 @@
-"""One measure of error for every test: total (NaN, infinities, zeros, subnormals get a number), in exact decimals.
+"""One measure of error for all tests, in exact decimals; it is defined for NaN, infinities, zeros and subnormal numbers, too.
+
+The exact value is a float, an int, a Fraction, a Decimal or a decimal string; ``actual`` is what the library returned.
 
 ``exact`` is a float, an int, a Fraction, a Decimal or a decimal string; ``actual`` is what the library returned.
 """
@@ -19,12 +21,12 @@ def to_decimal(x):
     """Return x to 60 digits."""
     if isinstance(x, Fraction):
         return WIDE.divide(Decimal(x.numerator), Decimal(x.denominator))
-    # create_decimal takes strings of any exponent, those beyond 10**18 as 0 or inf
+    # create_decimal accepts strings with any exponent; above 10**18 in absolute value, the exponent gives 0 or inf.
     return WIDE.create_decimal(x if isinstance(x, (str, int, Decimal)) else Decimal(float(x)))
 
 
 def distance(actual, exact):
-    """|actual - exact|: 0 for the same infinity or NaN on both sides, inf where only one of them is special."""
+    """Return |actual - exact|: 0 if both are the same infinity or both NaN, and inf if only one of them is infinite or NaN."""
     a, e = to_decimal(actual), to_decimal(exact)
     if a.is_nan() or e.is_nan():
         return Decimal(0) if a.is_nan() and e.is_nan() else Decimal("inf")
@@ -34,12 +36,12 @@ def distance(actual, exact):
 
 
 def spacing(exact):
-    """One ulp of double precision at exact: the least subnormal at and below the subnormals."""
+    """Return one ulp of double precision at the exact value; it is the smallest subnormal number at and below the subnormals."""
     return Decimal(math.ulp(float(to_decimal(exact))))
 
 
 def excess(actual, exact, ulps=4):
-    """Distance from the exact value less the given number of its ulps, at least 0."""
+    """Return by how much the error exceeds the given number of ulp of the exact value, at least 0."""
     d = distance(actual, exact)
     if not d.is_finite() or d == 0:
         return float(d)
@@ -47,13 +49,13 @@ def excess(actual, exact, ulps=4):
 
 
 def in_ulps(actual, exact):
-    """Distance in ulps of the exact value."""
+    """Return the error in ulp of the exact value."""
     d = distance(actual, exact)
     return float(WIDE.divide(d, spacing(exact))) if d.is_finite() and d else float(d)
 
 
 def relative(actual, exact, ulps=0):
-    """Distance over |exact|, after the given number of ulps is taken off; inf where only exact is 0."""
+    """Return the relative error, after the given number of ulp is subtracted from the error; inf if only the exact value is 0."""
     d = distance(actual, exact)
     if not d.is_finite() or d == 0:
         return float(d)
@@ -64,7 +66,7 @@ def relative(actual, exact, ulps=0):
 
 
 def log_of(exact):
-    """Natural logarithm of a positive decimal string, to 40 digits (the value may lie far below the doubles)."""
+    """Return the natural logarithm of a positive decimal string to 40 digits; the number may be far below the smallest double."""
     return to_decimal(exact).ln(decimal.Context(prec=40, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX))
 
 

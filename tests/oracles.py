@@ -1,4 +1,7 @@
-"""Exact laws, hockey sticks and curves in fractions, with which tests compare; a law is a list or a dictionary {outcome: mass}."""
+"""Exact distributions, hockey-stick divergences and curves in fractions, with which tests compare.
+
+A distribution (`law`) is a list of masses or a dictionary {outcome: mass}.
+"""
 
 import itertools
 import json
@@ -18,14 +21,14 @@ REFERENCE = {
 
 
 def references(prefix):
-    """Return the reference entries whose id starts so."""
+    """Return the reference entries whose id starts with `prefix`."""
     found = [entry for name, entry in REFERENCE.items() if name.startswith(prefix)]
     assert found, prefix
     return found
 
 
 def rational(eps):
-    """Return the fraction nearest to e^eps; its error of 1e-40 is far below what is asserted."""
+    """Return a fraction close to e^eps; its error of 1e-40 is far below all tolerances."""
     with mpmath.workdps(60):
         return Fraction(int(mpmath.exp(mpmath.mpf(eps)) * 10**45), 10**45)
 
@@ -40,7 +43,7 @@ def logs(masses):
 
 
 def total(law, other):
-    """Return the law of the sum of two independent values, numbers or tuples."""
+    """Return the distribution of the sum of two independent values, which are numbers or tuples."""
     out = defaultdict(Fraction)
     for (a, p), (b, q) in itertools.product(law.items(), other.items()):
         out[tuple(map(sum, zip(a, b))) if isinstance(a, tuple) else a + b] += p * q
@@ -48,7 +51,7 @@ def total(law, other):
 
 
 def power(law, times, zero=0):
-    """Return the law of the sum of so many independent values."""
+    """Return the distribution of the sum of `times` independent values."""
     out = {zero: Fraction(1)}
     for _ in range(times):
         out = total(out, law)
@@ -56,12 +59,12 @@ def power(law, times, zero=0):
 
 
 def coin(p):
-    """Return the law of one bit."""
+    """Return the distribution of one bit that is 1 with probability p."""
     return {1: Fraction(p), 0: 1 - Fraction(p)}
 
 
 def binomial(n, p):
-    """Return the law of Bin(n, p)."""
+    """Return the distribution Bin(n, p)."""
     return dict(enumerate(binomial_masses(n, Fraction(p))))
 
 
@@ -71,7 +74,7 @@ def binomial_masses(n, p):
 
 
 def convolved(a, b):
-    """Return the masses of the sum of two independent whole numbers, each given by its masses from 0 on."""
+    """Return the masses of the sum of two independent integers, each given by its masses from 0 on."""
     out = [Fraction(0)] * (len(a) + len(b) - 1)
     for i, x in enumerate(a):
         for j, y in enumerate(b):
@@ -80,23 +83,23 @@ def convolved(a, b):
 
 
 def with_bit(law, chance):
-    """Return the masses of a sum with one more bit."""
+    """Return the masses of a sum with one more bit, which is 1 with probability `chance`."""
     return convolved(law, [1 - chance, chance])
 
 
 def hockey_stick(first, second, factor):
-    """Return sum max(0, first - factor * second) of two laws of fractions or of mpf."""
+    """Return the sum of max(0, first - factor * second) over the outcomes of two distributions of fractions or of mpf."""
     pairs = ((p, second.get(x, 0)) for x, p in first.items()) if isinstance(first, dict) else zip(first, second)
     return sum(max(0, p - factor * q) for p, q in pairs)
 
 
 def log_hockey_stick(first, second, eps):
-    """Return log of the hockey stick at e^eps of two lists of fractions or doubles, to 40 digits."""
+    """Return the log of the hockey-stick divergence at e^eps of two lists of fractions or doubles, to 40 digits."""
     return logarithm(hockey_stick(map(Fraction, first), map(Fraction, second), rational(eps)))
 
 
 def hockey_stick_of_losses(log_p, loss, eps, rest=-math.inf):
-    """Return the hockey stick of a law of losses, e^rest of it infinite, to 50 digits."""
+    """Return the hockey-stick divergence of a distribution of losses, with mass e^rest at infinite loss, to 50 digits."""
     mp = LONG
     total = mp.exp(mp.mpf(rest)) if rest > -math.inf else mp.mpf(0)
     for a, x in zip(map(float, log_p), map(float, loss)):
@@ -106,23 +109,23 @@ def hockey_stick_of_losses(log_p, loss, eps, rest=-math.inf):
 
 
 def worse(first, second, factor):
-    """Return the larger hockey stick of the two directions."""
+    """Return the larger hockey-stick divergence of the two orders."""
     return max(hockey_stick(first, second, factor), hockey_stick(second, first, factor))
 
 
 def multiset(records):
-    """Return a hashable form of records in no order."""
+    """Return a hashable form of the records that does not depend on their order."""
     return tuple(sorted(Counter(records).items()))
 
 
 def logarithm(value):
-    """Return log of a fraction to 40 digits."""
+    """Return the log of a fraction to 40 digits."""
     with mpmath.workdps(40):
         return mpmath.log(mpmath.mpf(value.numerator) / value.denominator) if value else -mpmath.inf
 
 
 def assert_encloses(profile, eps, exact, *, apart):
-    """Assert that the sides of log delta hold the exact fraction, so far apart at most."""
+    """Assert that the bounds of log delta contain the exact value, a fraction, and that their gap is at most `apart`."""
     true = logarithm(exact)
     lower, upper = (profile.log_delta(eps, bound=side) for side in ("lower", "upper"))
     assert lower <= true + mpmath.mpf("1e-30"), (profile, eps, lower, true, upper)
@@ -131,7 +134,7 @@ def assert_encloses(profile, eps, exact, *, apart):
 
 
 def assert_sides_and_monotone(profile, eps, more):
-    """Assert that the sides of log delta enclose something, which does not grow on the way to eps + more; return them."""
+    """Assert that the lower bound of log delta is at most the upper one, and that delta does not increase up to eps + more."""
     lower, upper = profile.log_delta(eps, bound="lower"), profile.log_delta(eps)
     assert lower <= upper <= 0
     assert profile.log_delta(eps + more, bound="lower") <= upper
@@ -139,7 +142,7 @@ def assert_sides_and_monotone(profile, eps, more):
 
 
 def assert_error_tail(profile, errors, truth, points, *, apart=1e-10):
-    """Assert that error_tail at the points holds the exact law {error: probability}."""
+    """Assert that the bounds of error_tail contain the exact tails of the distribution {error: probability} at the points."""
     for a in points:
         exact = sum((p for e, p in errors.items() if abs(e) > Fraction(a)), Fraction(0))
         lower, upper = (profile.error_tail(a, truth, bound=side) for side in ("lower", "upper"))
@@ -151,7 +154,7 @@ ALPHAS = [Fraction(k, 16) for k in range(17)] + [Fraction(1, 10**6), Fraction(1,
 
 
 def every_test(p, q):
-    """Return the lower convex boundary of (alpha, beta) over all subsets of atoms as regions of rejection."""
+    """Return the lower convex boundary of (alpha, beta) over all subsets of atoms as rejection regions."""
     points = {(Fraction(1), Fraction(0))}
     for region in product((False, True), repeat=len(p)):
         points.add((sum(x for x, r in zip(p, region) if r), sum(x for x, r in zip(q, region) if not r)))
@@ -159,7 +162,7 @@ def every_test(p, q):
 
 
 def thresholds(p, q):
-    """Return the same by the lemma of Neyman and Pearson, for laws with too many atoms to try every test."""
+    """Return the same boundary by the lemma of Neyman and Pearson, for distributions with too many atoms for all tests."""
     order = sorted((i for i in range(len(p)) if p[i] or q[i]), key=lambda i: (p[i] != 0, p[i] / q[i] if q[i] else math.inf))
     points, alpha, beta = [], Fraction(0), sum(q)
     for i in order:
@@ -182,7 +185,7 @@ def hull(points):
 
 
 def at(boundary, alpha):
-    """Return the boundary at one alpha, exactly."""
+    """Return the exact height of the boundary at one alpha."""
     for (x0, y0), (x1, y1) in pairwise(boundary):
         if x0 <= alpha <= x1:
             return y0 + (y1 - y0) * (alpha - x0) / (x1 - x0)

@@ -60,7 +60,7 @@ def prose(path):
         text = "\n".join(re.findall(r"/\*.*?\*/|//[^\n]*", text, re.S))
     else:
         text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
-    # the marks that continue a comment stand between words of one sentence
+    # A mark that continues a comment may stand between two words of one sentence.
     text = re.sub(r"\n\s*(?:#|//|\*)? ?", "\n", text)
     return " ".join(re.sub(r"`[^`\n]*`", "", text).split())
 
@@ -94,7 +94,7 @@ def recorded():
 
 
 def main():
-    """Lower the recorded counts to the present ones. No count rises, except when there is no record yet."""
+    """Lower the recorded counts to the present ones; no count is raised, except if there is no record."""
     present, before = count(), recorded()
     lowered = {path: min(total, before.get(path, 0)) for path, total in present.items()} if before else present
     RECORD.write_text(json.dumps({path: total for path, total in lowered.items() if total}, indent=1) + "\n", encoding="utf-8")

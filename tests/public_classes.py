@@ -1,4 +1,4 @@
-"""The public classes of profiles, found in the public modules, so that a test over all of them includes new ones by itself."""
+"""The public classes of profiles, collected from the public modules, so that a test over all classes includes new ones."""
 
 import inspect
 import types

@@ -1,4 +1,4 @@
-"""The command as a user meets it: numbers, both sides, forms of output, and one-line complaints."""
+"""The command line as a user meets it: numbers, both bounds, formats of the output, and error messages of one line."""
 
 import csv
 import io
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(capsys, *words):
-    """Return exit code, stdout and stderr of the command."""
+    """Return the exit code, stdout and stderr of one run of the command."""
     try:
         code = main(list(words))
     except SystemExit as stop:
@@ -273,7 +273,7 @@ def test_messages_per_user_where_users_are_told(capsys):
     assert "messages-per-user" not in out
     code, out, _ = run(capsys, *words, "--users", "1000", "--json")
     assert code == 0
-    # 4261 fakes among a thousand users
+    # The 4261 dummy reports are divided among 1000 users.
     assert json.loads(out)["accuracy"]["messages_per_user"] == 5.261
     code, _, err = run(capsys, *words, "--users", "0")
     assert code == 2

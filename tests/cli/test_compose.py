@@ -1,4 +1,4 @@
-"""--compose: the releases of a file, beside a mechanism or alone."""
+"""The option ``--compose``: it adds the releases of a file to a mechanism, or composes them alone."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds curve``: pictures and tables in files."""
+"""The command ``shufflebounds curve``, which writes plots and tables to files."""
 
 import csv
 import json
@@ -62,7 +62,7 @@ def test_json_of_the_tradeoff(capsys, tmp_path):
     assert (lower <= upper + 1e-15).all()
     assert (upper <= 1 - alpha + 1e-12).all()
     protocol = shuffle.Clones(10**4, 2.0)
-    # the delta that belongs to the curve: every line of it lies below the upper side, and the lower side on or below every line
+    # The curve is at least every line 1 - delta - e^eps alpha, up to the gap of the bounds.
     for eps in (0.0, 0.05, 0.1):
         assert (upper >= 1 - protocol.delta(eps) - np.exp(eps) * alpha - 1e-12).all()
         assert np.max(1 - lower - np.exp(eps) * alpha) <= protocol.delta(eps) * 1.01

@@ -1,4 +1,4 @@
-"""The command ``shufflebounds published`` and the register of printed bounds behind it."""
+"""The command ``shufflebounds published`` and the list of published bounds behind it."""
 
 import doctest
 import json
@@ -16,7 +16,7 @@ def test_every_bound_is_a_public_name_and_the_other_way_round():
     assert all(getattr(published, bound.__name__) is bound for bound in published.bounds())
 
 
-# their exact sides are searches of a second or more
+# The exact values of these formulas come from searches of a second or more.
 SLOW = {"zhilyaev_flip_fakes", "zhilyaev_flip_sums", "liu2024_rr_rate"}
 
 
@@ -76,7 +76,7 @@ def test_an_unknown_bound_is_one_line_and_code_2(capsys):
 
 @pytest.mark.parametrize("bound", published.bounds(), ids=lambda bound: bound.__name__)
 def test_the_examples_in_the_docstrings(bound):
-    # doctest looks for functions and classes only: a PrintedBound is neither
+    # doctest collects functions and classes only, and a PrintedBound is neither.
     test = doctest.DocTestParser().get_doctest(bound.__doc__, {}, bound.__name__, None, None)
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0

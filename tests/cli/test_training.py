@@ -1,4 +1,4 @@
-"""The commands of a training run."""
+"""The subcommands for training: DP-SGD on Poisson samples, on shuffled batches and with random allocation."""
 
 import json
 

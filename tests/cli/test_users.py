@@ -1,4 +1,4 @@
-"""The fewest users, and the largest local budget, on the command line."""
+"""The smallest number of users, and the largest local budget, on the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Adaptive strategies: the recursion against an enumeration of all strategies, compositions against the recursion in fractions."""
+"""Adaptive strategies: the recursion is compared with all strategies, and compositions with the recursion in fractions."""
 
 import itertools
 import math
@@ -69,7 +69,8 @@ def test_sides_meet_where_the_worse_order_changes(profile):
     many = profile.self_compose(12)
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
     assert lower <= upper <= lower * (1 + 2e-4)
-    # using one order throughout is a strategy; the larger order at every eps is at least any strategy
+    # Using the same order in every release is a strategy. Conversely, a pair with the larger delta of both orders at every eps
+    # bounds every strategy.
     orders = [Composition(((pair, 12),)).epsilon(1e-6, bound="lower") for pair in profile.pairs()]
     assert max(orders) <= upper
 
@@ -80,14 +81,14 @@ def test_other_mechanisms_beside_a_choice():
     matrix = np.array([[float(p) for p, _ in pair] for pair in pairs])
     many = mechanisms.FiniteRandomizer(matrix).self_compose(3).compose(mechanisms.RandomizedResponse(math.log(3.0)))
     factor = Fraction(math.exp(0.7))
-    # the choice before and after the other mechanism's outcome
+    # The other mechanism is released before or after the first choice.
     after = sum(p * best(pairs, 3, factor * q / p) for p, q in other)
     assert float(after) <= many.delta(0.7) * (1 + 1e-12)
     assert many.delta(0.7, bound="lower") <= float(after) * (1 + 1e-12)
 
 
 def sum_of_bits(budgets, bits):
-    """Return the distribution of the sum of flipped bits, as fractions of the rounded probabilities."""
+    """Return the distribution of the sum of flipped bits in fractions, for flip probabilities rounded to doubles."""
     law = [Fraction(1)]
     for budget, bit in zip(budgets, bits):
         flip = Fraction(math.exp(-budget) / (1 + math.exp(-budget)))
@@ -98,7 +99,7 @@ def sum_of_bits(budgets, bits):
 
 @pytest.mark.parametrize("eps", [0.0, 0.1, 1.0, 200.0])
 def test_lower_side_between_the_points_of_a_coarse_grid(eps):
-    # an earlier version extrapolated linearly in eps instead of e^eps, which was up to 1 % too high
+    # An earlier version extrapolated linearly in eps instead of in e^eps, and its upper bound was up to 1 % too high.
     budgets, bits = [2.0, 350.0, 229.0, 1e-3, 1.0], [0, 1, 0, 1, 1]
     laws = [sum_of_bits(budgets, [bits[0], mine, *bits[2:]]) for mine in (0, 1)]
     exact = float(best([list(zip(*laws)), list(zip(*laws[::-1]))], 2, Fraction(math.exp(eps))))
@@ -110,6 +111,6 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
 
 @pytest.mark.slow
 def test_tilted_masses_beyond_the_doubles():
-    # budgets of 100, tilted by several units: masses of e^750 raised an OverflowError
+    # For losses near 100, tilted by several units, masses of e^750 once raised an OverflowError.
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
     assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600

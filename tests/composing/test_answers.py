@@ -1,4 +1,4 @@
-"""Trade-off function, mu, Renyi divergences and the reverse order of compositions, against enumerated products."""
+"""The trade-off function, mu, Renyi divergences and the reverse of compositions, against enumerated products."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ ALPHA = np.linspace(0, 1, 41)[1:-1]
 
 
 def skewed():
-    """A pair whose two orders differ."""
+    """Return a pair whose two orders have different divergences."""
     return DominatingPair.from_pmfs(np.log([0.7, 0.2, 0.1]), np.log([0.85, 0.05, 0.1]))
 
 
@@ -55,7 +55,7 @@ def test_curves_of_products_of_any_pairs(first, second):
 
 @dataclass(frozen=True)
 class Shift(DominatingPair):
-    """Normal noise of mean 0 against mean mu, which the library composes on a grid, because it knows delta alone."""
+    """Normal noise with mean 0 against mean mu, of which the library knows delta only, so that it composes on a grid."""
 
     mu: float
 
@@ -88,7 +88,7 @@ def test_curve_of_both_adjacencies_is_below_both():
     p, q = product((first, second), (first, second), (first, second))
     exact = Tradeoff.from_pmfs(np.log(p), np.log(q))
     hull = np.minimum(exact.beta(ALPHA), exact.inverse().beta(ALPHA))
-    # the greatest convex function below both curves touches each of them somewhere
+    # The greatest convex function at or below both curves touches each of them at some alpha.
     gap = hull - many.tradeoff().beta(ALPHA)
     assert gap.min() >= -1e-12
     assert gap.min() < 1e-9
@@ -101,7 +101,7 @@ def test_curve_of_sampled_gaussians_needs_few_values(monkeypatch):
     monkeypatch.setattr(Composer, "bounds", lambda self, eps: asked.append(eps) or bounds(self, eps))
     many = GaussianMechanism(1.0).subsampled(0.01).self_compose(10)
     low, high = many.tradeoff().beta(0.05), many.tradeoff(bound="upper").beta(0.05)
-    # the curve lies above every line 1 - delta - e^eps alpha, and below the least of their upper bounds
+    # The curve is at least every line 1 - delta - e^eps alpha, and at most the smallest of their upper bounds.
     lines = [1 - many.delta(eps) - math.exp(eps) * 0.05 for eps in (0.001, 0.01, 0.02, 0.05, 0.1)]
     assert max(lines) <= high
     assert low <= 0.95
@@ -163,7 +163,11 @@ def test_a_composition_of_compositions():
 
 @pytest.mark.parametrize("sigma", [0.7, 1.0, 3.0])
 def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
-    """The first vertex of the chain below delta(E) is where two lines meet: one ends at E = 1, one starts at the first sample.
+    """The first vertex of the piecewise linear lower bound of delta(E) is the intersection of two lines.
+
+    The left line ends at E = 1, and the right line starts at the first sample. The left line passes through E = e^-t, with t the
+    first positive eps and delta(e^-t) = 1 - e^-t + e^-t delta(e^t), because Gaussian noise has the same divergence in both
+    directions.
 
     The left line starts at E = e^-t, t the first positive eps, with delta(e^-t) = 1 - e^-t + e^-t delta(e^t), as Gaussian noise is
     the same in both directions.
@@ -180,7 +184,7 @@ def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
         before = mpmath.exp(-first)
         left = (delta(mpmath.mpf(0)) - (1 - before + before * delta(first))) / (1 - before)
         right = (delta(second) - delta(first)) / (mpmath.exp(second) - mpmath.exp(first))
-        # delta(0) + left (E - 1) = delta(first) + right (E - e^first)
+        # The vertex solves delta(0) + left (E - 1) = delta(first) + right (E - e^first).
         at = (delta(first) - right * mpmath.exp(first) - delta(mpmath.mpf(0)) + left) / (left - right)
         value = delta(mpmath.mpf(0)) + left * (at - 1)
     assert eps[1] == pytest.approx(float(mpmath.log(at)), rel=1e-6)

@@ -1,4 +1,4 @@
-"""Composition: both bounds against enumeration, closed forms and properties that hold for every composition."""
+"""Compositions: both bounds against enumeration and closed forms, and properties that hold for every composition."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ mp.dps = 60
 
 
 class Gaussian(PrivacyProfile):
-    """A mu-Gaussian profile by Mills ratios, independent of the library."""
+    """The profile of mu-Gaussian noise by Mills' ratio, computed without the library's code."""
 
     theorem, neighbours = "exact", "any"
 
@@ -48,7 +48,7 @@ class Gaussian(PrivacyProfile):
 
 
 class OneAfterAnother(PrivacyProfile):
-    """A profile without known pairs."""
+    """A profile whose pairs of distributions are not known."""
 
     theorem, neighbours = "bound", "any"
 
@@ -57,13 +57,13 @@ class OneAfterAnother(PrivacyProfile):
 
 
 def gaussian_delta(mu, eps):
-    """Exact delta of mu-GDP at any real eps."""
+    """Return the exact delta of mu-Gaussian noise at any real eps."""
     mu, eps = mp.mpf(mu), mp.mpf(eps)
     return mp.ncdf(mu / 2 - eps / mu) - mp.exp(eps) * mp.ncdf(-mu / 2 - eps / mu)
 
 
 def product(*pairs):
-    """Return P and Q of a product of pairs, by enumeration."""
+    """Return the P and the Q of a product of pairs, by enumeration."""
     p, q = [], []
     for outcomes in itertools.product(*(list(zip(*pair)) for pair in pairs)):
         p.append(math.prod(a for a, _ in outcomes))
@@ -76,12 +76,13 @@ def listed(pq):
 
 
 def response(eps):
-    """Return randomized response as a pair of lists."""
+    """Return randomized response as the lists of its masses under P and Q."""
     low = -math.log1p(math.exp(eps))
     return DominatingPair.from_pmfs([eps + low, low], [low, eps + low])
 
 
-# logarithms of the masses are rounded, so a delta that is a tiny difference of them cannot be compared
+# The logarithms of the masses are rounded, so values of log delta below this one, which are differences of masses, are not
+# compared.
 SMALL = math.log(1e-12)
 
 
@@ -116,7 +117,7 @@ def test_randomized_response_is_exact(eps0, times, share):
         exact = float(mpmath.log(total)) if total > 0 else -math.inf
     lower, upper = many.log_delta(eps, bound="lower"), many.log_delta(eps)
     assert lower <= exact <= upper
-    # close to the largest loss, delta is proportional to the distance from it
+    # Close to the largest loss, delta is proportional to the difference of this loss and eps.
     assert upper - lower <= 1e-11 * (times + abs(exact) + 1e3 / eps0)
 
 
@@ -158,7 +159,7 @@ def test_gaussians_by_the_closed_form(mu, times):
 @pytest.mark.slow
 @pytest.mark.parametrize(("times", "truth"), [(10, 0.243230479), (100, 0.834121297), (1000, 2.921602202)])
 def test_binomial_noise_against_an_independent_value(times, truth):
-    # the reference value has nine decimals
+    # The reference value has nine decimals.
     many = BinomialNoise(10**4, 0.5).self_compose(times)
     lower, upper = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert truth - 1e-9 <= upper <= truth * (1 + 1e-7) + 1e-9
@@ -191,7 +192,8 @@ def test_small_binomial_noise_by_enumeration(prob, pair):
 
 @pytest.mark.slow
 def test_a_mixed_composition():
-    # Gaussian noise composed with listed outcomes: delta is the mean of the Gaussian delta, shifted by their losses
+    # For Gaussian noise composed with enumerated outcomes, delta is the mean of the Gaussian delta at eps minus the loss of the
+    # outcome.
     noise, eps0, mu = BinomialNoise(20, 0.5), 0.3, 0.4
     both = Gaussian(mu).compose(response(eps0), noise)
     mass = [math.comb(20, k) for k in range(21)]
@@ -216,7 +218,7 @@ def test_what_no_composition_may_break(pairs, times, eps, more):
     values = [(both.log_delta(e, bound="lower"), both.log_delta(e)) for e in (eps, eps + more)]
     for low, high in values:
         assert low <= high <= 0
-    # delta decreases, whatever the error of the grid
+    # Delta decreases in eps, whatever the error of the grid is.
     assert values[1][0] <= values[0][1]
     single = max(listed(pq).log_delta(eps, bound="lower") for pq in pairs)
     assert single <= values[0][1]
@@ -251,7 +253,7 @@ def test_symmetric_guarantees_meet(one):
     for delta in (1e-4, 1e-12, 1e-40):
         lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
         assert 0 < lower <= upper <= lower * (1 + 1e-4)
-        # between one release and the sum of the budgets
+        # Epsilon is between that of one release and 20 times that of one release at delta / 20.
         assert one.epsilon(delta, bound="lower") <= upper <= 20 * one.epsilon(delta / 20)
 
 
@@ -269,7 +271,7 @@ def test_both_directions_are_covered(one):
 
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_profile_without_pairs_has_a_lower_side(times):
-    """The lower bound by a repeated test reaches at least three fifths of mu of Gaussian noise."""
+    """The lower bound, by a test that every release has to pass, gives at least three fifths of the mu of Gaussian noise."""
     one = OneAfterAnother()
     many = one.self_compose(times)
     eps = 0.5 * times * 0.25 + math.sqrt(times)
@@ -345,7 +347,8 @@ def test_only_profiles_compose():
 @pytest.mark.slow
 @pytest.mark.parametrize(("trials", "prob", "times"), [(2, 0.7256558657658567, 2), (2, 0.11029901348918061, 3), (0, 0.4, 2)])
 def test_an_upper_side_without_spread_between_losses(trials, prob, times):
-    # the maximum over both orders is constant up to a large eps (infinite losses only), while each order has finite losses
+    # The maximum over both orders is constant up to a large eps, because infinite losses alone determine it, while each order also
+    # has finite losses.
     noise = BinomialNoise(trials, prob)
     composed, g = noise.self_compose(times), Fraction(prob)
     law = [math.comb(trials, k) * g**k * (1 - g) ** (trials - k) for k in range(trials + 1)]
@@ -360,7 +363,7 @@ def test_an_upper_side_without_spread_between_losses(trials, prob, times):
 
 @pytest.mark.slow
 def test_an_answer_is_kept():
-    """The bound at one eps does not change when other eps have been evaluated on finer grids."""
+    """The bound at one eps stays the same after other eps were evaluated on finer grids."""
     many = DominatingPair.from_pmfs(logs([0.3, 0.3, 0.4]), logs([0.1, 0.5, 0.4])).self_compose(3)
     many = many.compose(ShuffledBits(3, 0.25).pair(2), rtol=1e-9)
     for delta in (0.3, 0.1, 1e-3):

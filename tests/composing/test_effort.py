@@ -1,4 +1,4 @@
-"""Measured times enter predictions only: no bound changes when they change."""
+"""Measured run times enter predictions only: when they change, no bound changes."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ PROFILES = {
 
 
 def scaled(known, factor):
-    """Return the same information with all measured times multiplied."""
+    """Return the same information with all measured run times multiplied by the factor."""
     return replace(
         known, seconds=factor * known.predicted, setup=factor * known.setup,
         attained=tuple(scaled(one, factor) for one in known.attained),

@@ -1,4 +1,4 @@
-"""Compositions of distributions with infinite losses, few losses or nearly none, against exact enumeration."""
+"""Compositions of distributions with infinite losses, with few finite losses or with losses near 0, against exact enumeration."""
 
 import itertools
 import math
@@ -20,13 +20,16 @@ CERTAIN = [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 SPARSE = [[0.0, 0.0, 1.0], [0.0, 381626 * FINE, 666950 * FINE], [524210 * FINE, 387388 * FINE, 136978 * FINE]]
 HALF = [[0.5, 0.5], [1.0, 0.0]]
 CLOSE = [[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]
-# one loss of 6.24, all others below 1e-10
+# One loss is 6.24, and all others are below 1e-10.
 RARE = [[2.0**-47, 1 - 2.0**-40, 2.0**-40 - 2.0**-47], [2.0**-38, 1 - 2.0**-38 - 2.0**-40, 2.0**-40],
         [2.0**-47, 1 - 2.0**-40 + 2.0**-48, 2.0**-40 - 2.0**-47 - 2.0**-48]]
 
 
 def violation(profile, releases, eps):
-    """Return None, or what is wrong with the bounds of log delta at eps, by enumeration of the best strategy."""
+    """Return a description of what is wrong with the bounds of log delta at eps, or None.
+
+    The exact value comes from an enumeration of the best strategy.
+    """
     low, high = (float(profile.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
     return wrong(low, high, *exact(releases, eps))
 
@@ -35,17 +38,17 @@ def violation(profile, releases, eps):
 @pytest.mark.parametrize(
     "releases",
     [
-        # every loss of one release is infinite, or larger than every eps of interest
+        # Every loss of one release is infinite, or larger than every eps of interest.
         [([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],), ([[0.125, 0.875], [0.0625, 0.9375]],)],
         [([[0.125, 0.875], [0.0625, 0.9375]],), ([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0], [0.25, 0.25, 0.5]],)],
-        # a release that reveals everything
+        # One release reveals its input with certainty.
         [([[0.625, 0.375], [0.375, 0.625]],), (CERTAIN, 2)],
-        # a lower bound of delta that is 0 everywhere in one order
+        # In one of the two orders, the lower bound of delta is 0 at every eps.
         slow([([[0.5, 0.5], [0.5 + 2.0**-45, 0.5 - 2.0**-45]], 2)] * 2),
-        # exponential tilting leaves a single loss
+        # Exponential tilting leaves a single loss with a mass above 0 in double precision.
         [(SPARSE,), ([[62 / 64, 2 / 64], [19 / 64, 45 / 64]], 1, 0.25)],
         slow([(HALF, 3)] * 2),
-        # the losses of some pairs need a grid that is too long for the adaptive recursion
+        # The losses of some pairs need a grid that is too long for the adaptive recursion.
         slow([(RARE,)] * 2),
         [([[1.0, 0.0], [1.0, 0.0], [0.595, 0.405]], 2), ([[0.0, 1.0], [0.40625, 0.59375]],)],
     ],
@@ -57,16 +60,16 @@ def test_composition_encloses_the_best_strategy(releases, eps):
 
 
 def test_infinite_losses_leave_no_finite_lower_epsilon():
-    # the search went up to eps = 609, although one release has infinite losses of mass 1/2
+    # A search once went up to eps = 609, although infinite losses have mass 1/2 in one release.
     for users in (3, 5):
         one = Shuffled(FiniteRandomizer(HALF), users)
         assert one.self_compose(2).epsilon(0.3, bound="lower") == math.inf
-        # the mass at infinite loss does not vanish at any finite eps
+        # The mass at infinite loss is part of delta at every finite eps.
         assert one.log_delta(710.0, bound="lower") == pytest.approx(math.log(0.5), rel=1e-12)
 
 
 def test_nearly_equal_rows_compose_to_their_own_size():
-    # the upper bound was 1e-9 for a delta of 2e-15
+    # The upper bound was once 1e-9 for a delta of 2e-15.
     many, pairs = neighbours(CLOSE)
     both = many.self_compose(2)
     assert violation(both, [pairs] * 2, 0.0) is None
@@ -75,7 +78,7 @@ def test_nearly_equal_rows_compose_to_their_own_size():
 
 @pytest.mark.parametrize("faint", [1e-50, 1e-100, 1e-300])
 def test_four_outcomes_ten_times_are_enumerated(faint):
-    # an outcome of tiny mass caused a grid of 40 s instead of 286 multisets
+    # An outcome of tiny mass once caused a grid that took 40 s, instead of an enumeration of 286 multisets.
     spread = (1 - 1e-6) / (1 + math.e)
     p, q = [1e-6, spread * math.e, spread, faint], [faint, spread, spread * math.e, 1e-6]
     many = DominatingPair.from_pmfs(np.log(p), np.log(q)).self_compose(10)
@@ -85,7 +88,7 @@ def test_four_outcomes_ten_times_are_enumerated(faint):
         ways = math.factorial(10) // math.prod(math.factorial(outcome.count(i)) for i in range(4))
         here, there = (math.prod(law[i] for i in outcome) for law in (first, second))
         exact += ways * max(Fraction(0), here - Fraction(math.exp(eps)) * there)
-    # the logarithms of the masses are rounded
+    # The tolerance covers the rounding of the logarithms of the masses.
     for bound in ("lower", "upper"):
         assert many.delta(eps, bound=bound) == pytest.approx(float(exact), rel=1e-11)
     assert many._enumerated is not None

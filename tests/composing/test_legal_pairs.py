@@ -1,4 +1,4 @@
-"""Compositions of pairs with all of their mass at infinite loss, or none, with nearly equal rows, and with tiny masses."""
+"""Compositions of extreme pairs: all mass or no mass at infinite loss, rows that are equal up to 1e-12, and tiny masses."""
 
 import itertools
 import math
@@ -44,7 +44,7 @@ def test_two_matrices_with_certain_outputs(first, second, eps):
 
 
 def test_what_is_certain_in_the_shuffler_composes():
-    # two users, and an output that only one input can produce: the target's message is identified
+    # With two users, an output that only one input can produce identifies the target's message.
     shuffled = Shuffled(FiniteRandomizer([[1.0, 0], [0, 1], [1, 0]]), 2)
     assert FiniteRandomizer([[0.625, 0.375], [0.375, 0.625]]).compose(shuffled).delta(0.1) == 1.0
     alone = Shuffled(FiniteRandomizer([[62 / 64, 2 / 64], [19 / 64, 45 / 64]]), 1, 0.25)
@@ -61,7 +61,7 @@ def test_nearly_equal_rows_compose_to_nearly_nothing(power):
     gap = 2.0**-power
     coin = FiniteRandomizer([[0.5, 0.5], [0.5 + gap, 0.5 - gap]])
     twice = coin.self_compose(2)
-    # P - Q of one release is (-gap, gap): delta(0) of two is at most twice that of one
+    # For one release, P - Q is (-gap, gap). So delta(0) of two releases is between gap and twice gap.
     assert gap * (1 - 1e-12) <= twice.delta(0.0) <= 2 * gap + 1e-13
     assert twice.delta(0.0, bound="lower") >= gap * (1 - 1e-12)
     assert Shuffled(coin, 2).self_compose(2).delta(0.0) <= 1e-9
@@ -74,7 +74,7 @@ def test_outcomes_of_tiny_mass_are_listed(tiny):
     with np.errstate(divide="ignore"):
         pair = DominatingPair.from_pmfs(np.log([rare, high, low, tiny]), np.log([tiny, low, high, rare]))
     many = pair.self_compose(10)
-    # the rare outcome reveals the input; otherwise the loss is 2 k - 10
+    # The rare outcome reveals the input. Otherwise the loss is 2 k - 10, where k is binomial.
     eps = 4.5
     exact = 1 - (1 - rare) ** 10 + sum(
         (1 - rare) ** 10 * math.comb(10, k) * max(0.0, math.e**k - math.exp(eps) * math.e ** (10 - k)) / (1 + math.e) ** 10
@@ -115,7 +115,8 @@ def test_reports_of_tiny_budgets_twice_are_enclosed():
         def binomial(n, x):
             return [mpmath.binomial(n, k) * x**k * (1 - x) ** (n - k) for k in range(n + 1)]
 
-        # the loss is the unit times (ones among the first value's bits minus ones among the second's), over both reports
+        # The loss is `unit` times the difference of two counts: ones among the bits of the first value, and ones among those of the
+        # second value, in both reports.
         first, second = binomial(22, one), binomial(22, other)
         exact = sum(a * b * max(0, 1 - mpmath.exp(eps - unit * (i - j))) for i, a in enumerate(first) for j, b in enumerate(second))
         assert twice.log_delta(eps, bound="lower") <= mpmath.log(exact) <= twice.log_delta(eps)
@@ -126,7 +127,7 @@ def test_infinite_losses_are_known_before_anything_is_composed(monkeypatch):
         raise AssertionError("a composition was formed")
 
     monkeypatch.setattr("shufflebounds.composing.composer.Composer.bounds", refuse)
-    # the mass at infinite loss of one release, 1.6e-5, is above delta
+    # The mass at infinite loss of one release, 1.6e-5, is above delta.
     many = ZeroSum(54656, 0.00026447).self_compose(30)
     assert many.epsilon(1e-6) == math.inf
     assert many.epsilon(1e-6, bound="lower") == math.inf

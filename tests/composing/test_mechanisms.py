@@ -1,4 +1,4 @@
-"""Compositions of mechanisms: mixtures of atoms and a density, enumerated outcomes, closed forms, and very many releases."""
+"""Compositions of mechanisms with atoms and a density, with enumerated outcomes, with closed forms, and of up to 1e9 releases."""
 
 import itertools
 import math
@@ -26,7 +26,11 @@ mp.dps = 40
 
 
 def laplace_delta(e0, times, eps):
-    """E[(1 - e^(eps - L))+] of the sum L of losses e0 (mass 1/2), -e0 (e^-e0/2) and between of density e^((l - e0)/2)/4.
+    """Return the mean of (1 - e^(eps - L))_+, where L is the sum of the losses of `times` releases of Laplace noise.
+
+    One loss is e0 with probability 1/2, -e0 with probability e^-e0/2, and otherwise has the density e^((l - e0)/2)/4 in between.
+    The sum s of m losses with this density has the density e^((s - m e0)/2)/4^m times the convolution of m indicator functions of
+    [-e0, e0].
 
     The losses of m of the last kind sum to s with density e^((s - m e0)/2)/4^m times that of m lengths in [-e0, e0].
     """
@@ -82,7 +86,7 @@ def test_laplace_by_quadrature(scale, times):
         exact = log(laplace_delta(e0, times, eps))
         lower, upper = sides(many, eps)
         assert lower <= exact <= upper
-        # a relative change of eps by 1e-6, or of delta if it is nearly constant in eps
+        # The gap is that of a relative change of eps by 1e-6, or of delta if delta is constant in eps up to rounding.
         assert upper - lower < 1e-5 * (1 + 1 / (1 - share))
 
 
@@ -130,7 +134,7 @@ def test_atoms_beside_densities_meet(scale, times, eps, more, delta):
     if more:
         many = many.compose(RandomizedResponse(eps).self_compose(more))
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
-    # also close to the pure budget, where delta decreases much faster than that of Gaussian noise
+    # The bounds must also be tight close to the pure budget, where delta decreases much faster than that of Gaussian noise.
     assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
 
 
@@ -150,7 +154,7 @@ def discrete_gaussian(sigma, reach):
 
 
 def composed_delta(noise, shift, times, eps):
-    """Return delta of several releases of noise and its shift, from the distribution of the sum of losses."""
+    """Return delta of several releases of noise against noise plus `shift`, from the distribution of the sum of losses."""
     outcomes = [(p, noise.get(k - shift, mp.mpf(0))) for k, p in noise.items()]
     factor, total = mp.exp(mp.mpf(eps)), mp.mpf(0)
     for chosen in itertools.product(outcomes, repeat=times):
@@ -176,7 +180,7 @@ def test_whole_number_noise_by_enumeration(one, noise, shift):
     many = one.self_compose(2)
     for eps in (0.0, 0.2, 0.9, 1.7):
         exact = composed_delta(noise, shift, 2, eps)
-        # truncation error of the reference for unbounded noise
+        # `missing` bounds the truncation error of the reference value for unbounded noise.
         missing = mp.mpf(0 if getattr(one, "bound", None) else 10.0**-14)
         lower, upper = sides(many, eps)
         assert lower <= log(exact + missing)
@@ -192,7 +196,7 @@ def test_truncated_noise_of_larger_sensitivity(eps, sensitivity, bound):
         exact = [log(composed_delta(noise, shift, 2, total)) for shift in range(1, sensitivity + 1)]
         lower, upper = sides(many, total)
         assert max(exact) <= upper + 1e-14
-        # for shifts larger than the bound, a single release reveals everything
+        # If the shift is larger than the bound of the noise, a single release reveals the value with certainty.
         assert lower <= max(exact)
         if sensitivity < bound:
             assert lower >= exact[-1] - 1e-3
@@ -202,7 +206,7 @@ def test_rappor_by_enumeration():
     one = Rappor(0.25, hashes=2)
     head, other = (mp.mpf(x) for x in (one.p * (1 - one.f / 2) + one.q * one.f / 2, one.q * (1 - one.f / 2) + one.p * one.f / 2))
     unit = mp.log(head * (1 - other) / (other * (1 - head)))
-    # four bits: two that the first value sets, and two that the second value sets
+    # The outcomes are four bits: two that the first value sets, and two that the second value sets.
     law = {}
     for bits in itertools.product((0, 1), repeat=4):
         p = mp.fprod((head if b else 1 - head) if i < 2 else (other if b else 1 - other) for i, b in enumerate(bits))
@@ -250,7 +254,7 @@ def test_gaussian_releases_are_one(sigma, times):
 
 
 def test_atoms_at_the_upper_end_stay_on_the_grid():
-    # grid points are rounded: the atom of the narrower distribution must not be assigned to the point below
+    # Grid points are rounded: an atom of the mechanism with the smaller step must not be assigned to the grid point below.
     both = LaplaceMechanism(6.67514830863406).self_compose(57).compose(LaplaceMechanism(0.679382296551421).self_compose(24))
     lower, upper = both.epsilon(3.78e-5, bound="lower"), both.epsilon(3.78e-5)
     assert lower <= upper <= lower * (1 + 1e-6)
@@ -261,7 +265,7 @@ def test_gaussian_among_others():
     both = GaussianMechanism(10.0).self_compose(50).compose(LaplaceMechanism(10.0).self_compose(50))
     lower, upper = both.epsilon(1e-6, bound="lower"), both.epsilon(1e-6)
     assert lower <= upper <= lower * (1 + 1e-6)
-    # delta is at least that of each release, and a pure release adds at most its budget to eps
+    # Delta is at least that of each factor alone. Pure releases add at most their budgets to eps.
     assert LaplaceMechanism(10.0).self_compose(50).epsilon(1e-6) < lower
     assert upper < 50 * 0.1 + GaussianMechanism(10.0).self_compose(50).epsilon(1e-6)
 
@@ -272,7 +276,7 @@ def test_very_many_or_very_wide(scale, times):
     many = one.self_compose(times)
     lower, upper = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert 0 <= lower <= upper <= times / scale * (1 + 1e-12)
-    # the mean loss, minus the part that has no effect at this small delta
+    # Eps is about the mean loss; the second term covers fluctuations of the loss that lower eps at this delta.
     assert upper >= times * one.rdp(1.0, bound="lower") * (1 - 1e-9) - 10 / scale * math.sqrt(times)
     if times <= 10**6:
         assert upper - lower <= 1e-3 * upper
@@ -286,17 +290,18 @@ def test_pickled_and_equal():
 
 
 def test_rappor_next_to_uniform_noise_twice():
-    # an audit reported a lower bound 9e-5 too high; the definition in fractions shows that it is not
+    # An audit reported that this lower bound was 9e-5 too high. The definition, evaluated in fractions, shows that it is valid.
     one = Rappor(f=0.9999991609802101, p=0.9, q=5.030490237830794e-09, hashes=11)
     f, p, q = (Fraction(x) for x in (one.f, one.p, one.q))
     held, free = (1 - f / 2) * p + f / 2 * q, f / 2 * p + (1 - f / 2) * q
-    # a bit that only the first value sets, and one that only the second sets; 22 of each in two releases
+    # Each of the two releases has 11 bits that only the first value sets and 11 that only the second value sets, so 22 of each kind
+    # in all.
     first, second = ([math.comb(22, k) * chance**k * (1 - chance) ** (22 - k) for k in range(23)] for chance in (held, free))
     ratio = free * (1 - held) / (held * (1 - free))
     both = one.self_compose(2)
     for eps in (0.0, 2.135686723735162e-05, 4.271373447470324e-05):
         factor = Fraction(math.exp(eps))
         exact = sum(a * b * max(0, 1 - factor * ratio ** (i - j)) for i, a in enumerate(first) for j, b in enumerate(second))
-        # the rounding of e^eps is less than an ulp of a loss of 1e-5
+        # For a loss of 1e-5, the rounding of e^eps is below an ulp of the loss.
         assert both.delta(eps, bound="lower") <= float(exact) * (1 + 1e-10)
         assert float(exact) <= both.delta(eps) * (1 + 1e-10)

@@ -19,7 +19,7 @@ def bits(ones, zeros, flip):
 
 
 def product(*laws):
-    """Return the joint distribution of independent numbers."""
+    """Return the joint distribution of independent integers."""
     return reduce(np.multiply.outer, laws).ravel()
 
 
@@ -36,7 +36,7 @@ def largest(pairs, times, eps):
 
 
 def reports(users, flip):
-    """Return both distributions of two bins' sums for every dataset of the other users."""
+    """Return both distributions of the sums of two bins, for every dataset of the other users."""
     others = users - 1
     for i in range(others + 1):
         yield tuple(
@@ -45,7 +45,7 @@ def reports(users, flip):
 
 
 def reports_among_dummies(users, fakes, flip):
-    """Return both distributions of two bins' sums, every other report and every dummy report uniform, for every dataset."""
+    """Return both distributions of the sums of two bins with uniform dummy reports, for every dataset of the other users."""
     one_hot = [np.outer([1 - a, a], [1 - b, b]) for a, b in ((1 - flip, flip), (flip, 1 - flip))]
     dummies = reduce(convolve2d, [0.5 * (one_hot[0] + one_hot[1])] * fakes, np.ones((1, 1)))
     for first in range(users):
@@ -54,20 +54,20 @@ def reports_among_dummies(users, fakes, flip):
 
 
 def columns(users, flip, width):
-    """Return both distributions of the columns if the target changes from 0 to 1, for every dataset of the other users."""
+    """Return both distributions of the columns if the target's value changes from 0 to 1, for every dataset of the other users."""
     for ones in itertools.product(range(users), repeat=width):
         yield tuple(product(*(bits(m + here, users - m - here, flip) for m in ones)) for here in (0, 1))
 
 
 def histogram(users, gamma):
-    """Return both distributions of two counts, one of which increases by one while the other decreases by one."""
+    """Return both distributions of two counts, one of which increases by one and the other decreases by one."""
     noise = bits(0, users, gamma)
     plain, more = np.append(noise, 0.0), np.append(0.0, noise)
     yield product(more, plain), product(plain, more)
 
 
 def personal(budgets):
-    """Return both distributions of the sum for the last user, for every dataset of the other users."""
+    """Return both distributions of the sum for the last user as the target, for every dataset of the other users."""
     flips = 1 / (np.exp(budgets) + 1)
     for data in itertools.product((0, 1), repeat=len(budgets) - 1):
         rest = [np.array([1 - q, q][:: 1 - 2 * bit]) for q, bit in zip(flips, data)]
@@ -82,7 +82,7 @@ def total(users, flip, width):
 
 
 def targets(budgets, data):
-    """Return both distributions of the sum for every user, given the other users' bits."""
+    """Return both distributions of the sum for every user as the target, given the bits of all users."""
     flips = 1 / (np.exp(budgets) + 1)
     laws = [np.array([1 - q, q][:: 1 - 2 * bit]) for q, bit in zip(flips, data)]
     for i, q in enumerate(flips):
@@ -123,7 +123,8 @@ def test_composed_with_another_mechanism_the_lower_bound_is_valid(name):
     keep = math.exp(0.7) / (1 + math.exp(0.7))
     law = np.array([keep, 1 - keep])
     for eps in (0.3, 1.1):
-        # the order of randomized response that is worse for the whole release, or after each result of the first mechanism
+        # `fixed` uses one order of randomized response for the whole release; `adaptive` chooses the worse order after each outcome
+        # of the first mechanism.
         fixed = adaptive = 0.0
         for p, q in (order for pair in pairs for order in (pair, pair[::-1])):
             gains = [

@@ -1,4 +1,4 @@
-"""Long compositions are announced on a terminal, and evaluate their values in batches."""
+"""Long compositions announce their run time on a terminal, and evaluate delta in batches."""
 
 import inspect
 import io
@@ -54,7 +54,7 @@ def test_work_of_unknown_length_is_announced_after_two_seconds(monkeypatch):
     work(2.4, 1.0)
     assert set(stream.getvalue().split("\r\033[K")) == {"", "curve: 2 s so far; Ctrl-C stops"}
     assert stream.getvalue().endswith("\r\033[K")
-    # a part whose time is known is announced at once, by the name of the whole
+    # A part whose run time is known is announced before it starts, under the name of the whole composition.
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     work(0.0, 60.0)
     assert stream.getvalue() == "\r\033[Kcurve: 0 s of about 60 s, at most 1 MiB; Ctrl-C stops\r\033[K"
@@ -81,7 +81,7 @@ def test_every_question_is_announced_when_it_takes_long(question, monkeypatch):
     clock = [0.0]
 
     def monotonic():
-        # every look at the clock is a second later
+        # Every call of the clock advances it by one second.
         clock[0] += 1.0
         return clock[0]
 
@@ -107,7 +107,7 @@ def counted():
 def test_dear_values_are_asked_in_pieces():
     hockey_stick, asked = counted()
     own, _ = DominatingPairInfo(hockey_stick, effort=0.02).samples(-60.0)
-    # 32 values of .02 s, so that Ctrl-C takes effect within a second
+    # 32 values of .02 s take less than a second, so that Ctrl-C takes effect within a second.
     assert max(asked) <= 32
     assert own.eps.size > 10
 
@@ -138,7 +138,7 @@ def test_table_of_costs_has_every_class():
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
     kinds = {name: getattr(room, name) for room in (shuffle, mechanisms, sampling) for name in room.__all__}
     classes = {name for name, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, PrivacyProfile)}
-    # a shuffled randomizer is written as it is made, and pairs are what their mechanisms compose of;
-    # ReplaceOne stands for the composition inside it
+    # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms, and
+    # ReplaceOne stands for the composition inside it.
     classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne"} | {".shuffled("}
     assert {name for name in classes if name not in rows} == set()

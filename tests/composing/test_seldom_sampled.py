@@ -16,7 +16,8 @@ from tests.strategies import slow
     slow(0.3, 1e-4, 10**5, 19.35, 2e-3, 1e-5), (0.25, 1e-5, 10**5, 12.0, 3e-2, 1e-3),
 ])
 def test_bounds_meet_where_nearly_all_losses_share_a_grid_step(sigma, rate, times, eps, gap, rtol):
-    # the loss of nearly every outcome is log(1 - rate); merged with larger losses, it left a lower bound of e^-32 for e^-9.2
+    # The loss is log(1 - rate) with a probability close to 1. When this loss was merged with larger ones, the lower bound of delta
+    # was e^-32 instead of e^-9.2.
     one = GaussianMechanism(sigma).subsampled(rate).pairs()[0]
     releases = Composition(((one, times),), rtol=rtol)
     lower, upper = (float(releases.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
@@ -27,7 +28,7 @@ def test_heavy_losses_are_those_about_the_median():
     p, loss = np.array([0.02, 0.5, 0.45, 0.03]), np.array([-1.0, 0.001, 0.002, 3.0])
     scale = Scale.of(LossAtoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0), -1.0, 3.0)
     assert scale.heavy(0.001) == pytest.approx((0.5 * 0.001 + 0.45 * 0.002) / 0.95, rel=1e-12)
-    # four steps of 1e-4 do not reach from the median to the other half
+    # Four steps of 1e-4 do not reach from the median to the other half of the mass.
     assert scale.heavy(0.0001) is None
 
 
@@ -36,14 +37,14 @@ def test_heavy_losses_are_those_about_the_median():
     slow(RandomAllocation(GaussianMechanism(1.0), 10, chosen=3)),
 ], ids=["Subsampled", "RandomAllocation"])
 def test_answers_at_the_largest_eps(profile):
-    # the square of eps overflowed from 1e155 on, and the upper bound was 1 from 1e20 on
+    # The square of eps overflowed from eps = 1e155 on, and the upper bound was 1 from eps = 1e20 on.
     near = float(profile.log_delta(100.0))
     for eps in (1e20, 1e155, 1e308):
         assert -np.inf <= profile.log_delta(eps, bound="lower") <= profile.log_delta(eps) <= near + 0.1 < -20
 
 
 class _Linear:
-    """A profile with log delta = -eps, known to 1e-3, that counts its evaluations."""
+    """A profile with log delta = -eps and a gap of 1e-3, which counts its evaluations."""
 
     evaluations = 0
 
@@ -66,5 +67,5 @@ def test_floor_keeps_few_values_and_the_same_maximum():
     known = np.array(floor._known)
     assert (np.diff(known[:, 0]) > 0).all()
     assert (np.diff(known[:, 1]) < 0).all()
-    # half of the values are known to be far above those of the factor
+    # For half of the eps, a stored bound of the factor shows that the factor cannot exceed the composition.
     assert profile.evaluations < 2 * 1500

@@ -1,4 +1,4 @@
-"""Sums on a grid against exact rational convolutions."""
+"""Distributions of sums on a grid against exact convolutions in fractions."""
 
 import math
 from fractions import Fraction
@@ -15,7 +15,7 @@ STEP = 0.25
 
 
 def exact_law(summands):
-    """Return {place: probability} of the sum, by rational arithmetic."""
+    """Return {index of the grid point: probability} of the sum, in fractions."""
     total = {0: Fraction(1)}
     for mass, place, times in summands:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Saved profiles and ledgers."""
+"""Saved profiles, and ledgers, which record releases and their total guarantee."""
 
 import json
 import subprocess
@@ -109,7 +109,7 @@ def test_bad_budgets(eps, delta):
 
 
 def test_read_before_anything_is_loaded():
-    """Subpackages import lazily: a saved profile must not depend on what was imported before."""
+    """A saved profile can be read before its subpackage was imported, although subpackages are imported on first use."""
     code = "from shufflebounds.composition import from_dict; print(from_dict({'profile': 'Clones', 'users': 10, 'local_eps': 1.0}))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "Clones(users=10, local_eps=1.0)\n"

@@ -1,4 +1,4 @@
-"""The protocol of one release for a target over several releases."""
+"""Calibration of one release to a target for several releases together."""
 
 import functools
 import math
@@ -26,7 +26,7 @@ def test_releases_meet_the_target_and_nearly_use_it(calibrate, releases):
 def test_gaussian_noise_of_several_releases_is_that_of_one_with_more_noise():
     once = GaussianMechanism.from_dp(eps=EPS, delta=DELTA)
     each = composition.calibrate_releases(GaussianMechanism.from_dp, 16, eps=EPS, delta=DELTA)
-    # sixteen releases of Gaussian noise are one release of a quarter of its sigma
+    # Sixteen releases of Gaussian noise are equivalent to one release with a quarter of its sigma.
     assert each.sigma == pytest.approx(4 * once.sigma, rel=2e-3)
     assert each.sigma >= 4 * once.sigma * (1 - 1e-9)
 

@@ -1,4 +1,4 @@
-"""Rules of composition against enumeration, exact rationals, quadrature and another library."""
+"""Composition rules against enumeration, exact fractions, quadrature and another library."""
 
 import functools
 import itertools
@@ -33,7 +33,7 @@ def value(key):
 
 
 def enumerated(eps, delta, total):
-    """Return delta of the worst mechanisms, with 50 digits."""
+    """Return delta of the composition of the worst mechanisms, by enumeration with 50 digits."""
     with mp.workdps(50):
         goal = mp.exp(mp.mpf(total))
         return mp.fsum(max(mp.mpf(0), p - goal * q) for p, q in outcomes(tuple(eps), tuple(delta)))
@@ -41,7 +41,10 @@ def enumerated(eps, delta, total):
 
 @functools.cache
 def outcomes(eps, delta):
-    """Return both probabilities of every outcome (truth revealed, bit) of the worst mechanisms, with 50 digits."""
+    """Return the two probabilities of every outcome of the worst mechanisms, with 50 digits.
+
+    An outcome is (whether the input is revealed, the bit).
+    """
     laws = []
     for e, d in zip(map(mp.mpf, eps), map(mp.mpf, delta), strict=True):
         chance = (1 - d) / (1 + mp.exp(e))
@@ -50,7 +53,7 @@ def outcomes(eps, delta):
 
 
 def enumerated_pure(eps, total):
-    """Return delta* by enumeration of all signs, with 60 digits, for the exact values of the given doubles."""
+    """Return delta* by enumeration of all signs, with 60 digits, for exactly the given doubles."""
     with mp.workdps(60):
         out = mp.mpf(0)
         for signs in itertools.product((1, -1), repeat=len(eps)):
@@ -82,7 +85,7 @@ def test_equal_reference():
         ("compopt_20_.5_1e-3", 20, 0.5, 1e-3),
     ):
         assert compose_dp(eps, 0.0, slack, k=k).eps == pytest.approx(value(key), rel=1e-11)
-    # delta_g = 0.01 in the reference is the whole, with the deltas of the parts in it
+    # delta_g = 0.01 in the reference includes the deltas of the mechanisms.
     parts = 1 - math.prod(1 - d for d in [1e-6, 1e-7, 1e-8, 1e-6, 1e-9])
     slack = 1 - (1 - 0.01) / (1 - parts)
     got = compose_dp([0.1, 0.2, 0.3, 0.5, 0.8], [1e-6, 1e-7, 1e-8, 1e-6, 1e-9], slack)
@@ -120,7 +123,7 @@ def test_every_sign(eps, part):
 
 
 def test_equal_budgets_against_exact_rationals():
-    # e^eps = 3, e^total = 3^j: every probability is rational
+    # With e^eps = 3 and e^total = 3^j every probability is a fraction.
     for k in (1, 2, 7, 30):
         for j in range(k):
             exact = sum(
@@ -128,13 +131,13 @@ def test_equal_budgets_against_exact_rationals():
                 for m in range(k + 1)
             )
             low, high = (composition_delta(math.log(3), 0.0, j * math.log(3), k=k, bound=b) for b in ("lower", "upper"))
-            # ln 3 is rounded, which moves delta by some 1e-16 of its slope
+            # Rounding ln 3 changes delta by about 1e-16 times its slope.
             assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12)
             assert high - low < 1e-10 * high
 
 
 def test_printed_kov_form():
-    # ((k - 2i) eps, delta_i), the three-term sums of the theorem, in 60 digits
+    # The theorem's sums have three terms, ((k - 2i) eps, delta_i); they are computed with 60 digits.
     k, eps = 25, 0.3
     with mp.workdps(60):
         e = mp.mpf(eps)
@@ -153,7 +156,8 @@ def test_printed_kov_form():
 def test_windows_of_large_groups(k, eps, total):
     with mp.workdps(40):
         e, exact = mp.mpf(eps), mp.mpf(0)
-        # term by term from the first positive one up; the ratios of neighbouring terms of the law are rational in e^eps
+        # The terms are summed from the first positive one up. The ratio of neighbouring probabilities is a rational function of
+        # e^eps.
         start = k - int(mp.floor((k - mp.mpf(total) / e) / 2))
         start += int((2 * start - k) * e <= mp.mpf(total))
         m, log_term = start, None
@@ -171,13 +175,14 @@ def test_windows_of_large_groups(k, eps, total):
         exact = mp.log(exact)
     low, high = sides(eps, 0.0, total, k=k)
     assert low <= exact <= high
-    # in the extreme tail the rounding of 1/(1 + e^eps) matters
+    # In the extreme tail, the rounding of 1/(1 + e^eps) is the largest error.
     assert high - low < 1e-11 + 1e-13 * abs(high) + 1e-15 * k
 
 
 @pytest.mark.slow
 def test_halves_agree_with_one_group():
-    # the same distribution as two nearly equal budgets (truncated) and as forty distinct ones (enumerated)
+    # The same distribution is given as one budget, as two budgets that differ by 1e-13 (truncated), and as forty distinct budgets
+    # (enumerated).
     one = sides(1e-3, 0.0, 4.0, k=2 * 10**6)
     two = sides([1e-3, 1e-3 * (1 + 1e-13)], 0.0, 4.0, k=[10**6, 10**6])
     assert two == pytest.approx(one, rel=1e-9)
@@ -186,18 +191,18 @@ def test_halves_agree_with_one_group():
 
 
 def test_grid_encloses_the_exact_law():
-    # too many outcomes are composed on a grid; here the same budgets by enumeration and on a grid
+    # A sum with too many outcomes is composed on a grid. These budgets are evaluated both by enumeration and on a grid.
     eps, total = np.linspace(0.05, 1.0, 26), 11.0
     law = BudgetSum(eps, np.ones(26, dtype=np.int64))
     low, high = law.log_excess(total)
     grid_low, grid_high = law._on_a_grid(total)
     assert grid_low <= low <= high <= grid_high
     assert grid_high - grid_low < 1e-3
-    # three large groups of commensurate budgets: the sum of the first two is the third in law where all are 0.1
+    # Three large groups have budgets that are multiples of 0.1.
     three = sides([0.1, 0.2, 0.3], 0.0, 9000.0, k=[10**5] * 3)
     assert three[1] - three[0] < 1e-6
     with mp.workdps(30):
-        # Chernoff from above; one summand of the saddle point less a factor from below
+        # The upper limit is Chernoff's bound. The lower limit is the saddle-point approximation, reduced by a factor.
         theta, (k, e) = mp.mpf(0), (10**5, [mp.mpf(x) for x in (0.1, 0.2, 0.3)])
         theta = mp.findroot(lambda t: k * sum(x * mp.tanh((t + 0.5) * x) for x in e) - 9000, 0.1)
         rate = k * sum(mp.log(mp.cosh((theta + 0.5) * x) / mp.cosh(x / 2)) for x in e) - 9000 * theta
@@ -235,10 +240,10 @@ def test_shape(mechanisms, total, more):
     eps, delta, k = (list(x) for x in zip(*mechanisms, strict=True))
     low, high = sides(eps, delta, total, k=k)
     assert low <= high <= 0
-    # delta* decreases in the total eps and increases in each budget
+    # delta* decreases in the total eps and increases in the budget of each mechanism.
     assert composition_log_delta(eps, delta, total + more, k=k, bound="lower") <= high
     assert composition_log_delta([e + 0.1 for e in eps], delta, total, k=k) >= low
-    # one more mechanism does not decrease delta
+    # An additional mechanism does not decrease delta.
     assert composition_log_delta([*eps, 0.3], [*delta, 0.0], total, k=[*k, 1]) >= low
 
 
@@ -290,7 +295,7 @@ def test_advanced_closed_form():
 
 
 def test_group_privacy_is_attained():
-    # randomized response on counts 0..size: a geometric chain whose ends have exactly this distance
+    # Randomized response on the counts 0..size is a geometric chain, and the two ends have exactly the claimed divergence.
     for m in (2, 3, 4):
         eps, delta = math.log(2), Fraction(1, 64)
         got = group_privacy(eps, float(delta), m)
@@ -298,7 +303,8 @@ def test_group_privacy_is_attained():
         assert got.delta >= exact
         assert got.delta == pytest.approx(float(exact), rel=1e-13)
         assert got.eps == pytest.approx(m * eps, rel=1e-15)
-        # P_i(a) = delta (2^i - 1) on the leaking outcome: neighbours obey P_(i+1) <= 2 P_i + delta, with equality
+        # The outcome that reveals the input has probability P_i = delta (2^i - 1), so that neighbours satisfy P_(i+1) <= 2 P_i +
+        # delta with equality.
         leak = [delta * (2**i - 1) for i in range(m + 1)]
         assert all(leak[i + 1] == 2 * leak[i] + delta for i in range(m))
         assert leak[m] - 2**m * leak[0] == exact
@@ -330,7 +336,7 @@ def test_renyi_against_dp_accounting(table, log_delta, eps):
     delta = math.exp(log_delta)
     got, order = rdp_to_dp(orders, rdp, delta=delta)
     theirs = float(other.compute_epsilon(orders, rdp, delta)[0])
-    # they also use that the divergence bounds the total variation, which answers 0 where delta is large
+    # dp-accounting also uses that the divergence bounds the total variation, which gives eps = 0 for large delta.
     assert got == pytest.approx(theirs, rel=1e-9, abs=1e-12) or theirs < got
     if theirs > 0:
         assert got == pytest.approx(theirs, rel=1e-9, abs=1e-12)
@@ -347,7 +353,7 @@ def test_renyi_against_dp_accounting(table, log_delta, eps):
 
 
 def test_conversion_at_one_order_is_attained():
-    # at delta = 1/a the two-point pair with P(1) = 1 - delta, Q(1) = e^-eps P(1)... has exactly this Renyi divergence
+    # At delta = 1/a, the two-point pair with P(1) = 1 - delta and Q(1) = e^-eps P(1) has exactly this Renyi divergence.
     a, eps = 5.0, 1.3
     delta = 1 / a
     with mp.workdps(40):
@@ -410,7 +416,7 @@ def test_public_names():
 
 @pytest.mark.filterwarnings("error")
 def test_conversions_at_the_ends_of_their_ranges():
-    # (rho, xi) = (0, 0) is perfect privacy: the answer at the best order is 0
+    # (rho, xi) = (0, 0) is perfect privacy: eps at the best order is 0.
     assert zcdp_to_dp(0.0, delta=1e-300)[0] < 1e-290
     assert zcdp_to_dp(0.0, delta=5e-324)[0] < 1e-290
     for rho in (1e-300, 1.0, 1e6):

@@ -1,4 +1,4 @@
-"""Builds and imports a module outside of the package that cimports its installed kernels."""
+"""Builds and imports a Cython module outside of the package that cimports the installed kernels."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Binomial log tails against quadrature, rational sums and identities."""
+"""Logarithms of binomial tails against quadrature, exact fractions and identities."""
 
 import math
 from fractions import Fraction
@@ -18,10 +18,10 @@ TAILS = {"logcdf": "logsf", "logsf": "logcdf"}
 
 
 def failure(name, actual, case):
-    """Return by how much the error exceeds the allowed one, or 0."""
+    """Return by how much the error exceeds the allowed error, at least 0."""
     exact = case[name]
     if name in TAILS and to_decimal(exact) > to_decimal("-0.69"):
-        # allowed: the rounding error of the smaller tail, and some ulp of a result that may be subnormal
+        # The allowed error is the rounding error of the smaller tail, plus a few ulp of a result that may be subnormal.
         small = case[TAILS[name]]
         allowed = NEAR_ONE + 4 * (float(spacing(small)) if to_decimal(small).is_finite() else 0)
         return max(0.0, relative(actual, exact, ulps=2) - allowed)
@@ -39,7 +39,7 @@ def test_against_quadrature(file, name):
 
 
 def exact_tails(n, p):
-    """Return for each k the exact pmf, cdf and sf."""
+    """Return for each k the exact values of Pr[X = k], Pr[X <= k] and Pr[X > k]."""
     pmf = [math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)]
     cdf = [sum(pmf[: i + 1]) for i in range(n + 1)]
     return pmf, cdf, [1 - c for c in cdf]
@@ -51,7 +51,7 @@ def log_fraction(x):
         return "-inf"
     if x == 1:
         return 0
-    # 120 digits represent 1 - x for the smallest x here
+    # With 120 digits, 1 - x is exact for the smallest x of this test.
     import mpmath
 
     with mpmath.workdps(120):
@@ -153,7 +153,7 @@ def test_monotone_in_k_and_above_the_pmf(case):
 def test_pmf_is_the_step_of_the_cdf(case):
     k, n, p = case
     pmf, before, at = binom_logpmf(k, n, p), binom_logcdf(k - 1, n, p), binom_logcdf(k, n, p)
-    # relative to the largest of the three, with some ulp of the logarithms
+    # The tolerance is relative to the largest of the three probabilities, plus a few ulp of the logarithms.
     scale = 1e-13 + 16 * math.ulp(at)
     assert abs(math.exp(before - at) + math.exp(pmf - at) - 1) < scale
 
@@ -167,7 +167,8 @@ def test_shift_by_one_reference():
     for v in cases:
         prob, eps = v["params"]["gamma"], v["params"]["eps"]
         value, error = shift_log_delta(v["params"]["n"], float(prob), float(eps), SHIFT_FIELDS[v["quantity"]])
-        # the parameters are decimal: log delta changes by at most n * (rounding error of the inputs)
+        # The reference parameters are decimal fractions. Rounding them to doubles changes log delta by at most n times their
+        # rounding error.
         assert 0 < error < 1e-10
         assert distance(value, log_of(v["value"])) < error + 1e-11, v["id"]
 
@@ -177,7 +178,7 @@ def test_tails_in_blocks_have_the_bits_of_one_alone():
     n = np.floor(10 ** rng.uniform(0, 7, 700))
     p = np.concatenate([rng.random(500), 10 ** rng.uniform(-300, 0, 200)])
     k = np.round(n * p + rng.normal(size=n.size) * 4 * np.sqrt(n * p * (1 - p)))
-    # among them, elements that a block leaves to the scalar kernel
+    # Some elements are outside of the range of the vector code and are left to the scalar kernel.
     k[::7], n[::11], p[::13] = np.nan, -1, 2
     for tail in (binom_logcdf, binom_logsf):
         alone = np.array([tail(*x) for x in zip(k, n, p, strict=True)])

@@ -1,4 +1,4 @@
-"""The divergence of two independent sums of bits, against sums over all pairs of outcomes in fractions."""
+"""The divergence of two independent sums of bits, against exact sums over all pairs of outcomes."""
 
 import math
 from fractions import Fraction
@@ -24,7 +24,7 @@ def pair(ones, zeros, flip):
 
 
 def exact(first, second, flip, more):
-    """Return the divergence of two sums, in both of which the target's bit is 0 against 1, by a sum over all pairs of sums."""
+    """Return the divergence of two sums by adding all pairs of outcomes; the target's bit is 0 against 1 in both sums."""
     more = Fraction(more)
     (p, q), (r, s) = (pair(*counts, Fraction(flip)) for counts in (first, second))
     return sum(max(Fraction(0), a * c - more * b * d) for a, b in zip(p, q) for c, d in zip(r, s))
@@ -49,7 +49,7 @@ def test_masses_that_underflow_are_passed():
         order = -p / q
     below = [np.append(0.0, np.cumsum(side)) for side in (p, q)]
     low, high = _bits.two_sums(p, q, order, *below, 1.0, 1e-15)
-    # masses (1/4, 1/4, 1/4, 1/4) against (1/16, 3/16, 3/16, 9/16)
+    # The masses are (1/4, 1/4, 1/4, 1/4) under P and (1/16, 3/16, 3/16, 9/16) under Q.
     assert low == pytest.approx(5 / 16, rel=1e-12)
     assert high == pytest.approx(5 / 16, rel=1e-12)
 

@@ -1,4 +1,4 @@
-"""The sweep of the clone sum against direct sums, and the form for any distribution of clones against the binomial one."""
+"""The kernel of the clone sum against direct sums, and its form for any distribution of clones against the binomial form."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from tests.errors import distance
 
 
 def direct(n, rate, u):
-    """Return E[max(0, D - u M)] as a fraction, over every (m, D)."""
+    """Return E max(0, D - u M) as a fraction, summed over all values of M and D."""
     total = Fraction(0)
     for m in range(1, n + 1):
         weight = math.comb(n, m) * rate**m * (1 - rate) ** (n - m)
@@ -31,7 +31,7 @@ def log_of_fraction(x):
 
 
 def inside(lower, exact, upper, slack=0.0):
-    """Return whether lower <= exact <= upper in exact decimals, up to slack."""
+    """Return whether lower <= exact <= upper up to `slack`, in exact decimals."""
     from tests.errors import WIDE, to_decimal
 
     e = to_decimal(exact)
@@ -69,13 +69,13 @@ def test_bounds_are_ordered_and_close(n, rate, u):
     rate, u = rate / 64, u / 2**12
     lower, upper = _compound.log_sign_excess(n, rate, u, 1 - u)
     assert lower <= upper <= math.log(n)
-    # the truncated part, the errors of the starting values, and a few ulp of a logarithm that is a sum of two
+    # The gap has three causes: the truncated part, the errors of the starting values, and a few ulp of a logarithm.
     assert upper - lower <= 1e-10 + 200 * math.ulp(lower)
 
 
 @given(st.integers(1, 3000), st.integers(1, 15), st.integers(0, 2**8 - 1))
 def test_weighted_form_agrees(users, rate, u):
-    # Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r)
+    # The identity is Pr[Bin(n - 1, r) = m - 1]/m = Pr[Bin(n, r) = m]/(n r).
     rate, u = rate / 16, u / 2**8
     weights = binom_logpmf(np.arange(users), users - 1, rate)
     value, error = _compound.log_weighted_excess(0.0, weights, u, 1 - u)
@@ -89,7 +89,7 @@ def test_weighted_form_agrees(users, rate, u):
 @pytest.mark.parametrize("first", [0, 3, 40])
 @pytest.mark.parametrize("u", [0.125, 0.75])
 def test_weighted_form_by_enumeration(first, u):
-    # dyadic weights, one of them 0
+    # The weights are multiples of a power of 2, and one of them is 0.
     weights = [Fraction(1, 2), Fraction(0), Fraction(1, 8), Fraction(3, 8)]
     logs = np.array([math.log(w) if w else -math.inf for w in weights])
     exact = Fraction(0)

@@ -1,4 +1,4 @@
-"""The contour integral against the sweep, an independent method, and against the reference file."""
+"""The Fourier integral against the sum over all terms, which is an independent method, and against reference values."""
 
 import math
 
@@ -29,7 +29,7 @@ def test_bounds_contain_the_sum(log_users, log_rate, x, peaks):
 
 @given(st.integers(3000, 200_000), st.floats(0.01, 0.9), st.fractions(0, 1, max_denominator=40) | st.floats(0.05, 0.97))
 def test_steep_lines(n, rate, u):
-    # for rational slopes u = p/q the secondary maxima at j = q or 2 q have full height
+    # For a rational u = p/q, the secondary maxima at the multiples j = q or 2 q are as large as the main one.
     assume(0 < u < 1)
     u = float(u)
     sides = _contour.log_sign_contour(n, rate, u, 1 - u, 0)
@@ -83,7 +83,7 @@ def test_secondary_maxima_narrow_the_gap(u_sigmas, gain):
 
 
 def test_nan_where_the_method_does_not_apply():
-    # too few clones, or too few signs -1: the results are NaN
+    # If the number of clones or of signs -1 is too small, the result is NaN.
     assert math.isnan(_contour.log_sign_contour(100.0, 0.5, 0.1, 0.9, 0)[0])
     assert math.isnan(_contour.log_sign_contour(1e15, 0.5, 1 - 1e-14, 1e-14, 0)[0])
     for bad in ((0, 0.5, 0.1, 0.9), (1.5e5 + 0.5, 0.5, 0.1, 0.9), (1e6, 0.0, 0.1, 0.9), (1e6, 0.5, 0.1, 0.0),

@@ -10,7 +10,7 @@ ATOMS = 1300
 
 
 def sums(log_x):
-    """Return the logarithms of the cumulated sums of e^log_x, from an empty sum on, as balls."""
+    """Return the logarithms of the cumulated sums of e^log_x, starting with the empty sum, in interval arithmetic."""
     total, out = arb(0), []
     for x in log_x:
         out.append(total.log() if total > 0 else None)

@@ -17,7 +17,7 @@ FROZEN = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def signatures(module):
-    """Return name -> C signature of what a module exports."""
+    """Return {name: C signature} of the functions that a module exports."""
     name_of = ctypes.pythonapi.PyCapsule_GetName
     name_of.restype, name_of.argtypes = ctypes.c_char_p, [ctypes.py_object]
     return {name: name_of(capsule).decode() for name, capsule in sorted(vars(module).get("__pyx_capi__", {}).items())}

@@ -1,4 +1,4 @@
-"""The public C interface: its frozen signatures, and calls by an extension installed by pip, by numba and by SciPy."""
+"""The public C interface: its frozen signatures, and calls from an installed extension, from numba and from SciPy."""
 
 import ctypes
 import json
@@ -25,7 +25,7 @@ compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
 def test_interface_of_this_version_is_frozen():
     frozen = json.loads(FILE.read_text())
     assert frozen["version"] == cython_tails.version
-    # an added function needs a new version, which freezes it
+    # A function that is added needs a new version of the interface, which freezes its signature.
     assert signatures(cython_tails) == frozen["functions"]
 
 
@@ -49,7 +49,7 @@ def test_an_extension_installed_by_pip(pricing):
     parameters = {"binom": (1000, 0.25), "poisson": (250,), "nbinom": (250.5, 0.5), "hypergeom": (4000, 1000, 1000)}
     kinds = ("logpmf", "logcdf", "logsf")
     known = [getattr(tails, f"{law}_{kind}")(k, *held) for law, held in parameters.items() for kind in kinds]
-    # the ufuncs use vector code (tails.h), whose last bits differ from those of the scalar kernels
+    # The ufuncs use vector code (tails.h), whose last bits differ from those of the scalar kernels.
     assert pricing.laws(k) == pytest.approx(known, rel=1e-14, abs=0)
     known_incomplete = (
         tails.log_gammainc(k, 250), tails.log_gammaincc(k, 250), tails.log_betainc(k, 250, 0.25), tails.log_betaincc(k, 250, 0.25),
@@ -71,10 +71,10 @@ def test_an_extension_installed_by_pip(pricing):
     lower, upper, eps = pricing.clones(1e6, 4.0, 0.05, 1e-8)
     assert (lower, upper) == pytest.approx((stronger.log_delta(0.05, bound="lower"), stronger.log_delta(0.05)), rel=1e-12)
     assert eps == pytest.approx(stronger.epsilon(1e-8), rel=1e-9)
-    # E[max(0, S)] of 2 users, each +1 or -1
+    # The expected value is E max(0, S) for 2 users, each with the value +1 or -1.
     lower, upper = pricing.excess(np.array([1.0, -1.0]), np.log([0.5, 0.5]), 2.0)
     assert lower <= math.log(0.5) <= upper
-    # arguments outside the range give NaN, not an exception
+    # Arguments outside of the range give NaN and raise no exception.
     assert all(math.isnan(v) for v in pricing.clones(0.5, 4.0, 0.05, 1e-8))
     assert math.isnan(pricing.poisson_binom_logsf(np.array([1.5]), 0.0)[0])
     assert all(math.isnan(v) for v in pricing.laws(math.nan))
@@ -116,7 +116,7 @@ def test_scipy_integrates_a_kernel(k):
     from scipy import LowLevelCallable
     from scipy.integrate import quad
 
-    # for a uniform probability p every count 0..n has the same probability
+    # If p is uniform on [0, 1], every count 0..n has the same probability.
     sf = LowLevelCallable.from_cython(cython_tails, "quad_binom_sf")
     assert quad(sf, 0, 1, args=(k, 10.0))[0] == pytest.approx((10 - k) / 11, abs=1e-12)
     pmf = LowLevelCallable.from_cython(cython_tails, "quad_binom_pmf")
@@ -124,7 +124,7 @@ def test_scipy_integrates_a_kernel(k):
 
 
 def c_function(name, *kinds):
-    """Return a function of the C interface."""
+    """Return a function of the C interface as a Python callable."""
     capsule = cython_tails.__pyx_capi__[name]
     call, words = ctypes.pythonapi.PyCapsule_GetPointer, ctypes.pythonapi.PyCapsule_GetName
     call.restype, call.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -143,7 +143,7 @@ def test_poisson_binomial_tails_equal_those_of_python(kind):
 
     python = getattr(tails, f"poisson_binom_{kind}")
     fair = [0.5] * 100
-    # for fair bits the probabilities are integers over 2**100
+    # For fair bits, the probabilities are integers divided by 2**100.
     above = sum(math.comb(100, j) for j in range(61, 101))
     exact = math.log(above / 2**100) if kind == "logsf" else math.log1p(-above / 2**100)
     assert value(60, fair) == pytest.approx(exact, rel=1e-11)

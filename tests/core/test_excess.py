@@ -1,4 +1,4 @@
-"""The excess kernel against exact powers, against the clone sweep, and several groups against one."""
+"""The kernel of E (X_1 + ... + X_n)_+ against exact powers, against the clone sum, and several groups against one."""
 
 import math
 import random
@@ -32,7 +32,7 @@ def test_bounds_contain_powers_of_polynomials(seed):
 ])
 def test_rounding_errors_of_many_terms_are_bounded(n, values, mass):
     lower, upper = sides(values, np.log(mass), n)
-    # a total mass of 1 is accurate to a few ulp only
+    # If the masses sum to 1, the mass at 0 is accurate to a few ulp of 1 only.
     slack = 4e-16 * n if sum(mass) == 1 else 0.0
     assert arb(lower) - slack < exact(values, np.log(mass), n) < arb(upper) + slack
     assert upper - lower < 1e-9
@@ -63,7 +63,7 @@ def test_groups_with_one_distribution_equal_one_group():
 
 
 def test_two_groups_against_enumeration():
-    # three users with one distribution and one with another: E(Y + X_1 + X_2 + X_3)_+ by enumeration
+    # Three users have one distribution and one user has another: E(Y + X_1 + X_2 + X_3)_+ is enumerated.
     total = 0.0
     for y, q in ((5.0, 0.25), (0.0, 0.75)):
         for k in range(4):
@@ -75,7 +75,7 @@ def test_two_groups_against_enumeration():
 
 
 def test_a_heavy_tail_is_split_off():
-    # one value with probability 1e-9 is so large that it decides the sign of the sum
+    # One value has probability 1e-9 and is so large that it decides the sign of the sum.
     values, log_mass = np.array([1.0, -1.2, 1e7]), np.log([0.3, 0.4, 1e-9])
     n = 10**4
     lower, upper = _excess.log_excess(values, log_mass, np.array([0, 3]), np.array([float(n)]))
@@ -92,7 +92,7 @@ def test_values_of_mass_below_an_ulp_are_split_off(mass, jump):
     values, log_mass = np.array([-1.0, -2.0, -5.0, jump]), np.log([0.2, 0.1, 0.2, mass])
     lower, upper = _excess.log_excess(values, log_mass, np.array([0, 4]), np.array([float(n)]))
     truth = math.log(n * mass) + math.log(jump - 1.4 * (n - 1))
-    # the probability of two large values is n * mass times smaller
+    # The probability of two large values is smaller by a factor of n * mass.
     assert lower <= truth * (1 - 1e-12) + 2 * n * mass
     assert upper >= truth * (1 + 1e-12) - 2 * n * mass
     assert upper - lower < 1e-5
@@ -126,7 +126,7 @@ def test_a_coarse_tolerance_is_met_where_values_are_far_larger_than_the_sum(eps)
 
 
 def test_values_of_negligible_mass_cause_no_error():
-    # masses below the smallest double, with losses of several hundred
+    # One atom has a mass below the smallest double and a loss of several hundred.
     law = ExcessLaw([math.log(0.25), math.log(0.25), -900.0], [1.0, -np.inf, 300.0], [-np.inf, 1.0, 0.0])
     plain = ExcessLaw(law.log_mass[:2], law.log_a[:2], law.log_b[:2])
     for n in (50, 10**6):
@@ -174,13 +174,14 @@ def test_gaps_stay_within_the_header():
 
 
 def test_a_second_contour_is_tried_where_the_gap_is_rounding():
-    # log E S_+ is about -2.25 million. The gap of the first contour is 3.4e-7, that of the second, with more nodes, 2.1e-7.
+    # log E S_+ is about -2.25 million. The first contour has a gap of 3.4e-7; the second one, with more nodes, has a gap of 2.1e-7.
     values = [0.16416067302413945, -0.0023887086152873287, 0.031118092411635774, -0.136432000616321]
     log_mass = np.array([-13.241481680539621, -10.501477059080129, -14.513838867364086, -0.1053935924583007])
     n = 998696
     lower, upper = sides(values, log_mass, n)
     assert 0 < upper - lower < 2.5e-7
-    # Chernoff's bound E (S)_+ <= e^(K(t) - 1)/t for every t > 0, and the term in which every user has the largest value
+    # The upper limit is Chernoff's bound E S_+ <= e^(K(t) - 1)/t, at the best t > 0. The lower limit is the term in which every
+    # user has the largest value.
     rest = 1 - float(np.exp(log_mass).sum())
     moments = ((t, rest + float(np.exp(log_mass + t * np.array(values)).sum())) for t in np.linspace(10, 90, 800))
     least = min(n * math.log(moment) - 1 - math.log(t) for t, moment in moments)

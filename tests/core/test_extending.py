@@ -37,7 +37,7 @@ BINOMIAL = [
 
 @pytest.mark.parametrize("name", ["binom_logpmf", "binom_logcdf", "binom_logsf"])
 def test_binomial(outside, name):
-    # the ufuncs use vector code (tails.h), whose last bits differ from those of the scalar kernels
+    # The ufuncs use vector code (tails.h), whose last bits differ from those of the scalar kernels.
     for point in BINOMIAL:
         assert getattr(outside, name)(*point) == pytest.approx(getattr(_binomial, name)(*point), rel=1e-14, abs=0)
 
@@ -108,7 +108,7 @@ def test_double_double_deviance(outside):
 
 
 def test_tail_ratio(outside):
-    # Pr[X >= j]/Pr[X = j] as an exact sum
+    # Pr[X >= j]/Pr[X = j] is computed as an exact sum.
     from fractions import Fraction
 
     for j, n, p in ((6, 10, 0.5), (3, 12, 0.125), (12, 12, 0.75)):

@@ -1,4 +1,4 @@
-"""Incomplete gamma and beta functions, Poisson and negative binomial laws, in logarithms, against python-flint."""
+"""Logarithms of incomplete gamma and beta functions, and of Poisson and negative binomial distributions, against python-flint."""
 
 import math
 import random
@@ -26,7 +26,7 @@ def test_limits_of_the_incomplete_gamma_functions():
     assert (P(2.0, 0.0), Q(2.0, 0.0)) == (-math.inf, 0)
     assert P(1.0, 3.0) == pytest.approx(math.log(-math.expm1(-3)), rel=1e-15)
     assert Q(1.0, 1e270) == -1e270
-    # Q(a, x) ~ a E1(x) as a -> 0, and P(a, x) ~ x^a
+    # As a tends to 0, Q(a, x) is about a E1(x) and P(a, x) about x^a.
     flint.ctx.prec = 200
     for x in (1e-300, 0.1, 1.0, 1.4999, 1.5, 40.0):
         exact = (arb("1e-290") * arb(x).expint(1)).log()
@@ -44,7 +44,7 @@ def test_limits_of_the_incomplete_beta_functions():
     assert (P(2.0, 3.0, 0.0), Q(2.0, 3.0, 0.0)) == (-math.inf, 0)
     assert (P(2.0, 3.0, 1.0), Q(2.0, 3.0, 1.0)) == (0, -math.inf)
     for a in (1e-280, 0.3, 1.0, 7.5, 1e60):
-        # I_x(a, 1) = x^a
+        # The reference value is the identity I_x(a, 1) = x^a.
         for x in (5e-324, 1e-200, 0.25, 0.5, 0.75, 1 - 2.0**-53):
             power = a * math.log(x)
             assert P(a, 1.0, x) == pytest.approx(power, rel=1e-13, abs=5e-324)

@@ -1,4 +1,4 @@
-"""The ufuncs accept all doubles in all combinations without a warning, with equal results in arrays and one by one."""
+"""The ufuncs accept all combinations of doubles without a warning, and give the same results for arrays and for single numbers."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Hypergeometric log tails against exact rational sums, and for large populations against sums of ratios in python-flint."""
+"""Logarithms of hypergeometric tails against exact fractions, and for large populations against sums in python-flint."""
 
 import math
 import random
@@ -16,7 +16,10 @@ LOGPMF, LOGCDF, LOGSF = _hypergeom.hypergeom_logpmf, _hypergeom.hypergeom_logcdf
 
 
 def allowed(exact, other=0.0):
-    """Return the allowed error: 1e-13 of the probability plus 4 ulp of the logarithm, that of the smaller tail if larger."""
+    """Return the allowed error:
+
+    1e-13 of the probability plus 4 ulp of the logarithm, or the error of the smaller tail if larger.
+    """
     return 1e-13 * min(1.0, abs(exact)) + 4 * math.ulp(exact) + (abs(exact) * 4 * math.ulp(other) if exact > -0.69 else 0)
 
 
@@ -43,7 +46,7 @@ def test_every_tail_of_small_populations():
 
 
 def exact_logs(k, total, marked, draws):
-    """Return log Pr[X = k], the log of the smaller of Pr[X <= k] and Pr[X > k], to 1e-25, and whether that is the upper one."""
+    """Return log Pr[X = k], and the log of the smaller of Pr[X <= k] and Pr[X > k] with whether that is Pr[X <= k]."""
     flint.ctx.prec = 220
 
     def log_choose(n, r):
@@ -116,7 +119,7 @@ def test_outside_the_domain():
 
 @pytest.mark.parametrize(("total", "left"), [(1517, 1), (336357, 2), (7410357, 1165), (2**53, 1), (2**53, 3)])
 def test_one_marked_item_drawn_with_probability_close_to_one(total, left):
-    # Pr[X = 0] = left/total; it used to be formed as 1 minus a tail close to 1, with errors up to 4e-11
+    # Pr[X = 0] is left/total. It was once computed as 1 minus a tail close to 1, with errors up to 4e-11.
     exact = math.log(left) - math.log(total)
     assert abs(_hypergeom.hypergeom_logcdf(0, total, 1, total - left) - exact) < 1e-13
     assert abs(_hypergeom.hypergeom_logpmf(0, total, 1, total - left) - exact) < 1e-13

@@ -1,4 +1,4 @@
-"""Conversions of doubles to indices: extreme arguments for which kernels once read outside of a table."""
+"""Conversions of doubles to array indices, for extreme arguments at which kernels once read outside of a table."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_a_probability_close_to_the_smallest_double(protocol):
     upper, lower = protocol.log_delta(LOSSES), protocol.log_delta(LOSSES, bound="lower")
     assert (lower <= upper).all()
     assert (np.diff(upper) <= 1e-15).all()
-    # outcome 0 is possible under one distribution only, with probability close to 1
+    # Outcome 0 is possible under one distribution only, where it has a probability close to 1.
     assert lower[-1] > -1e-12
 
 
@@ -38,7 +38,7 @@ def test_tables_at_their_ends():
 @pytest.mark.parametrize("rate", [1.0, 0.5, 5e-324, 1 - 2.0**-53])
 @pytest.mark.parametrize("u", [0.0, 5e-324, 0.5, 1 - 2.0**-53])
 def test_blocks_of_clones_are_not_empty(rate, u):
-    # the change of a weight per step is 0, finite or infinite
+    # The change of a weight from one step to the next is 0, finite or infinite.
     lower, upper = _compound.log_sign_excess(100.0, rate, u, 1 - u)
     assert lower <= upper
 

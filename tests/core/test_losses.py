@@ -1,4 +1,4 @@
-"""Kernels of privacy losses against mpmath, and the inequalities that make their results bounds."""
+"""Kernels of privacy losses against mpmath, and the inequalities that make their results upper or lower bounds."""
 
 import math
 
@@ -28,9 +28,9 @@ def test_split_dominates_and_merge_is_dominated(law, step, anchor):
     for eps in (*np.linspace(-2.3, 2.3, 14), *loss[:3]):
         exact = hockey_stick(log_p, loss, eps)
         assert hockey_stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
-        # a merged loss has the rounding error of its balance
+        # A merged loss has the rounding error of the mean that determines it.
         assert hockey_stick(below, grid, eps) <= hockey_stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
-    # splitting keeps the masses of both distributions
+    # Splitting atoms over grid points keeps the total mass under both distributions.
     assert abs(np.logaddexp.reduce(above)) < 1e-13
     assert abs(np.logaddexp.reduce(above - grid) - np.logaddexp.reduce(log_p - loss)) < 1e-12
     assert np.logaddexp.reduce(below) < 1e-13
@@ -46,7 +46,7 @@ def test_merge_is_of_second_order():
         below = np.exp(_losses.merge(log_p, loss, 0.0, step, first, size))
         grid = step * (first + np.arange(size))
         assert abs(below.sum() - 1) < 1e-12
-        # the mean of e^-loss is kept, except at the last point
+        # The mean of e^-loss is kept, except at the last grid point.
         assert abs(below @ np.exp(-grid) - np.exp(-loss).mean()) < 1e-4 * step
         lost.append(loss.var() - (below @ grid**2 - (below @ grid) ** 2))
     assert 0 < lost[1] < lost[0] < 0.02**2
@@ -104,7 +104,8 @@ def test_tilted_hockey_stick():
 @pytest.mark.parametrize("trials", [6, 50])
 @pytest.mark.parametrize("step", [0.003, 0.05, 0.4])
 def test_grid_bounds_from_values_of_delta(trials, step):
-    # the divergence of the upper distribution is an upper bound, that of the lower outcomes a lower one; both are close to exact
+    # The divergence of the upper distribution is an upper bound, and that of the lower distribution is a lower bound. Both are
+    # compared with the exact divergence.
     for pair in BinomialNoise(trials, 0.25).pairs():
         mass = [mp.binomial(trials, k) * mp.mpf(3) ** (trials - k) / mp.mpf(4) ** trials for k in range(trials + 1)]
         p, q = ([*mass, mp.mpf(0)], [mp.mpf(0), *mass])

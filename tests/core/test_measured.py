@@ -1,4 +1,4 @@
-"""The kernels' headers state measured errors: in a quick run of the measurement no error exceeds the stated peak."""
+"""The headers of the kernels state measured errors: in a short run of the measurement no error exceeds the stated maximum."""
 
 import random
 import re
@@ -23,7 +23,7 @@ def header(kernel):
 
 
 def told(kernel, row, column):
-    """Return the number in the header for a row: in a column of the table, or after the word peak."""
+    """Return the number that the header states in this row, in a column of the table or after the word "peak"."""
     after = [header(kernel)[found.end() :] for found in re.finditer(re.escape(row), header(kernel))]
     if column == "peak":
         return float(re.search(r"peak ([\d.e+-]*\d)", ("peak" * row.endswith("peak") + after[0]))[1])
@@ -42,7 +42,7 @@ def test_a_quick_run_stays_within_the_header(kernel):
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "outside"])
 def test_every_row_is_in_its_header(kernel):
-    # compare the names of the rows only, without a measurement
+    # This code compares the names of the rows only, without a measurement.
     code = (Path(__file__).parents[1] / "reference" / "measure_errors.py").read_text() + (
         Path(__file__).parents[1] / "reference" / "measure_sums.py"
     ).read_text()
@@ -54,7 +54,7 @@ def test_every_row_is_in_its_header(kernel):
 @pytest.mark.slow
 @pytest.mark.parametrize("routine", ROUTINES, ids=lambda routine: routine.__name__)
 def test_a_quick_run_stays_within_the_page(routine):
-    """Routines that are not kernels: docs/numerics.md states their errors."""
+    """These routines are not kernels; docs/numerics.md states their errors."""
     sentence, quick, _ = ROUTINES[routine]
     page = " ".join((CORE.parents[1] / "docs" / "numerics.md").read_text(encoding="utf-8").split())
     most = re.search(sentence, page)

@@ -11,7 +11,7 @@ from shufflebounds import shuffle, tails
 from shufflebounds._core import _blocks, _excess, _special
 
 LONG = {
-    # without an interrupt each takes minutes
+    # Without an interrupt each of these calls takes minutes.
     "compound": lambda: tails.compound_binom_logsf(np.arange(100_000), 0, np.full(16_384, -14 * np.log(2)), 0.3),
     "excess": lambda: _excess.log_excess_rows(
         np.sin(np.arange(3000.0) * 1000).reshape(1, -1) * np.linspace(1, 2, 20_000)[:, None], np.full(3000, -9.0), 1e6),
@@ -42,7 +42,7 @@ def test_signals_are_handled_within_one_tail_of_millions_of_probabilities():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.002, 0.002)
         law.tail(k, True)
-        # a single signal could be handled after the call
+        # A single signal could be handled only after the call, so several are sent.
         assert len(heard) > 2
         signal.setitimer(signal.ITIMER_REAL, 0, 0)
         signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Elementary kernels against python-flint, also at the ends of their ranges."""
+"""Kernels of elementary functions against python-flint, including the ends of their ranges."""
 
 import math
 from fractions import Fraction
@@ -31,7 +31,7 @@ def digits(ball):
 
 
 def worst(function, exact, *arguments):
-    """Return the largest error in ulps, and the arguments where it occurs."""
+    """Return the largest error in ulp, and the arguments at which it occurs."""
     answers = function(*arguments)
     errors = [(in_ulps(y, digits(exact(*map(float, x)))), x) for y, x in zip(answers, zip(*arguments))]
     return max(errors)
@@ -83,7 +83,7 @@ def test_stirling_error(rng):
 @pytest.mark.slow
 def test_mills_ratio(rng):
     flint.ctx.prec = 500
-    # the ends of the pieces: y = 4/(4 + x) = i/32
+    # The ends of the polynomial pieces are at y = 4/(4 + x) = i/32.
     joints = np.array([4 * (32 - i) / i for i in range(1, 33)])
     x = np.concatenate(
         [
@@ -95,7 +95,7 @@ def test_mills_ratio(rng):
             [0.0, 5e-324],
         ]
     )
-    # e^(x^2/2) erfc(x/sqrt 2) sqrt(pi/2) by Kummer's function
+    # The reference value is e^(x^2/2) erfc(x/sqrt 2) sqrt(pi/2), by Kummer's function.
     assert (
         worst(
             _special.mills_ratio,
@@ -115,7 +115,7 @@ def test_deviance(rng):
     near = m * (1 + rng.normal(size=TRIALS) * 10 ** rng.uniform(-12, -0.5, TRIALS))
     x = np.concatenate([near, m * rng.uniform(0.3, 3, TRIALS), np.exp(rng.uniform(-7, 36.7, TRIALS))])
     m = np.tile(m, 3)
-    # the ufunc computes x - m: keep the pairs for which that is exact
+    # The ufunc computes x - m, so only pairs are kept for which this difference is exact.
     keep = [a > 0 and Fraction(a) - Fraction(b) == Fraction(a - b) for a, b in zip(x.tolist(), m.tolist())]
     assert sum(keep) > TRIALS
     exact = lambda a, b: arb(a) * (arb(a) / arb(b)).log() - arb(a) + arb(b)  # noqa: E731
@@ -133,7 +133,7 @@ def test_log_add_and_sub(rng):
     added, taken = _special.log_add_exp(a, b), _special.log_sub_exp(a, b)
     for x, y, s, d in zip(a.tolist(), b.tolist(), added, taken):
         gap = 1 - (arb(y) - arb(x)).exp()
-        # absolute errors, since the result may be much smaller than the arguments
+        # The errors are absolute, because the result may be much smaller than the arguments.
         assert abs(arb(s) - (arb(x) + (arb(y) - arb(x)).exp().log1p())) < 4e-16 + 2 * math.ulp(x)
         assert abs(arb(d) - (arb(x) + gap.log())) < 4e-16 + 2 * math.ulp(x) + 2 * math.ulp(float(gap.log()))
     assert _special.log_add_exp(-math.inf, -math.inf) == -math.inf

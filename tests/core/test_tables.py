@@ -1,4 +1,4 @@
-"""tables.h against its generator, byte for byte, and its entries against mpmath at 60 digits."""
+"""The file tables.h is exactly the output of its generator, and its entries agree with mpmath at 60 digits."""
 
 import importlib.util
 import re
@@ -66,7 +66,7 @@ def test_mills_ratio_near_the_mode():
             exact = mpmath.sqrt(mpmath.pi / 2) * mpmath.exp(mpmath.mpf(x) ** 2 / 2) * mpmath.erfc(x / mpmath.sqrt(2))
             u = 6 * (8 - mpmath.mpf(x)) / (8 * (6 + mpmath.mpf(x)))
             assert abs(sum(mpmath.mpf(c) * u**d for d, c in enumerate(row)) / exact - 1) < 3e-17
-    # negative coefficients are at most 0.1 % of the sum, so that terms do not cancel
+    # Negative coefficients are at most 0.1 % of the sum, so that no terms cancel.
     assert sum(abs(c) for c in row) < 1.001 * sum(row)
 
 
@@ -97,7 +97,8 @@ def uniform_rows(maker):
 @pytest.mark.slow
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(-9, 10)])
 def test_uniform_coefficients_solve_their_equation(uniform_rows, gamma):
-    # y(t) = sum e_m t^(m+1)/(m+1) must make the Bernoulli cumulant function satisfy K(y)/kappa_2 = t^2/2
+    # The series y(t) = sum e_m t^(m+1)/(m+1) must satisfy K(y)/kappa_2 = t^2/2, where K is the cumulant function of a Bernoulli
+    # variable.
     p = (1 - gamma) / 2
     with mpmath.workdps(60):
         e = [sum(c * gamma ** (m % 2 + 2 * i) for i, c in enumerate(row)) for m, row in enumerate(uniform_rows)]

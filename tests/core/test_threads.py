@@ -1,4 +1,4 @@
-"""Kernels called from several threads at once return the same bits as serial calls; locks, forks and subinterpreters."""
+"""Kernels give the same bits when several threads call them as in serial calls; also locks, forks and subinterpreters."""
 
 import os
 import pickle
@@ -75,7 +75,8 @@ def test_different_jobs_at_once():
 
 
 def test_a_long_call_does_not_release_the_lock_of_another_thread():
-    # Above 500 elements NumPy has released the lock, and a busy thread has taken it. Releasing it again would end the process.
+    # Above 500 elements NumPy has released the interpreter lock, and another thread has taken it. A second release by the kernel
+    # would end the process.
     code = """
 import threading
 import numpy as np
@@ -99,7 +100,8 @@ done.set()
 
 
 def test_a_short_call_of_a_slow_kernel_releases_the_lock():
-    # Below 500 elements NumPy keeps the lock. Each element takes milliseconds: with the lock kept, the other thread would not run.
+    # Below 500 elements NumPy keeps the interpreter lock. Each element takes milliseconds, so the other thread runs only if the
+    # kernel releases the lock.
     ticks, done = [], Event()
 
     def tick():
@@ -113,7 +115,7 @@ def test_a_short_call_of_a_slow_kernel_releases_the_lock():
         _compound.log_sign_sweep(np.full(40, 1e8), 0.5, 0.25, 0.75)
         return len(ticks) - before
 
-    # on a busy machine the other thread may not run during the first call
+    # On a busy machine the other thread may not run during the first call, so up to 20 calls are made.
     left = any(during() >= 3 for _ in range(20))
     done.set()
     thread.join()
@@ -144,11 +146,11 @@ def run(code):
     if failure is not None:
         raise RuntimeError(failure.formatted)
 """
-"""Defines run(code), which runs code in a second interpreter of the process."""
+"""Code that defines run(code), which runs code in a second interpreter of the same process."""
 
 
 def test_a_slow_kernel_in_a_subinterpreter():
-    # PyGILState supports the main interpreter only: a check for signals in another one never returned
+    # PyGILState supports the main interpreter only. In a second one, a check for signals once never returned.
     pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
     assert child(SUBINTERPRETER + """
 run('''
@@ -175,7 +177,7 @@ except Exception as refusal:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks")
 def test_a_fork_during_a_composition():
-    # neither the computing thread nor its lock exists in the child process
+    # The child process has neither the computing thread nor the lock that this thread holds.
     assert child("""
 import os, threading
 from shufflebounds.shuffle import BinomialNoise
@@ -200,7 +202,8 @@ thread.join()
 
 
 def test_cached_attributes_that_use_each_other():
-    # functools.cached_property may lock a whole class: two threads that compute in opposite orders would deadlock
+    # functools.cached_property may lock a whole class. Two threads that compute two properties in opposite orders would then wait
+    # for each other forever.
     child("""
 import threading
 from shufflebounds._cached import cached_property
@@ -262,7 +265,7 @@ assert not wrong, wrong
     lambda: FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]).shuffled(5),
 ])
 def test_cached_values_are_not_pickled(make):
-    # another thread may change cached values meanwhile, and some of them cannot be pickled
+    # Another thread may change cached values while they are pickled, and some of them cannot be pickled.
     used, before = make(), make()
     value = used.log_delta(0.1)
     assert len(pickle.dumps(used)) == len(pickle.dumps(before))
@@ -285,7 +288,7 @@ def test_results_do_not_depend_on_earlier_calls(make):
 
 
 def test_validation_while_another_thread_imports_masked_arrays():
-    # during the import the module exists before its class does
+    # During an import the module exists before its classes do.
     child("""
 import sys, types
 from shufflebounds.shuffle import PersonalizedBits

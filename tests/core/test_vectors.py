@@ -1,4 +1,4 @@
-"""Block kernels return the same bits on every instruction set, in every block, and alone."""
+"""Vectorized kernels return the same bits on every instruction set, for every length of the array, and for single numbers."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ BLOCK = 256
 
 
 def binomial_arguments(seed):
-    """Return 256 triples (k, n, p) over all methods of the block kernels, some of them outside of the domain."""
+    """Return 256 triples (k, n, p) that use all methods of the vectorized kernels, some of them outside of the domain."""
     rng = np.random.default_rng(seed)
     n = np.floor(2 ** rng.uniform(0, 53, BLOCK))
     p = np.where(rng.random(BLOCK) < 0.5, rng.random(BLOCK), np.exp(-rng.uniform(0, 740, BLOCK)))
@@ -23,7 +23,7 @@ def binomial_arguments(seed):
 
 
 def waiting_arguments(seed):
-    """Return the same for (k, r, p): k failures before the r-th success."""
+    """Return 256 triples (k, r, p) of the negative binomial distribution: k failures before the r-th success."""
     successes, n, p = binomial_arguments(seed)
     rng = np.random.default_rng(seed + 1000)
     r = np.where(rng.random(BLOCK) < 0.1, successes + 0.5, successes)
@@ -31,13 +31,13 @@ def waiting_arguments(seed):
 
 
 def beta_arguments(seed):
-    """Return the same for (a, b, x), one pair of parameters in ten no integers."""
+    """Return 256 triples (a, b, x); in nine of ten, a and b are integers."""
     failures, r, x = waiting_arguments(seed)
     return r, failures + 1, x
 
 
 def gamma_arguments(seed):
-    """Return the same for (a, x), one shape in three no integer."""
+    """Return 256 pairs (a, x); in two of three, the shape a is an integer."""
     rng = np.random.default_rng(seed)
     a = np.floor(2 ** rng.uniform(0, 53, BLOCK)) + rng.choice([0, 0, 0.25], BLOCK)
     distance = rng.choice([1, 6, 40, 1e4], BLOCK) * rng.normal(size=BLOCK)
@@ -48,13 +48,13 @@ def gamma_arguments(seed):
 
 
 def poisson_arguments(seed):
-    """Return the same for (k, mu)."""
+    """Return 256 pairs (k, mu) of the Poisson distribution."""
     a, x = gamma_arguments(seed)
     return np.where(a % 1 == 0, a - 1, a), x
 
 
 def hypergeom_arguments(seed):
-    """Return the same for (k, total, marked, draws)."""
+    """Return 256 tuples (k, total, marked, draws) of the hypergeometric distribution."""
     rng = np.random.default_rng(seed)
     total = np.floor(2 ** rng.uniform(0, 53, BLOCK))
     marked, draws = (np.floor(total * rng.random(BLOCK) ** rng.choice([1, 4], BLOCK)) for _ in range(2))
@@ -87,7 +87,7 @@ BLOCK_KERNELS = {
 
 
 def bits(values):
-    """Return the bits of the values as integers, one integer for every NaN."""
+    """Return the bits of the values as integers; every NaN gives the same integer."""
     return np.where(np.isnan(values), -1, np.asarray(values).view(np.int64))
 
 

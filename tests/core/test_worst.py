@@ -1,4 +1,4 @@
-"""The kernel's search over all datasets, against enumeration by fractions and against the value of every dataset."""
+"""The kernel's search over all datasets, against enumeration in fractions and against the value of every dataset."""
 
 import math
 from fractions import Fraction
@@ -30,7 +30,7 @@ def exact(others, fakes, width, flip, eps):
 )
 def test_bounds_contain_the_worst_case_dataset(others, fakes, width, flip, share):
     if width > 1 or others == 0:
-        # dummy reports are tested for width 1 and at least one other user
+        # Dummy reports are tested for width 1 and at least one other user only.
         fakes = 0
     budget = log_odds(flip)
     eps = np.array([share * width * budget.below])

@@ -1,1 +1,1 @@
-"""Fuzzing: random protocols against certified digits, and adversarial inputs for all public functions. See docs/trust.md."""
+"""Fuzzing: random protocols against certified values, and adversarial inputs for all public functions; see docs/trust.md."""

@@ -1,4 +1,4 @@
-"""Runs a campaign of any length and prints counts and findings, for example ``python -m tests.fuzz hostile --seconds 3600``."""
+"""Runs a fuzzing campaign of any length and prints counts and failures: ``python -m tests.fuzz hostile --seconds 3600``."""
 
 import argparse
 import signal
@@ -28,7 +28,7 @@ def main():
     elif options.which == "datasets":
         counts, found = datasets.attack(options.seed, options.cases, late)
     elif options.which == "consistency":
-        # a single call may take minutes: the alarm ends it
+        # A single call may take minutes; the alarm ends it.
         signal.signal(signal.SIGALRM, consistency.stop)
         signal.setitimer(signal.ITIMER_REAL, options.seconds)
         counts, found = consistency.attack(options.seed, options.cases, late, options.only)

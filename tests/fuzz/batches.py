@@ -1,6 +1,7 @@
 """Hockey-stick divergences of DP-SGD on shuffled batches: P is the mean over i of N(2 e_i, sigma^2), Q that of N(e_i, sigma^2).
 
-One batch: k epochs are one Gaussian mechanism of mean sqrt(k)/sigma. Two batches, one epoch, with s = x + y, d = x - y:
+For one batch, k epochs are equivalent to one Gaussian mechanism with mean sqrt(k)/sigma. Two batches, one epoch, with s = x + y, d
+= x - y:
 
     P/Q = e^(-3/(2 sigma^2) + s/(2 sigma^2)) cosh(d/sigma^2)/cosh(d/(2 sigma^2)),
 
@@ -20,7 +21,10 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(100)
 
 
 def exact(eps, sigma, steps, epochs):
-    """Return the larger hockey-stick divergence of both orders, with an error of about 1e-12, for one batch or two in one epoch."""
+    """Return the larger hockey-stick divergence of (P, Q) and (Q, P), with an error of about 1e-12.
+
+    There is one batch, or there are two batches and one epoch.
+    """
     if steps == 1:
         mu = math.sqrt(epochs) / sigma
         return float(ndtr(mu / 2 - eps / mu) - math.exp(eps) * ndtr(-mu / 2 - eps / mu))
@@ -29,12 +33,12 @@ def exact(eps, sigma, steps, epochs):
 
 def _of_two(eps, sigma, side):
     wide, var = sigma * math.sqrt(2), sigma**2
-    # even in d, and smooth on pieces of half a deviation
+    # The integrand is even in d, and smooth on intervals of half a standard deviation.
     edges = np.arange(0, 2 + 10 * wide, wide / 2)
     d = (edges[:-1, None] + wide / 4 * (1 + NODES)).ravel()
     edge = 2 * var * (side * eps + 3 / (2 * var) - _log_cosh(d / var) + _log_cosh(d / (2 * var)))
 
-    # beyond the threshold P/Q > e^eps; below it, for the other order, Q/P > e^eps
+    # Above the threshold, P/Q > e^eps. For the other order, Q/P > e^eps below the threshold.
     def mass(mean):
         density = sum(np.exp(-((d - m) ** 2) / (2 * wide**2)) for m in (mean, -mean)) / (2 * wide * math.sqrt(2 * math.pi))
         return density * ndtr(side * (mean - edge) / wide)
@@ -49,7 +53,7 @@ def _log_cosh(x):
 
 
 def sampled(rng, eps, sigma, steps, epochs):
-    """Return a random upper bound of the hockey-stick divergence of the worse order, too small with probability about 1e-9."""
+    """Return a random number that is at least the larger hockey-stick divergence, except with probability about 1e-9."""
     totals = np.zeros((2, DRAWS))
     for side, (mean, _) in enumerate(((2.0, 1.0), (1.0, 2.0))):
         for _ in range(epochs):
@@ -58,5 +62,6 @@ def sampled(rng, eps, sigma, steps, epochs):
             logs = [np.logaddexp.reduce((m * y - m * m / 2) / sigma**2, axis=1) for m in (2.0, 1.0)]
             totals[side] += (logs[0] - logs[1]) * (1 if side == 0 else -1)
     gains = np.maximum(-np.expm1(eps - totals), 0.0)
-    # the last term, from Bernstein's inequality, is for a divergence so small that almost no draw has a positive gain
+    # The last term follows from Bernstein's inequality. It matters if the divergence is so small that no draw may have a positive
+    # gain.
     return float((gains.mean(axis=1) + WIDTH * gains.std(axis=1) / math.sqrt(DRAWS)).max()) + 40 / DRAWS

@@ -1,4 +1,4 @@
-"""Calls with resource limits: test_ceilings runs them in a separate process, with a memory limit and an alarm."""
+"""Calls that must stay within resource limits; test_ceilings runs them in a separate process with a memory limit and an alarm."""
 
 import resource
 import signal
@@ -26,7 +26,7 @@ QUICK = {
     "a wide geometric law": lambda: mechanisms.GeometricMechanism(1.0, 1, 2**50).self_compose(10**9).epsilon(1e-6),
     "2**53 releases": lambda: shuffle.BinomialNoise(2**53, 0.5).self_compose(2**53).epsilon(1e-6),
 }
-"""Calls that take a second or two all together."""
+"""Calls that take one or two seconds together."""
 
 LONGER = {
     "a wide real sum": lambda: shuffle.RealSum(2**33, 2.0**30, 2**20).epsilon(1e-6),
@@ -47,7 +47,7 @@ def main(names, gigabytes, seconds):
     with open("/proc/self/status") as status:
         used = 1024 * int(next(line.split()[1] for line in status if line.startswith("VmSize")))
     resource.setrlimit(resource.RLIMIT_AS, (used + int(gigabytes * 2**30),) * 2)
-    # of this process alone, whatever else runs
+    # The limit is on the CPU time of this process, so that other processes do not matter.
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     signal.alarm(20 * seconds)
     for name in names or QUICK:

@@ -2,7 +2,8 @@
 
 Two to four releases of finite randomizers, plain or shuffled. Their probabilities are multiples of a power of two, so that every
 row sums to 1 exactly, and they lie where a composition is most likely to fail: zeros, deterministic rows, equal and nearly equal
-rows, masses of 2**-48. All arithmetic is in fractions; e^eps alone is enclosed, by two rationals a relative 1e-40 apart.
+rows, masses of 2**-48. All arithmetic is in fractions; only e^eps is irrational, and is replaced by two fractions, below and above
+it, with a relative difference of 1e-40.
 
 The exact value is that of the best adaptive strategy: the pair of neighbouring datasets of every release is chosen after the
 outcomes of the releases before it, in the best order of the mechanisms.
@@ -20,7 +21,7 @@ from shufflebounds import mechanisms, shuffle
 __all__ = ["attack", "neighbours", "wrong"]
 
 FINE = 48
-"""Probabilities are multiples of 2**-FINE at the finest: doubles hold them and 1 less them exactly."""
+"""Probabilities are multiples of 2**-FINE, so that doubles represent them and 1 minus them exactly."""
 
 MOST_PATHS = 10_000
 """Resource limit: largest number of products of pairs and outcomes along all paths of the recursion."""
@@ -45,7 +46,7 @@ def row(r, outputs, other):
         i, j = r.sample(range(outputs), 2)
         out[i], out[j] = 0, out[i] + out[j]
     if r.random() < 0.15 and outputs > 1:
-        # one outcome of tiny probability
+        # One outcome gets a tiny probability.
         i, j = r.sample(range(outputs), 2)
         total = out[i] + out[j]
         out[i] = min(r.choice([1, 2, 2**12]), total)
@@ -62,7 +63,10 @@ def matrix(r, inputs, outputs):
 
 
 def datasets(rows, users, participation):
-    """Return the distributions of the multiset of messages, one list per dataset of the other users, one entry per target input."""
+    """Return the distributions of the multiset of messages, as a list for each dataset of the other users.
+
+    A list has one distribution for each input of the target.
+    """
     taking = Fraction(participation)
     laws = [[taking * p for p in one] for one in rows]
     outputs = len(rows[0])
@@ -88,7 +92,7 @@ def datasets(rows, users, participation):
 
 
 def ordered_pairs(targets):
-    """Return every ordered pair of distinct target inputs as a list of (P, Q), outcomes of equal ratio merged."""
+    """Return every ordered pair of distinct inputs of the target as a list of (P, Q); outcomes with equal ratios are merged."""
     found = []
     for first, second in itertools.permutations(targets, 2):
         merged = {}
@@ -105,7 +109,7 @@ def ordered_pairs(targets):
 
 
 def neighbours(rows, users=None, participation=1.0):
-    """Return a randomizer, shuffled where users are given, and all its pairs of neighbours as lists of (P, Q)."""
+    """Return a randomizer, shuffled if users are given, and all its pairs of neighbours as lists of (P, Q)."""
     plain = mechanisms.FiniteRandomizer([[float(p) for p in one] for one in rows])
     exact_rows = [[Fraction(p) for p in one] for one in rows]
     if users is None:
@@ -117,13 +121,16 @@ def neighbours(rows, users=None, participation=1.0):
 
 
 SHUFFLED = 0.05
-"""Share of the compositions with shuffled releases. One of their questions takes up to .8 s of CPU, one of plain releases .01 s."""
+"""Share of the compositions with shuffled releases. One of their questions takes up to .8 s of CPU time, and one of other releases
+takes .01 s."""
 
 QUESTIONS = {True: 20, False: 4}
-"""Values of eps for each composition, by whether all of its releases are plain: they share the grids of the composition."""
+"""Number of values of eps for each composition, by whether no release is shuffled. All values share the grids of the composition.
+"""
 
 INVERSE = 0.05
-"""Share of the compositions whose epsilon is compared at one of the exact values, too. Its search evaluates delta many times."""
+"""Share of the compositions whose epsilon(delta) is compared at one of the exact values, too. The search for it evaluates delta
+many times."""
 
 
 def mechanism(r, plain):
@@ -136,6 +143,9 @@ def mechanism(r, plain):
 
 def best(releases, factor):
     """Return the largest hockey-stick divergence of all adaptive strategies for these lists of pairs, released in this order.
+
+    Probabilities are converted to integers with a common denominator: their sums and products are exact, and faster than those of
+    fractions.
 
     All probabilities are brought to whole numbers first: sums and products of these are exact, and quicker than fractions.
     """
@@ -170,7 +180,7 @@ def exponential(eps):
 
 
 def composition(r):
-    """Return a random composition, its releases as lists of pairs, and the number of questions to ask."""
+    """Return a random composition, its releases as lists of pairs, and the number of eps to test."""
     plain = r.random() >= SHUFFLED
     while True:
         kinds = [mechanism(r, plain) for _ in range(r.randint(1, 3))]
@@ -185,21 +195,21 @@ def composition(r):
 
 
 def exact(releases, eps):
-    """Return the exact delta at eps from below and above: the best strategy, in the best order of the releases."""
+    """Return a lower and an upper bound of the exact delta at eps: the best strategy, in the best order of the releases."""
     orders = {tuple(id(pairs) for pairs in order): order for order in itertools.permutations(releases)}.values()
     low, high = exponential(eps)
     return max(best(order, high) for order in orders), max(best(order, low) for order in orders)
 
 
 def _log(value):
-    """Return the log of a fraction as a ball."""
+    """Return the logarithm of a fraction in interval arithmetic."""
     import flint
 
     return (flint.arb(value.numerator) / flint.arb(value.denominator)).log()
 
 
 def wrong(low, high, least, most):
-    """Return None, or what is wrong with the bounds of log delta where the exact delta lies between least and most."""
+    """Return None, or a description of what is wrong with the bounds of log delta if the exact delta is between least and most."""
     import flint
 
     before, flint.ctx.prec = flint.ctx.prec, 200
@@ -216,10 +226,13 @@ def wrong(low, high, least, most):
 
 
 def wrong_inverse(profile, eps, least, most):
-    """Return None, or what is wrong with epsilon at the doubles next to the delta of eps, which lies between least and most."""
+    """Return None, or a description of what is wrong with epsilon(delta) at the doubles next to the exact delta of eps.
+
+    The exact delta is between `least` and `most`.
+    """
     above, below = math.nextafter(float(most), 1.0), math.nextafter(float(least), 0.0)
     with warnings.catch_warnings():
-        # a large delta with a small eps looks like swapped arguments
+        # A large delta with a small eps looks like exchanged arguments, about which the library warns.
         warnings.simplefilter("ignore", UserWarning)
         if most < above < 1 and (found := profile.epsilon(above, bound="lower")) > eps:
             return f"lower eps {found} at delta={above!r}, where the exact delta is already smaller"
@@ -229,7 +242,7 @@ def wrong_inverse(profile, eps, least, most):
 
 
 def path(r, releases):
-    """Return the privacy loss of a random joint outcome, which may be infinite; delta(eps) has a kink at each finite loss."""
+    """Return the privacy loss of a random joint outcome, which may be infinite; delta(eps) has a kink at every finite loss."""
     loss = 0.0
     for pairs in releases:
         p, q = r.choice(r.choice(pairs))
@@ -238,7 +251,7 @@ def path(r, releases):
 
 
 def question(r, pure, releases):
-    """Return an eps: 0, anywhere up to the pure budget, next to it, or next to the loss of a joint outcome."""
+    """Return a random eps: 0, between 0 and the pure budget, next to the budget, or next to the loss of a joint outcome."""
     kind = r.random()
     if kind < 0.1:
         return 0.0
@@ -254,7 +267,9 @@ def question(r, pure, releases):
 
 
 def attack(seed, cases=None, until=None):
-    """Return counts of questions by the number of releases, and violations and exceptions as lines.
+    """Return counts of questions by the number of releases, and one line for every violation or exception.
+
+    A question is one eps of one composition: both bounds of log delta, from one call with all eps of the composition.
 
     A question is one eps of one composition: both bounds of log delta, from a call with all eps of the composition at once.
     """

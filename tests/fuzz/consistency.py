@@ -1,4 +1,8 @@
-"""Every view of a profile against every other: inequalities that hold between exact values hold between their bounds.
+"""Every method of a profile against all others: inequalities between exact values must hold between their bounds.
+
+A check computes two related quantities of one profile (delta and eps, the trade-off curve, the tail of the loss, Renyi divergences,
+mu, compositions, certified values, the reversed pair, enumerated distributions) and compares the lower bound of the smaller
+quantity with the upper bound of the larger one. No result is compared with a recorded one.
 
 A check computes two related quantities of one profile (delta and eps, the trade-off curve, the tail of the loss, Renyi divergences,
 mu, compositions, certified digits, the reversed pair, enumerated distributions) and compares the lower bound of the smaller
@@ -23,33 +27,34 @@ from tests.fuzz.random_profiles import DRAWS, exact_ways
 __all__ = ["CHECKS", "attack", "disagreements"]
 
 ROUNDING = 1e-12
-"""Relative tolerance where the test itself rounds, or where a curve is documented as exact to rounding. Errors in the library that
-matter are much larger."""
+"""Relative tolerance of comparisons in which the test itself rounds, or of a curve that is documented as exact up to rounding.
+Errors in the library that matter are much larger."""
 
 CURVE = 1e-9
-"""Relative slack of the delta of a curve, whose corners are rounded; next to a corner the error is divided by a small gain."""
+"""Relative tolerance of the delta of a curve, whose breakpoints are rounded. Next to a breakpoint the rounding error is divided by
+a small difference."""
 
 DELTAS = (1e-300, 1e-30, 1e-12, 1e-6, 1e-3, 0.05, 0.4)
 
 
 class TimeIsOver(BaseException):
-    """Ends a check whose campaign has reached its time limit; no handler of errors catches it."""
+    """The campaign has reached its time limit. No handler of exceptions catches this one."""
 
 
 def stop(*_):
-    """End the check that runs; a handler of signals."""
+    """End the running check; this is a signal handler."""
     raise TimeIsOver
 
 
 class Views:
-    """One profile, the number of comparisons made of it, and the disagreements found."""
+    """One profile, the number of comparisons that were made of it, and the violations found."""
 
     def __init__(self, profile, r, cheap=True, late=lambda: False):
         self.profile, self.r, self.cheap, self.late = profile, r, cheap, late
         self.asked, self.found = 0, []
 
     def at_most(self, small, large, words, rtol=0.0, atol=0.0):
-        """Note a disagreement unless small <= large; NaN on either side is one."""
+        """Record a violation unless small <= large; NaN in either argument is a violation."""
         small, large = (np.ravel(x).astype(float) for x in np.broadcast_arrays(small, large))
         self.asked += small.size
         with np.errstate(all="ignore"):
@@ -62,24 +67,24 @@ class Views:
             raise TimeIsOver
 
     def enclosed(self, lower, value, upper, words, rtol=0.0, atol=0.0):
-        """Note a disagreement unless lower <= value <= upper."""
+        """Record a violation unless lower <= value <= upper."""
         self.at_most(lower, value, f"lower bound, {words}", rtol, atol)
         self.at_most(value, upper, f"{words}, upper bound", rtol, atol)
 
     def meet(self, first, second, words, rtol=0.0, atol=0.0):
-        """Note a disagreement unless two intervals (lower, upper) have a common point."""
+        """Record a violation unless two intervals (lower, upper) have a common point."""
         self.at_most(first[0], second[1], f"lower bound of {words[0]} and upper bound of {words[1]}", rtol, atol)
         self.at_most(second[0], first[1], f"lower bound of {words[1]} and upper bound of {words[0]}", rtol, atol)
 
     def scale(self):
-        """Return the pure budget, else an eps at which delta is small, else 1."""
+        """Return the pure budget if it is finite, otherwise an eps at which delta is small, or 1."""
         for scale in (self.profile.epsilon(0.0), self.profile.epsilon(1e-6, bound="lower")):
             if 0 < scale < math.inf:
                 return scale
         return 1.0
 
     def points(self, many):
-        """Return rising eps: 0, the scale, values between them and beyond."""
+        """Return increasing eps: 0, the scale, and values between them and beyond."""
         scale = self.scale()
         drawn = [self.r.choice([self.r.random(), 10.0 ** self.r.uniform(-6, 0)]) for _ in range(many)]
         eps = scale * np.array([0.0, *drawn, 1.0, 1.5])
@@ -87,7 +92,7 @@ class Views:
 
 
 def both(ask, *arguments):
-    """Return (lower, upper) of a method."""
+    """Return the lower and the upper bound of a method, given a function of `bound`."""
     return tuple(np.asarray(ask(*arguments, bound=bound), dtype=float) for bound in ("lower", "upper"))
 
 
@@ -115,14 +120,14 @@ def delta_and_epsilon(v):
 
 
 def _reverse(profile):
-    """Return the profile of the other order, which is the profile itself where the neighbours are symmetric."""
+    """Return the profile of the other order, which is the profile itself if the relation of neighbours is symmetric."""
     return profile.reverse() if isinstance(profile, DominatingPair) else profile
 
 
 def curve(v):
     profile, eps = v.profile, v.points(8 if v.cheap else 2)
     eps = eps[eps < 600]
-    # T(P, Q) rejects P, so that its lines of slope -e^eps belong to H(Q || P)
+    # The tests of T(P, Q) reject P, so that its lines with slope -e^eps belong to H(Q || P).
     backward, forward = both(_reverse(profile).delta, eps), both(profile.delta, eps)
     curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
     v.enclosed(backward[0], np.asarray(curves[0].delta(eps)), 1.0, "delta of the lower curve", CURVE, 1e-15)
@@ -144,17 +149,20 @@ def loss_tail(v):
     v.at_most(tail[0], tail[1], "loss_tail, lower and upper")
     v.at_most(tail[0][1:], tail[1][:-1], "loss_tail grows with eps")
     v.at_most(delta[0], tail[1], "delta and the tail of the loss", ROUNDING)
-    # an outcome with loss above eps + h contributes at least 1 - e^-h of its probability to delta(eps)
+    # An outcome with a loss above eps + h adds at least 1 - e^-h times its probability to delta(eps).
     gain = -np.expm1(-np.diff(eps))
     v.at_most(tail[0][1:] * gain, delta[1][:-1], "part of the tail and delta", ROUNDING)
-    # the line through two values of a convex function of e^eps
+    # The line through two values of delta, a convex function of e^eps.
     with np.errstate(over="ignore", invalid="ignore"):
         chord = delta[0][:-1] + (delta[0][:-1] - delta[1][1:]) / np.expm1(np.diff(eps))
     v.at_most(chord, tail[1][:-1], "delta minus its slope and the tail", ROUNDING, 1e-15)
 
 
 def _divergence(profile, order, top, many):
-    """Return bounds of the divergence of the pair whose profile this is, without what lies above the eps `top`.
+    """Return bounds of the Renyi divergence of the pair with this profile, without the contribution of eps above `top`.
+
+    They follow from exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt, and for a = 1 from D = int H(P
+    || Q) + e^-t H(Q || P) dt. Delta decreases in t, so its values at the ends of an interval bound it in the interval.
 
     exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt,
     and for a = 1 D = int H(P || Q) + e^-t H(Q || P) dt;
@@ -183,7 +191,7 @@ def renyi(v):
     v.at_most(lower[-1], pure, "the lower rdp(inf) and the upper pure budget", 4e-15)
     order = v.r.choice([1.0, float(orders[1]), 2.0])
     low, high = both(profile.rdp, order)
-    # a pair may have a pure budget in one order and none in the other
+    # A pair may have a pure budget in one order and none in the other.
     top = max(float(pure), _reverse(profile).epsilon(0.0))
     if 0 < top < 30:
         known = _divergence(profile, order, top, 200 if v.cheap else 12)
@@ -211,7 +219,7 @@ def gaussian(v):
     v.at_most(lower, upper, "gdp_mu, lower and upper", 4e-15)
     pure = max(profile.epsilon(0.0), _reverse(profile).epsilon(0.0))
     if pure < 30:
-        # randomized response has the smallest curve of a pure budget
+        # Among all pairs with this pure budget, randomized response has the smallest curve.
         most = -2 * ndtri(1 / (1 + math.exp(pure)))
         v.at_most(lower, most, "the lower gdp_mu and that of the pure budget", 1e-9, 1e-15)
     if 1e-6 < upper < 1e3:
@@ -219,12 +227,12 @@ def gaussian(v):
             low = np.asarray(one.log_delta(eps, bound="lower"))
             with np.errstate(all="ignore"):
                 known = _log_gaussian(float(upper), eps)
-            # the formula has large rounding errors where eps / mu is large
+            # The formula has large rounding errors if eps / mu is large.
             v.at_most(low, known, "log delta and that of the Gaussian pair", 1e-9, 1e-9)
 
 
 def _same_views(v, other, words, rtol):
-    """Compare the views of two profiles that stand for the same mechanism."""
+    """Compare the methods of two profiles of the same mechanism."""
     profile, eps = v.profile, v.points(2)
     v.meet(both(profile.delta, eps), both(other.delta, eps), ("delta", f"delta {words}"), rtol, 1e-323)
     d = v.r.choice(DELTAS)
@@ -232,7 +240,7 @@ def _same_views(v, other, words, rtol):
     view = v.r.choice(["rdp", "mu", "beta", "tail"])
     if view == "rdp":
         order = v.r.choice([1.0, 2.0, math.inf])
-        # a composition's divergence is the sum of those of its factors above, and one order alone below
+        # The upper bound of a composition's divergence adds those of the factors; the lower bound uses one order of the pair alone.
         v.meet(both(profile.rdp, order), both(other.rdp, order), (f"rdp({order})", f"rdp({order}) {words}"), rtol)
     elif view == "mu":
         v.meet(both(profile.gdp_mu), both(other.gdp_mu), ("gdp_mu", f"gdp_mu {words}"), rtol)
@@ -279,14 +287,14 @@ def certified(v):
 
 
 def directions(v):
-    """The reversed pair and the listed pairs."""
+    """Check the reversed pair and the enumerated pairs."""
     profile = v.profile
     if isinstance(profile, DominatingPair):
         again = profile.reverse().reverse()
         eps = v.points(2)
         v.meet(both(profile.delta, eps), both(again.delta, eps), ("delta", "delta reversed twice"))
-        # H(P||Q) at e^eps is e^eps H(Q||P) at e^-eps plus 1 - e^eps: both have the same value at eps = 0
-        # but for the difference of the sums of both, which are 1 to rounding
+        # H(P||Q) at e^eps is e^eps H(Q||P) at e^-eps plus 1 - e^eps. So both orders have the same delta(0), up to the difference of
+        # the two sums of masses, which are 1 up to rounding.
         v.meet(both(profile.delta, 0.0), both(profile.reverse().delta, 0.0), ("delta(0)", "delta(0) reversed"), 1e-15, 1e-15)
         return
     try:
@@ -309,7 +317,7 @@ def directions(v):
 
 
 def several_releases(v):
-    """Delta of a composition is at least that of one release and at most the bounds of the composition rules."""
+    """Check that delta of a composition is at least that of one release, and at most the bounds of the composition rules."""
     profile = v.profile
     times = v.r.choice([2, 2, 3])
     many = profile.self_compose(times)
@@ -318,7 +326,7 @@ def several_releases(v):
     v.at_most(composed[0], composed[1], "delta composed, lower and upper")
     v.at_most(one[0], composed[1], f"delta and that of {times} releases")
     v.at_most(one[0], composed[0], f"the lower delta and the lower one of {times} releases", ROUNDING)
-    # each release is (eps / times, d)-private: the deltas add up
+    # Each release is (eps / times, d)-private, and the deltas add up.
     part = profile.delta(eps / times)
     v.at_most(composed[0], times * part, f"delta of {times} releases and the sum of theirs", ROUNDING)
     pure = profile.epsilon(0.0)
@@ -347,7 +355,7 @@ def _hockey_stick(p, q, factor):
 
 
 def _twice(pairs, factor):
-    """Return delta of two releases at one e^eps, the pair of the second chosen after the outcome of the first."""
+    """Return delta of two releases at one e^eps, if the pair of the second one is chosen after the outcome of the first."""
     best = 0.0
     for p, q in pairs:
         seen = p > 0
@@ -358,7 +366,7 @@ def _twice(pairs, factor):
 
 
 def enumerated(v):
-    """The views against distributions that are listed here, from the definition of the protocol."""
+    """Compare the methods with distributions that are enumerated here, from the definition of the protocol."""
     ways = exact_ways(v.profile)
     if ways is None:
         return
@@ -379,7 +387,8 @@ def enumerated(v):
         try:
             listed = bool(v.profile.pairs())
         except TypeError:
-            # the divergence is that of one pair with all of delta, which may be larger than every pair's
+            # The divergence is that of a single pair whose delta is the profile's, and may be larger than that of every pair of
+            # neighbours.
             listed = False
         if listed:
             v.at_most(low, max(known), f"rdp({order}), lower bound and enumerated", 1e-12, room)
@@ -403,7 +412,7 @@ def disagreements(profile, r, check, cheap=True, late=lambda: False):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # random arguments look like mistakes of a user, such as an eps below delta, and raise warnings
+            # Random arguments may look like a user's mistake, such as an eps below delta, about which the library warns.
             warnings.simplefilter("ignore", UserWarning)
             check(views)
     except (InfeasibleError, TimeIsOver):
@@ -414,7 +423,9 @@ def disagreements(profile, r, check, cheap=True, late=lambda: False):
 
 
 def attack(seed, questions, late=lambda: False, only=None):
-    """Return the number of comparisons of each class, and a line for each disagreement with the seeds of its profile and check.
+    """Return the number of comparisons of each class, and a line for each violation with the seeds of its profile and check.
+
+    The classes are visited in a random order that changes from round to round, so that a time limit affects all classes alike.
 
     The classes are visited in a random order that changes from round to round, so that a limit cuts all classes alike.
 
@@ -438,7 +449,7 @@ def attack(seed, questions, late=lambda: False, only=None):
 
 
 def _rounds(r, names, checks, late, questions, counts, found):
-    """Check random profiles of all classes, round after round, until a limit is reached; add to the counts and findings."""
+    """Check random profiles of all classes, round after round, until a limit is reached; add to the counts and violations."""
     while True:
         for name in r.sample(names, len(names)):
             draw, cheap = DRAWS[name]

@@ -1,4 +1,9 @@
-"""The upper bound over all datasets against the exact maximum over every composition, for random and adversarial small matrices.
+"""The upper bound over all datasets against the exact maximum over every dataset, for random and adversarial small matrices.
+
+RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared with the matrices of some of their inputs. The exact
+value comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates all datasets;
+here the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other users is one
+question.
 
 RAPPOR and PrivUnit, whose bounds are formed without a matrix, are compared with the matrices of some of their inputs.
 
@@ -20,11 +25,11 @@ from shufflebounds.shuffle._worst_dataset import WorstDataset
 __all__ = ["attack"]
 
 ROUNDING = 1e-9
-"""Relative error that is allowed to the exact values and to rows that sum to 1 within a rounding."""
+"""Allowed relative error of the exact values, and of the sum of a row, which is 1 up to rounding."""
 
 
 def rows_of(r):
-    """Return random rows: plain, nearly equal, with tiny entries, peaked, or two equal ones."""
+    """Return random rows: general, nearly equal, with tiny entries, with one large entry, or with two equal rows."""
     inputs, outputs = r.choice([(2, 2), (2, 2), (3, 2), (2, 3), (4, 2), (3, 3)])
     kind = r.choice(["plain", "plain", "near", "tiny", "peaked", "equal"])
     base = [r.uniform(0.1, 1) for _ in range(outputs)]
@@ -46,7 +51,7 @@ def rows_of(r):
 
 
 def power(row, count):
-    """Return the distribution of the numbers of each output but the first, for `count` messages drawn from a row."""
+    """Return the distribution of the numbers of each output except the first, for `count` messages with distribution `row`."""
     law = np.ones((1,) * (len(row) - 1))
     for _ in range(count):
         law = times(law, row)
@@ -95,7 +100,7 @@ def worst(rows, users, factors):
 
 
 def family(r):
-    """Return RAPPOR or PrivUnit and the matrix of some of its inputs, whose datasets `Shuffled` enumerates for few users."""
+    """Return RAPPOR or PrivUnit, and the matrix of some of its inputs; `Shuffled` enumerates the datasets of few users for it."""
     if r.random() < 0.5:
         q = r.uniform(0.05, 0.6)
         report = mechanisms.Rappor(r.uniform(0, 0.7), r.uniform(q + 0.1, 0.95), q, 1, 3)
@@ -103,7 +108,7 @@ def family(r):
         words = np.array(list(itertools.product((0, 1), repeat=3)))
         chances = np.where(np.eye(3), one, other)
         return "RAPPOR", report, np.where(words, chances[:, None, :], 1 - chances[:, None, :]).prod(axis=2)
-    # vectors at equal angles on a circle, caps of whole cells
+    # The vectors are at equal angles on a circle, and the caps consist of whole cells of the circle.
     cells, arc = r.choice([(5, 2), (7, 3), (8, 3), (8, 4)])
     local_eps = r.uniform(0.05, 1.5)
     held = r.sample(range(cells), 3)
@@ -113,9 +118,9 @@ def family(r):
 
 
 def compare_family(r, tried, found):
-    """Compare the bound of one random RAPPOR or PrivUnit with the largest delta known for a matrix of its inputs."""
+    """Compare the bound of one random RAPPOR or PrivUnit with the largest known delta of a matrix of its inputs."""
     kind, randomizer, rows = family(r)
-    # every dataset of 8 users is enumerated
+    # For 8 users every dataset is enumerated.
     users = r.choice([8, 8, r.randint(100, 5000)])
     matrix = mechanisms.FiniteRandomizer(rows).shuffled(users)
     bound = WorstDataset(randomizer.dataset_laws(), users)

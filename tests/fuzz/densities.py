@@ -1,4 +1,7 @@
-"""Bounds of (1/n) E (X_1 + ... + X_n)_+ for X = (R_0 - e^eps R_1)/m with a density, by splitting X over a lattice.
+"""Bounds of (1/n) E (X_1 + ... + X_n)_+ for X = (R_0 - e^eps R_1)/m with a density, by splitting the mass of X over a lattice.
+
+The mass of every cell of X is split between its two ends with the same mean, which is larger in the convex order. Splitting one
+variable over a width h increases the expectation by at most h/4, and only if the sum is within h of 0. For all variables in turn,
 
 The mass of every cell of X is split over its two ends with the same mean, which is larger in the convex order. Splitting one
 variable
@@ -63,8 +66,11 @@ class Gaussian:
 
 
 def functional(laws, factor, measure, users, points=POINTS):
-    """Return bounds of (1/n) E(X_1 + ... + X_n)_+, the measure m given as min, second, first or half."""
-    # X as an increasing function of the loss, and its inverse
+    """Return bounds of (1/n) E(X_1 + ... + X_n)_+.
+
+    `measure` names the measure m: min(P, Q), Q ("second"), P ("first") or (P + Q)/2 ("half").
+    """
+    # X is an increasing function of the loss; `value` is this function and `back` its inverse.
     value, back = {
         "min": (lambda loss: np.where(loss > 0, np.exp(loss) - factor, 1 - factor * np.exp(-loss)),
                 lambda x: np.where(x > 1 - factor, np.log(np.maximum(x + factor, 1e-300)),
@@ -76,16 +82,16 @@ def functional(laws, factor, measure, users, points=POINTS):
     }[measure]
     weight = {"min": np.minimum, "second": lambda p, q: q, "first": lambda p, q: p, "half": lambda p, q: (p + q) / 2}[measure]
     top = max(float(value(np.float64(laws.high))), 1e-12)
-    # below this value no sum is positive
+    # If one variable is below `bottom`, the sum is not positive.
     bottom = min(max(float(value(np.float64(laws.low))), -(users - 1) * top), -1e-3 * top)
     zero = math.ceil((points - 1) * -bottom / (top - bottom))
     step = top / (points - 1 - zero)
-    # 0 and the largest value are lattice points
+    # The lattice contains 0 and the largest value.
     grid = step * (np.arange(points) - zero)
     bottom = float(grid[0])
     edges = np.clip(np.maximum.accumulate(back(grid)), laws.low, laws.high)
     edges[-1] = laws.high
-    # the point where the minimum of both densities changes is an edge too
+    # The minimum of the two densities changes from one to the other at loss 0, so this point is an edge, too.
     cuts = np.sort(np.append(edges, np.clip(0.0, edges[0], laws.high)))
     p, q = laws.cells(cuts)
     place = np.clip(np.searchsorted(edges, (cuts[1:] + cuts[:-1]) / 2) - 1, 0, points - 2)
@@ -114,9 +120,10 @@ def functional(laws, factor, measure, users, points=POINTS):
     still = np.zeros(points)
     still[zero] = rest
     low_law, high_law = law.copy(), law.copy()
-    low_law[-1] += above            # values above the largest count as the largest, values below the smallest as 0
-    high_law[0] += below            # as the bottom
-    high_law[zero] += above         # as 0, the rest given away
+    # The lower bound counts values above the largest lattice point as this point, and values below the smallest as 0.
+    low_law[-1] += above
+    high_law[0] += below  # The upper bound counts values below the smallest lattice point as this point.
+    high_law[zero] += above  # The upper bound counts values above the largest as 0 and adds their contribution separately.
     slack = 1e-14 * (top - bottom) * users + 1e-13
 
     def excess(law):
@@ -135,7 +142,7 @@ def functional(laws, factor, measure, users, points=POINTS):
 
 
 def shuffled(laws, factor, users, data):
-    """Return bounds for the privacy blanket, and for the dataset that the text describes, or None."""
+    """Return bounds for the privacy blanket, and for the dataset with the given description, or None."""
     known = {"every other user has the second end": "second", "every other user has the first end": "first",
              "half of the other users have either end": "half"}
     attained = functional(laws, factor, known[data], users) if data in known else None
@@ -143,6 +150,6 @@ def shuffled(laws, factor, users, data):
 
 
 def allocated(laws, factor, steps, removed):
-    """Return bounds of H(average || Q^t), or of H(Q^t || average)."""
-    # L - E under Q; for the other order exchange P and Q, because the two distributions are mirror images
+    """Return bounds of H(average || Q^t) if the record is removed, or of H(Q^t || average) if it is added."""
+    # X is L - E under Q. For the added record P and Q are exchanged, because the two distributions are mirror images.
     return functional(laws, factor, "second" if removed else "first", steps)

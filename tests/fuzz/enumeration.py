@@ -1,4 +1,10 @@
-"""Random protocols at random eps: lower <= exact <= upper, where the exact value is a ball of :meth:`certify` (python-flint).
+"""Random protocols at random eps: lower <= exact <= upper, where :meth:`certify` gives the exact value in interval arithmetic.
+
+For protocols without certified values, exact bounds are computed here: by enumeration of all choices of pairs for adaptive
+compositions, by discretization to lattices for densities, and for the statistic of shuffled batches. Parameters are drawn from the
+middle of their ranges, at their ends, and at the last doubles before them; eps anywhere below the budget, and at the last doubles
+below it. The certified interval contains the exact value. So an upper bound below the whole interval, or a lower bound above it, is
+a violation, without any tolerance.
 
 For protocols without certified digits, exact bounds are computed here: for adaptive compositions by enumeration of all choices of
 pairs, for densities by discretization to lattices, and for the statistic of shuffled batches.
@@ -70,13 +76,14 @@ def listed(r):
 
 
 def shuffled(r):
-    # the blanket bound, which the upper side encloses; the lower side, of given data, lies below it
+    # The upper bound is that of the blanket, and is at least the exact value. The lower bound, that of given datasets, is at most
+    # it.
     if r.random() < 0.5:
         randomizer = mechanisms.KaryResponse(r.randint(2, 50), min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
         return shuffle.Shuffled(randomizer, r.randint(1, 12), min(max(near(r, 0, 1), 1e-12), 1.0))
     rows = [[r.randrange(1, 2**20) if r.random() < 0.9 else 0 for _ in range(r.randint(2, 4))] for _ in range(r.randint(2, 3))]
     width = min(map(len, rows))
-    # dyadic chances that sum to 1 exactly
+    # The probabilities are multiples of a power of 2 and sum to 1 exactly.
     rows = [[x / 2**24 for x in row[: width - 1]] for row in rows]
     return shuffle.Shuffled(mechanisms.FiniteRandomizer([[*row, 1 - sum(row)] for row in rows]), r.randint(1, 8))
 
@@ -140,7 +147,7 @@ def composed(r):
 
 
 def released(r):
-    # every choice after every result is listed
+    # All choices after all results can be enumerated for these mechanisms.
     while True:
         one, times = r.choice([bits, noise, personal])(r), r.randint(2, 3)
         if 0 < sum(2 * len(pair) for pair in orders(one)) ** times <= 2000 and one.epsilon(0.0) > 0:
@@ -158,7 +165,7 @@ def dense(r):
 
 
 class Batches:
-    """Shuffled batches: a number, no profile."""
+    """A lower bound of delta for shuffled batches, which is a number and no profile."""
 
     def __init__(self, sigma, steps, epochs, seed):
         self.sigma, self.steps, self.epochs, self.seed = sigma, steps, epochs, seed
@@ -189,7 +196,10 @@ KINDS = {
 
 
 def orders(profile):
-    """Return the laws of a sum of bits or of binomial noise under both values of the target, as balls: each order is a pair."""
+    """Return the distributions of a sum of bits, or of binomial noise, for both values of the target, as a list of pairs.
+
+    The masses are intervals.
+    """
     import flint
 
     from shufflebounds.certify import balls
@@ -234,7 +244,10 @@ def all_choices(profile, eps):
 
 
 def enclosed(profile, eps):
-    """Return two balls for a mechanism with densities.
+    """Return two intervals for a mechanism with densities.
+
+    The library's upper bound must be at least the lower end of the first interval. Its lower bound, which is that of one dataset,
+    must be at most the upper end of the second interval.
 
     The upper bound of the library must be at least the lower end of the first ball, and its lower bound, which is for one dataset,
     at most the upper end of the second.
@@ -252,12 +265,12 @@ def enclosed(profile, eps):
         below = both
     else:
         both, below = densities.shuffled(laws, factor, profile.users, profile.data(eps))
-    # e^eps in doubles has an error of a few ulp
+    # In double precision e^eps has an error of a few ulp.
     return flint.arb(both[0] * (1 - 1e-12)), flint.arb((below or both)[1] * (1 + 1e-12))
 
 
 def question(r, profile):
-    """Return an eps: below the pure budget, or in [0, 30] where there is none."""
+    """Return a random eps: below the pure budget, or in [0, 30] if there is none."""
     if isinstance(profile, Batches):
         return near(r, 0, 12)
     pure = profile.epsilon(0.0)
@@ -272,7 +285,10 @@ def question(r, profile):
 
 
 def wrong(profile, eps):
-    """Return None, or a description of the violation; the bounds are compared as logarithms, which are more precise."""
+    """Return None, or a description of the violation.
+
+    Logarithms of the bounds are compared, because they have smaller relative errors.
+    """
     import flint
 
     if isinstance(profile, Batches):
@@ -294,7 +310,7 @@ def wrong(profile, eps):
             least = most = profile.certify(eps)
         if most > 0 and low > -math.inf and flint.arb(low) > most.log():
             return f"lower {low} > exact {most.log()}"
-        # lists of doubles may sum to a little more than 1
+        # Lists of doubles may sum to slightly more than 1.
         if least > 0 and high < 0 and (high == -math.inf or flint.arb(high) < least.log()):
             return f"upper {high} < exact {least.log()}"
         if most == 0 and low > -math.inf:
@@ -305,8 +321,10 @@ def wrong(profile, eps):
 
 
 def attack(seed, cases=None, until=None, only=None):
-    """Return the number of cases of each kind and the violations, one line each; ends after `cases` cases or when until() is
-    true."""
+    """Return the number of cases of each kind, and one line for each violation.
+
+    The campaign ends after `cases` cases or when until() is true.
+    """
     r = random.Random(seed)
     kinds = [kind for kind in KINDS if only in (None, kind)]
     tried, found = Counter(), []

@@ -23,7 +23,7 @@ from shufflebounds import profile as room_of_profiles
 __all__ = ["LEFT_OUT", "campaign", "subjects"]
 
 INTERNAL = {"cli", "plotting", "composing"}
-"""Subpackages that are not tested: private ones, whose arguments are validated by others, and the command."""
+"""Subpackages that are not tested: private ones, whose callers validate the arguments, and the command line."""
 
 LEFT_OUT = {
     "to_opendp": "raises what OpenDP raises", "plot": "takes what matplotlib gives", "plot_profile": "likewise",
@@ -67,11 +67,11 @@ SLOW = {"tradeoff", "gdp_mu", "rdp", "calibrate", "plot", "to_dp_accounting", "t
         "compose",
         "self_compose", "error_quantile",
         "certify", "symmetrized"}
-"""Methods that are called for small parameters only."""
+"""Methods that are called for small parameters only, because they take long for large ones."""
 
 
 def subjects():
-    """Return every public name of every subpackage with its object; new names are included automatically."""
+    """Return {name: object} for every public name of every subpackage; new names are included automatically."""
     found = {}
     rooms = [room.name for room in pkgutil.iter_modules(shufflebounds.__path__) if not room.name.startswith("_")]
     for name in rooms:
@@ -88,12 +88,12 @@ def subjects():
 
 
 class Alarm(BaseException):
-    """The call took too long."""
+    """Raised when a call takes too long."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raise Alarm after a number of seconds, if the platform has such alarms."""
+    """Raise Alarm after `seconds` if the platform has such alarms."""
     if not hasattr(signal, "setitimer") or not seconds:
         yield
         return
@@ -111,7 +111,7 @@ def limited(seconds):
 
 
 class Campaign:
-    """Counts the calls, and keeps one line for every different kind of failure."""
+    """The number of calls, and one line for every kind of failure."""
 
     def __init__(self, seed, seconds=10.0, most=10**6):
         self.r = random.Random(seed)
@@ -154,7 +154,7 @@ class Campaign:
         words = f"{label}({', '.join([*map(_short, given), *(f'{k}={_short(v)}' for k, v in named.items())])})"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # extreme arguments raise these warnings on purpose
+            # Extreme arguments are expected to raise these warnings.
             warnings.filterwarnings("ignore", "(delta=|local_eps=|(delta|epsilon).(eps|delta)=)", UserWarning)
             try:
                 with limited(self.seconds), np.errstate(over="warn", invalid="warn", divide="warn"):
@@ -226,7 +226,7 @@ class Campaign:
 
 
 def outside(name, given):
-    """Return whether SciPy's function of this name returns NaN too, as ufuncs do outside their domain."""
+    """Return whether SciPy's function of this name returns NaN, too, which ufuncs do outside of their domain."""
     law, _, side = name.rpartition("_")
     try:
         function = getattr(special, side) if law == "log" else getattr(getattr(stats, law), side)
@@ -243,7 +243,7 @@ def _short(value):
 
 
 def campaign(seed, cases=None, until=None, seconds=10.0, most=10**6, only=None):
-    """Return the counts and the failures, one line per kind, after a number of cases or when until() is true."""
+    """Return the counts, and one line for each kind of failure, after `cases` cases or when until() is true."""
     run, every = Campaign(seed, seconds, most), subjects()
     names = [name for name in every if only is None or only in name]
     done = 0

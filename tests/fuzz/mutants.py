@@ -31,16 +31,16 @@ SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[
 
 
 def changes(text):
-    """Return (line, column, old, new) of every change of one token, outside of strings, imports and signatures."""
+    """Return (line, column, old, new) for every change of one token, outside of strings, imports and signatures."""
     found, before = [], None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         old, code = token.string, token.line.lstrip()
-        # a sign or a star without a left operand is no sum or product, but the sign of a number can be turned
+        # A sign or a star without a left operand belongs to no sum or product, but the sign of a number can be changed.
         operand = before is not None and (before.type in (tokenize.NAME, tokenize.NUMBER) or before.string in (")", "]"))
         operand = operand and not keyword.iskeyword(before.string)
         new = SWAPS.get(old) if operand or old not in ("+", "*", "/") else None
         if token.type == tokenize.NUMBER and old.replace(".", "", 1).replace("e-", "", 1).replace("e", "", 1).isdigit():
-            # half of 0 is 0
+            # Half of 0 is 0, so 0 is replaced by 1.
             halved = f"({old} / 2)" if float(old) else "1.0"
             new = random.choice([str(int(old) + 1), halved]) if old.isdigit() else halved
         if new and token.type in CHANGED and not code.startswith(("from ", "import ", "def ", "@")):
@@ -50,7 +50,7 @@ def changes(text):
 
 
 def kernel_changes(text):
-    """Return (line, column, old, new) of every change of one token of a Cython file, which is read line by line."""
+    """Return (line, column, old, new) for every change of one token of a Cython file, which is read line by line."""
     found, quoted = [], False
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition("#")[0]
@@ -59,7 +59,7 @@ def kernel_changes(text):
         outside = ("cimport", "from", "import", "cdef extern", "cpdef", "@")
         if was_quoted or quoted or '"' in code or code.lstrip().startswith(outside):
             continue
-        # the first token of a line is a declaration's or a target's
+        # The first token of a line belongs to a declaration or to the target of an assignment, so it is not changed.
         for token in re.finditer(r"(?<=[\w\])] )(\+|-|\*|/|<|<=|>|>=)(?= [\w(])|\b(fmax|fmin|floor|ceil)\b(?=\()", code):
             old = token.group()
             new = {"fmax": "fmin", "fmin": "fmax"}.get(old) or SWAPS[old]
@@ -68,7 +68,7 @@ def kernel_changes(text):
 
 
 def ordered(copy, path, names):
-    """Return the test files of these paths in two lists: those that mention the module or what it defines, and the others."""
+    """Return two lists of the test files of these paths: those that mention the module or a name of it, and the others."""
     text = (copy / path).read_text()
     words = {path.stem.strip("_"), *re.findall(r"^(?:def|class|cpdef) (\w+)", text, re.MULTILINE)}
     files = [file for name in names for file in (sorted((copy / name).rglob("test_*.py")) or [copy / name])]
@@ -77,7 +77,7 @@ def ordered(copy, path, names):
 
 
 def tests_fail(copy, paths, limit):
-    """Whether the default tests fail in the copy, or take longer than the limit in seconds."""
+    """Return whether the default tests fail in the copy, or take longer than `limit` seconds."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
     env = {**os.environ, "PYTHONPATH": f"{copy}/src"}
     try:
@@ -88,7 +88,7 @@ def tests_fail(copy, paths, limit):
 
 
 def builds(copy):
-    """Whether the changed kernel compiles in the copy."""
+    """Return whether the changed kernel compiles in the copy."""
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     return subprocess.run(command, cwd=copy, capture_output=True).returncode == 0
 

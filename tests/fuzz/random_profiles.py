@@ -1,4 +1,6 @@
-"""Random parameters of every public class, small enough for many checks, and for some of them the enumerated distributions.
+"""Random parameters of every public class, small enough for many checks, and the enumerated distributions of some classes.
+
+The draws include zero probabilities, outcomes that one distribution alone produces, budgets near 0 and the default parameters.
 
 Zero probabilities, outcomes that one distribution alone produces, budgets near 0 and the default parameters are among the draws.
 """
@@ -16,12 +18,12 @@ __all__ = ["DRAWS", "exact_ways"]
 
 
 def _budget(r):
-    """Return a local budget: usual, small, or large."""
+    """Return a random local budget: of usual size, small, or large."""
     return r.choice([1.0, r.uniform(0.1, 3), 10.0 ** r.uniform(-6, -1), r.uniform(3, 12)])
 
 
 def _rows(r, rows, columns):
-    """Return a stochastic matrix of dyadic entries: zeros, nearly equal rows and deterministic outputs among them."""
+    """Return a random stochastic matrix with entries that are multiples of a power of 2; some have zeros or nearly equal rows."""
     kind = r.random()
     out = []
     for _ in range(rows):
@@ -85,7 +87,7 @@ def _randomizer(r):
 
 
 def _one_pair(r):
-    """Return a mechanism that lists the outcomes of one pair, or has a density."""
+    """Return a mechanism with a single pair, whose outcomes are enumerated or which has a density."""
     return r.choice([_geometric, _geometric, _kary, _listed, _laplace, _gaussian])(r)
 
 
@@ -128,7 +130,7 @@ def _allocation(r):
 
 
 def _composition(r):
-    # no single ordered pairs: a composition that has one answers in its order alone
+    # No factor is an ordered pair: a composition with one of them is that of this order alone.
     parts = [r.choice([_kary, _matrix, _geometric, _rappor])(r) for _ in range(r.randint(2, 3))]
     return Composition(tuple((part, r.choice([1, 1, 2])) for part in parts))
 
@@ -191,7 +193,8 @@ DRAWS = {
     "shuffle.VariationRatio": (lambda r: shuffle.VariationRatio(r.choice([1, 2, 5]), *_ratios(r)), False),
     "shuffle.ZeroSum": (lambda r: shuffle.ZeroSum(r.choice([1, 3, 100]), r.uniform(0.05, 0.5)), False),
 }
-"""For every public class how its parameters are drawn, and whether one question takes milliseconds (False: fewer are asked)."""
+"""For every public class, a function that draws its parameters, and whether a value takes milliseconds; if not, fewer values are
+tested."""
 
 
 def _as_arrays(rows):
@@ -199,7 +202,7 @@ def _as_arrays(rows):
 
 
 def _all_pairs(laws):
-    """Return every ordered pair of different entries, flattened."""
+    """Return every ordered pair of different entries as a flat list."""
     return [(a.ravel(), b.ravel()) for a, b in itertools.permutations(laws, 2)]
 
 
@@ -222,7 +225,7 @@ def _bits_ways(profile):
 
 
 def _sums_of_bins(held, profile):
-    """Return the distribution of the sums of all bins, over all possible sums, if the reports are in these bins."""
+    """Return the distribution of the sums of all bins, over all possible sums, if the users' values are in the bins `held`."""
     q = profile.flip
     out = np.ones(1)
     for one in range(profile.bins):
@@ -262,7 +265,7 @@ def _rappor_ways(profile):
 
 
 def _sampled_ways(profile):
-    """A sample at the rate g: with the record the mechanism's output, without it that of the other distribution."""
+    """Return the pairs of a sample at rate g: the mechanism's output with the record, and the output without it."""
     inner = exact_ways(profile.mechanism)
     if inner is None or len(inner) > 1:
         return None
@@ -287,7 +290,10 @@ def _geometric_ways(profile):
 
 
 def exact_ways(profile):
-    """Return the distributions of every ordered pair of neighbours, listed; None where they are not listed here.
+    """Return the enumerated distributions of every ordered pair of neighbours, or None if they are not enumerated here.
+
+    The result has one list for each direction that all releases of a composition share (a record removed, or added). A list
+    contains pairs (P, Q) of arrays, and each release may take another pair of the list.
 
     Lists of pairs (P, Q) of arrays, one list for each direction that all releases of a composition share (a record removed or
     added); within a list each release may take another pair.

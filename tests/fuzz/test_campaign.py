@@ -1,4 +1,4 @@
-"""A short run of both campaigns with a fixed seed; ``python -m tests.fuzz`` runs them for hours."""
+"""A short run of the campaigns with a fixed seed; ``python -m tests.fuzz`` runs them for hours."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_threads_that_share_objects_longer():
 
 
 def test_every_room_is_attacked():
-    # new public names are included automatically
+    # Names that are added to the public modules are tested automatically.
     names = hostile.subjects()
     for room in (shuffle, mechanisms):
         for name in room.__all__:

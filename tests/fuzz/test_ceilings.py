@@ -1,4 +1,4 @@
-"""Calls that once took too much memory or time return, or raise an error that states the limit, within 1 GB and 10 s."""
+"""Calls that once took too much memory or time now return, or raise an error that states the limit, within 1 GB and 10 s."""
 
 import subprocess
 import sys
@@ -28,12 +28,12 @@ def test_quick_ones_together():
         "2**53 releases",
     }
     for name in refused - {"scales of a subnormal budget"}:
-        # the message states the memory that the call would need
+        # The message states how much memory the call would need.
         assert any(unit in said[name] for unit in ("GB", "MiB"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(ceilings.LONGER))
 def test_longer_ones(name):
-    # errors for every dataset of nine oracles at delta = 1e-300 take longer than the others
+    # The errors for every dataset of nine oracles at delta = 1e-300 take longer than the other calls.
     assert limited([name], 25 if name == "oracles at extremes" else 10)[name].startswith("answered")

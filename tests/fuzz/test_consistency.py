@@ -1,4 +1,4 @@
-"""Related quantities of every public class against each other; ``python -m tests.fuzz consistency`` runs for any time."""
+"""Related quantities of every public class are compared with each other; ``python -m tests.fuzz consistency`` runs longer."""
 
 import random
 
@@ -12,7 +12,8 @@ from tests.public_classes import profile_classes
 
 
 def test_every_public_class_has_parameters():
-    names = profile_classes().keys() | {"profile.DominatingPair"}     # abstract: its listed pairs are drawn
+    # DominatingPair is abstract; the pairs that are drawn are instances of its subclasses.
+    names = profile_classes().keys() | {"profile.DominatingPair"}
     missing = names - DRAWS.keys()
     assert not missing, f"{sorted(missing)}: add to DRAWS in tests/fuzz/random_profiles.py how random parameters are drawn"
     assert not DRAWS.keys() - names, f"{sorted(DRAWS.keys() - names)} are no public classes"
@@ -39,7 +40,7 @@ def test_a_check_ends_at_its_time_limit():
     name, (draw, cheap) = "mechanisms.LaplaceMechanism", DRAWS["mechanisms.LaplaceMechanism"]
     asked, found = consistency.disagreements(draw(random.Random(name)), random.Random(1), consistency.curve, cheap, lambda: True)
     counts, none = consistency.attack(1, None, lambda: True)
-    # the first comparison of the curve has one entry for each eps
+    # The first comparison of the curve has one entry for each eps.
     assert 0 < asked < 20
     assert not found
     assert not none
@@ -48,7 +49,7 @@ def test_a_check_ends_at_its_time_limit():
 
 @pytest.mark.parametrize("name", ["curve", "composition", "divergence"])
 def test_known_faults(name):
-    """Infinite losses that a curve lost, a lower bound that no neighbours attain, a divergence 25 % too large."""
+    """Each of these faults existed once: a curve without infinite losses, a lower bound that no neighbours attain, and others."""
     matrix = ((0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
               (0.33800401259656754, 0.14924976937941747, 0.3807666003012664, 0.13197961772274858))
     profile, check = {
@@ -62,7 +63,8 @@ def test_known_faults(name):
 
 
 def test_squares_of_mu_add_up_for_normal_noise_only():
-    # the lower bound of mu of two releases of Laplace noise was sqrt(2) times mu of one, above the upper bound
+    # For two releases of Laplace noise, the lower bound of mu was once sqrt(2) times mu of one release, which exceeds the upper
+    # bound.
     twice = mechanisms.LaplaceMechanism(1.0).self_compose(2)
     assert twice.gdp_mu(bound="lower") <= twice.gdp_mu()
 

@@ -1,4 +1,4 @@
-"""Cases in which fuzzing by enumeration once found a violation, each as one test: lower <= exact <= upper without tolerance."""
+"""Cases in which fuzzing once found a violation, each as one test: lower <= exact <= upper without a tolerance."""
 
 import numpy as np
 import pytest
@@ -20,26 +20,27 @@ SPREAD = DominatingPair.from_pmfs((-1.30466946977605, -204.47330707062076, -0.88
 @pytest.mark.parametrize(
     ("profile", "eps"),
     [
-        # levels of random allocation that the points of its grid, next to e^500, cannot tell from 0
+        # In these random allocations the grid has points near e^500, so that levels near 0 are rounded to 0.
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 501.0848069702524), 5, removed=False), 133.21142576520703),
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 23.659364925675288), 2, removed=False), 1.5451501423972979e-114),
         (sampling.AllocationPair(mechanisms.KaryResponse(189930, 29.999999999999993), 1), 29.999999999999982),
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 1.137223045643702e-20), 3, removed=False), 9.787368366057651e-21),
         (sampling.AllocationPair(FAR, 5, removed=False), 205.3863278261279),
-        # budgets that differ from order to order; masses of 1 formed by differences of logarithms of 30; gains while nobody loses
+        # In these pairs the two orders have different budgets, or masses of 1 are computed from differences of logarithms near 30,
+        # or there are gains but no losses.
         (sampling.AllocationPair(DominatingPair.from_pmfs(np.log([0.5, 0.5]), np.log([0.001, 0.999])), 2, removed=False), 5.0),
         (sampling.AllocationPair(DominatingPair.from_pmfs(np.log([0.001, 0.999]), np.log([0.5, 0.5])), 2, removed=False), 5.0),
         (sampling.AllocationPair(mechanisms.KaryResponse(940905, 29.99999999999999), 4), 29.99999999999998),
         (sampling.AllocationPair(SPREAD, 3, removed=False), 99.74693065462151),
-        # losses that no double holds
+        # The losses are below the smallest double.
         (sampling.SampledPair(mechanisms.KaryResponse(2, 2.010123554004125e-263), 1e-100, removed=False).self_compose(2), 0.0),
-        # bits whose chances next to 1 were formed from the others
+        # Probabilities close to 1 were once computed as 1 minus the others.
         (shuffle.ShuffledBits(3, 4.840207906979042e-147, ones=0).self_compose(2), 673.8061019886633),
         (shuffle.ShuffledBits(1, 3.2452979417282314e-51).self_compose(2), 116.25463258112242),
         (shuffle.PersonalizedBits([2.6e-35, 2.4e-183, 210.4, 307.5], bits=[0, 1, 0, 1]).self_compose(3), 700.0),
-        # heavy outcomes behind one of mass e^-869, all of them at loss 0 on the grid
+        # Outcomes with large masses follow one with mass e^-869, and all of them have loss 0 on the grid.
         (shuffle.PersonalizedBits([350.0, 517.7, 2.73, 9.8e-44, 1.4e-37], bits=[0, 0, 1, 1, 1], target=3).self_compose(2), 6.2e-44),
-        # losses of 1e-240 and an eps of 1e-11 more
+        # The losses are near 1e-240, and eps is larger by a relative 1e-11.
         (mechanisms.KaryResponse(881043, 5.825212670709336e-240).self_compose(3), 1.7475638012128022e-239),
     ],
 )
@@ -60,7 +61,7 @@ def test_a_light_outcome_before_heavy_ones_on_one_point():
 
 @pytest.mark.parametrize(("bins", "budget", "users"), [(34, 410.4639405427993, 11), (9, 55.646068449315976, 10)])
 def test_almost_nobody_takes_part(bins, budget, users):
-    # a sum where nearly every user has a value: the log of 1 less all masses, which is 0
+    # If the masses of the values other than 0 sum to 1 up to rounding, the log of the remaining mass is -inf.
     protocol = shuffle.Shuffled(mechanisms.KaryResponse(bins, budget), users, 1e-12)
     for eps in (0.1, budget / 2, budget * (1 - 1e-13)):
         assert protocol.log_delta(eps, bound="lower") <= protocol.log_delta(eps) < 0

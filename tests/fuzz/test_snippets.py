@@ -1,5 +1,7 @@
-"""Calls that once crashed, hung, warned or raised an empty message, and their present results; others are in the tests of a
-class."""
+"""Calls that once crashed, hung, warned or raised an empty message, with their results today.
+
+Other such calls are in the tests of the class.
+"""
 
 import math
 import warnings
@@ -82,7 +84,7 @@ ANSWERED = [
     (lambda: tradeoff.renyi_divergence(LAWS[0], LAWS[0], 1.7e308), 0, 0),
     (lambda: mechanisms.PrivUnit(2, 300.0).error_quantile(1e-9, 10**6), 0, 1e-4),
     (lambda: mechanisms.PrivUnit(2, 300.0).variance, 0, 1e-15),
-    # almost all of the mass in a cap that is a point to doubles
+    # The cap has almost all of the mass, but its vectors are equal in double precision.
     (lambda: mechanisms.PrivUnit(2, 700.0, 1e-300).scale, 0.9, 1),
 ]
 
@@ -108,7 +110,8 @@ def test_validated_scales_are_those_used():
 
 
 def test_the_worst_target_lends_no_window_to_others():
-    # a mass that is good for the largest budget cost all others their windows, and the search its end
+    # The window that was best for the target with the largest budget was once useless for all other targets, and the search did not
+    # end.
     budgets = np.linspace(1, 8, 2000)
     everyone = shuffle.PersonalizedClones.laplace(budgets)
     lower, upper = (everyone.log_delta(0.1, bound=side) for side in ("lower", "upper"))
@@ -130,7 +133,7 @@ def test_many_budgets_by_one_moment():
     for eps in (10.0, 30.0, 60.0):
         lower, upper = many.log_excess(eps)
         assert lower <= upper <= 0
-    # below every one of these: the same budgets rounded down to three
+    # The budgets rounded down to three values give a lower bound.
     three = BudgetSum(np.array([0.01, 0.04, 0.07]), np.array([1000, 1000, 1000]))
     assert three.log_excess(25.0)[0] <= many.log_excess(25.0)[1]
 
@@ -150,7 +153,7 @@ def test_eps_beside_a_cheap_curve():
     lower = crossing(near, -2.5, upper=False)
     assert every(lower) >= -2.5 > every(lower + 2e-4)
     assert len(asked) < 25
-    # a cheap curve that is far away does no harm, nor does none
+    # A rough curve far from the exact one, or no rough curve, does not change the result.
     for rough in (Curve(lambda eps: -500.0 - eps), None):
         assert crossing(Curve(every, rough=rough), -2.5, upper=True) == pytest.approx(upper, abs=1e-4)
 
@@ -164,11 +167,11 @@ def test_tables_of_mixed_data_are_bounded():
         assert tables.of(key, partial(np.full, 10, float(key)))[0] == key
     assert sorted(tables)[-10:] == list(range(90, 100))
     assert sum(table.nbytes for table in tables.values()) <= 1000
-    # what was asked for stays longer
+    # An entry that was used recently stays in the cache longer.
     tables.of(95, list)
     tables.of(100, partial(np.zeros, 80))
     assert list(tables) == [96, 97, 98, 99, 95, 100][-len(tables):]
-    # a table that is too large by itself serves the call at hand
+    # A table that is larger than the cache is returned, and then dropped at the next call.
     assert tables.of(101, partial(np.zeros, 1000)).size == 1000
     assert list(tables) == [101]
     data = _mixed_data.MixedData(np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), 10)

@@ -30,20 +30,20 @@ __all__ = ["KINDS", "attack", "campaign"]
 
 THREADS = 4
 SIZES = (1, 499, 501, 5000)
-"""Sizes of arrays. NumPy keeps the interpreter's lock for arrays of up to 500 elements."""
+"""Sizes of arrays. NumPy keeps the interpreter lock for arrays of up to 500 elements."""
 
 TOO_LONG = 300.0
-"""Seconds after which a test of one object counts as a deadlock."""
+"""Number of seconds after which the test of one object counts as a deadlock."""
 
 MOST_SECONDS = 0.5
-"""Run time of the single-threaded calls after which no more calls of an object are added."""
+"""Run time in seconds of the single-threaded calls of an object after which no further calls are added."""
 
 SWITCHES = (1e-5, 1e-4, 5e-3)
-"""Seconds between two turns of threads; the last is the interpreter's own."""
+"""Seconds between two switches of threads; the last one is Python's default."""
 
 
 class Numbers:
-    """A ufunc, and numbers of its own to be called on."""
+    """A ufunc and the numbers with which it is called."""
 
     def __init__(self, function, seed):
         self.function, self.seed = function, seed
@@ -118,9 +118,9 @@ def pickled(one):
 
 
 def questions(r, one, cheap):
-    """Return what is asked of an object, each question by its words."""
+    """Return {description: call} for all calls of an object."""
     if isinstance(one, Numbers):
-        # about as many elements as a slow kernel does in a fraction of a second
+        # The number of elements is chosen such that a slow kernel takes a fraction of a second.
         start = time.perf_counter()
         one.at(20)
         most = 0.2 * 20 / max(time.perf_counter() - start, 1e-9)
@@ -141,7 +141,7 @@ def questions(r, one, cheap):
 
 
 def answer(question, one):
-    """Return the answer, or what was refused; KeyboardInterrupt goes on."""
+    """Return the result of a call, or the error that it raised; KeyboardInterrupt is not caught."""
     try:
         return question(one)
     except (ValueError, TypeError) as said:
@@ -149,7 +149,7 @@ def answer(question, one):
 
 
 def together(r, shared, asked, alone):
-    """Return what was wrong with the answers of several threads; each starts anew in an order of its own."""
+    """Return a description of every wrong result of several threads; each thread makes the calls in another order."""
     wrong, start, done = [], threading.Barrier(THREADS), threading.Event()
 
     def busy():
@@ -179,7 +179,10 @@ def together(r, shared, asked, alone):
 
 
 def interrupted(r, one, asked, alone, seconds):
-    """Return what was wrong after questions were broken off at random moments, and how often they were."""
+    """Return a description of every wrong result after calls were interrupted at random moments.
+
+    The second value is the number of interrupted calls.
+    """
     wrong, broken, rung = [], 0, []
 
     def ring(*_):
@@ -218,7 +221,7 @@ def _in_child(words):
 
 
 def forked(shared, asked, alone):
-    """Return what was wrong in a child that was forked while threads were asking."""
+    """Return a description of every wrong result in a child process that was forked while threads were computing."""
     _inherited.append((shared, asked))
     done = threading.Event()
 
@@ -242,7 +245,7 @@ def forked(shared, asked, alone):
 
 
 def attack(seed, cases=None, until=None, only=None):
-    """Return the counts of what was asked, and what was wrong as lines, after so many objects or when until() says."""
+    """Return the counts of calls, and one line for each failure, after `cases` objects or when until() is true."""
     r = random.Random(seed)
     tried, found, switch = Counter(), [], sys.getswitchinterval()
     lost = []
@@ -262,7 +265,7 @@ def attack(seed, cases=None, until=None, only=None):
                 said = answer(question, alone)
                 took = time.perf_counter() - start
                 if took > MOST_SECONDS:
-                    # several threads would take minutes
+                    # Several threads would take minutes.
                     continue
                 answers[words] = said
                 seconds += took
@@ -291,7 +294,7 @@ def attack(seed, cases=None, until=None, only=None):
 
 
 def _again(r, state, make, keep=False):
-    """Return what is made from that state of the generator, an equal object each time."""
+    """Return what `make` creates from this state of the random generator: an equal object in each call."""
     now = r.getstate()
     r.setstate(state)
     made = make(r)
@@ -301,7 +304,7 @@ def _again(r, state, make, keep=False):
 
 
 def campaign(seed, seconds, only=None, each=10):
-    """Return counts and findings of children of so many objects each, one seed after the other."""
+    """Return the counts and failures of child processes, which test `each` objects each and use one seed after the other."""
     tried, found, end = Counter(), [], time.monotonic() + seconds
     while time.monotonic() < end:
         code = (f"import time\nfrom tests.fuzz import threads\nend = time.monotonic() + {end - time.monotonic()}\n"

@@ -25,18 +25,18 @@ SUITES = {
     "dp-accounting rdp_privacy_accountant_test": (
         "dp_accounting.rdp.rdp_privacy_accountant_test", "rdp_privacy_accountant", "RdpAccountant"),
 }
-"""Name of a suite -> its module, and the module and name of the replaced class; None for the abstract test."""
+"""Name of a suite -> its module, and the module and name of the class that is replaced; None for the abstract test."""
 
 
 class Own(privacy_accountant_test.PrivacyAccountantTest):
-    """The abstract test of accountants, run with our accountant."""
+    """The abstract test of accountants of dp-accounting, run with this library's accountant."""
 
     def _make_test_accountants(self):
         return [ShuffleAccountant(relation, bound=bound) for relation in Relation for bound in ("upper", "lower")]
 
 
 class Standing(ShuffleAccountant):
-    """Our accountant with the interface of theirs; options for grids and orders are ignored."""
+    """This library's accountant with the interface of theirs; options for grids and orders are ignored."""
 
     def __init__(self, first=None, second=None, *, neighboring_relation=Relation.ADD_OR_REMOVE_ONE, **_):
         given = [value for value in (first, second, neighboring_relation) if isinstance(value, Relation)]
@@ -54,7 +54,7 @@ def outcome(error):
 
 
 class Counting(unittest.TestResult):
-    """Outcomes by test; for a test with several failing parts, the worst outcome."""
+    """The outcome of each test; for a test with several failing parts, the worst outcome."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ def run(name):
 
 
 def row(name, ran, outcomes):
-    """Return the line of the table."""
+    """Return the line of the table for one suite."""
     counts = Counter(outcomes.values())
     cells = [name, importlib.metadata.version(name.split()[0]), f"{ran - len(outcomes)} of {ran}"]
     return "| " + " | ".join([*cells, *(str(counts[kind]) for kind in ("refused", "theirs", "differs"))]) + " |"

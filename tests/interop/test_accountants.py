@@ -28,7 +28,7 @@ from tests.strategies import slow  # noqa: E402
 
 
 def test_dp_accounting_own_cases():
-    """The abstract test of accountants of dp-accounting, run with our accountant."""
+    """The abstract test of accountants of dp-accounting passes with this library's accountant."""
     import unittest
 
     from dp_accounting import privacy_accountant_test
@@ -67,13 +67,13 @@ def test_near_the_pld_accountant(relation, event, count):
     theirs.compose(event, count)
     low, high = ours.get_epsilon(1e-4, bound="lower"), ours.get_epsilon(1e-4)
     assert low <= high
-    # the other result is an upper bound with an error of at most one grid step, 1e-4, per release
+    # The other library's result is an upper bound with an error of at most one grid step, 1e-4, per release.
     assert low - 1e-9 <= theirs.get_epsilon(1e-4) <= high + 2e-4 * count * 2
     assert ours.get_delta(high) <= 1e-4
 
 
 def test_randomized_response_counts_every_release():
-    """Our accountant composes the event `count` times; dp-accounting 0.6 composes it once for every count."""
+    """This library's accountant composes the event `count` times; dp-accounting 0.6 composes it once for every count."""
     event = dp_event.RandomizedResponseDpEvent(0.5, 4)
     ours = ShuffleAccountant(Relation.REPLACE_ONE).compose(event, 3)
     assert ours.get_epsilon(0.0) == pytest.approx(3 * math.log(5), rel=1e-12)
@@ -113,7 +113,7 @@ def test_other_adjacency_relations_are_refused(relation, event):
 
 @attr.s(frozen=True, auto_attribs=True)
 class EpsilonDeltaDpEvent(dp_event.DpEvent):
-    """The event as defined in releases of dp-accounting after 0.6."""
+    """The event as defined in releases of dp-accounting after 0.6; the installed release may not define it."""
 
     epsilon: float
     delta: float
@@ -157,7 +157,7 @@ def test_a_stated_guarantee_is_met_with_equality(relation):
     # for eps between 0 and eps0, delta(eps) = delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0)
     rest = (1 - 1e-3) * (math.exp(0.5) - math.exp(0.2)) / (1 + math.exp(0.5))
     assert accountant.get_delta(0.2) == pytest.approx(1e-3 + rest, rel=1e-12)
-    # two events: the optimal composition theorem (Kairouz, Oh, Viswanath 2015) at twice eps0
+    # For two events the reference is the optimal composition theorem (Kairouz, Oh, Viswanath 2015) at twice eps0.
     accountant.compose(EpsilonDeltaDpEvent(0.5, 1e-3))
     assert accountant.get_delta(1.0) == pytest.approx(1 - (1 - 1e-3) ** 2, rel=1e-9)
 

@@ -25,7 +25,7 @@ PROFILES = {
 
 
 def both(profile, eps, bound):
-    """Return delta of the adjacency relation: for a pair, whose export has two directions, the larger over both orders."""
+    """Return the larger delta of both orders for a pair, whose export has two directions, and otherwise delta of the profile."""
     value = profile.delta(eps, bound=bound)
     return np.maximum(value, profile.reverse().delta(eps, bound=bound)) if isinstance(profile, DominatingPair) else value
 
@@ -60,7 +60,7 @@ def test_masses_equal_those_of_connect_the_dots(name):
     forward = profile.delta(np.maximum(eps, 0))
     mirrored = -np.expm1(np.minimum(eps, 0)) + np.exp(np.minimum(eps, 0)) * opposite.delta(np.maximum(-eps, 0))
     theirs = pld_pmf.create_pmf_pessimistic_connect_dots(interval, points, np.where(points < 0, mirrored, forward)).to_dense_pmf()
-    # dp-accounting divides differences of numbers close to 1 by the grid step
+    # dp-accounting divides differences of numbers close to 1 by the grid step, so its probabilities have large rounding errors.
     np.testing.assert_allclose(ours._probs, theirs._probs, rtol=1e-9, atol=1e-12)
     assert ours._infinity_mass == pytest.approx(theirs._infinity_mass, rel=1e-12)
 
@@ -70,7 +70,7 @@ def test_riskcal_computes_the_exact_advantage():
     for name, profile in PROFILES.items():
         pld = profile.to_dp_accounting(interval=1e-2)
         assert analysis.get_advantage_from_pld(pld) == pytest.approx(profile.delta(0.0), rel=1e-12, abs=1e-300), name
-    # by hand: for B ~ Bin(2, 1/2) the total variation distance of B and B + 1 is 1/2
+    # For B ~ Bin(2, 1/2), the total variation distance of B and B + 1 is 1/2.
     pld = shuffle.BinomialNoise(2, 0.5).to_dp_accounting()
     assert analysis.get_advantage_from_pld(pld) == pytest.approx(0.5, rel=1e-12)
 
@@ -79,7 +79,8 @@ def test_composition_with_a_gaussian():
     profile, interval = PROFILES["noise"], 1e-3
     gaussian = pld_module.from_gaussian_mechanism(50.0, value_discretization_interval=interval)
     composed = profile.to_dp_accounting(interval=interval).compose(gaussian)
-    # the binomial noise is within 1 % of Gaussian noise of sigma 50, so both releases are equivalent to one of sigma 50/sqrt(2)
+    # The binomial noise differs by less than 1 % from Gaussian noise with sigma 50, so both releases are equivalent to one with
+    # sigma 50/sqrt(2).
     near = pld_module.from_gaussian_mechanism(50 / math.sqrt(2), value_discretization_interval=interval)
     for eps in (0.0, 0.02, 0.05, 0.1):
         assert composed.get_delta_for_epsilon(eps) == pytest.approx(near.get_delta_for_epsilon(eps), rel=0.02)
@@ -134,7 +135,7 @@ def test_bounds_of_an_import_contain_the_exact_delta(name):
     assert len(profile.pairs()) == (1 if pld._symmetric else 2)
     for eps in (0.0, 0.013, 0.5, 0.99, 2.0, 5.0):
         theirs = pld.get_delta_for_epsilon(eps)
-        # dp-accounting's value has rounding errors: both bounds agree with it up to these
+        # The value of dp-accounting has rounding errors, up to which both bounds agree with it.
         assert profile.delta(eps, bound="lower") <= theirs * (1 + 1e-13) + 1e-16
         assert profile.delta(eps) >= theirs * (1 - 1e-13) - 1e-16
         assert profile.delta(eps) - profile.delta(eps, bound="lower") <= 1e-9 * profile.delta(eps) + 1e-15
@@ -149,7 +150,7 @@ def test_many_eps_at_once_give_the_sum_at_each(name):
         for each in (pair, pair.reverse()):
             lower, upper = each.log_delta(eps, bound="lower"), each.log_delta(eps)
             for e, low, high in zip(eps.tolist(), lower, upper):
-                # the same sum for one eps at a time
+                # The same sum is evaluated for one eps at a time.
                 assert low <= each.log_delta(e)
                 assert high >= each.log_delta(e, bound="lower")
             held = lower > -40
@@ -167,7 +168,7 @@ def test_a_large_import_can_be_exported():
 def test_import_of_infinite_loss_and_of_nothing():
     parameters = pytest.importorskip("dp_accounting.pld.common").DifferentialPrivacyParameters(1.0, 0.25)
     profile = interop.from_dp_accounting(pld_module.from_privacy_parameters(parameters))
-    # delta = 1/4 + 3/4 (e - e^eps)/(1 + e) up to eps = 1
+    # Up to eps = 1, delta = 1/4 + 3/4 (e - e^eps)/(1 + e).
     assert profile.epsilon(0.3) == pytest.approx(math.log(math.e - (1 + math.e) / 15), rel=1e-9)
     assert profile.epsilon(0.2) == math.inf
     assert profile.delta(50.0) == pytest.approx(0.25, rel=1e-12)
@@ -189,7 +190,8 @@ def test_export_and_import(weights):
     for eps in (0.0, 0.05, 0.1, 0.33, 1.0, 2.5):
         exact = [np.maximum(0, a - math.exp(eps) * b).sum() for a, b in ((p, q), (q, p))]
         assert back.delta(eps) >= max(exact) * (1 - 1e-14)
-    # delta is equal at every grid point, such as 0; rounding errors are relative to the total mass, not to delta
+    # At every grid point, such as 0, the imported delta is equal to the original. Rounding errors are relative to the total mass,
+    # not to delta.
     assert back.delta(0.0) == pytest.approx(np.abs(p - q).sum() / 2, rel=1e-11, abs=1e-13)
 
 
@@ -205,7 +207,7 @@ def test_opendp():
         if profile.epsilon(1e-2) < math.inf:
             assert theirs.epsilon(delta=1e-2) == pytest.approx(profile.epsilon(1e-2), rel=1e-6)
     assert PROFILES["pure"].to_opendp().delta(epsilon=2.0) == 0.0
-    # where e^eps overflows, delta is bounded by its value at eps = 700
+    # If e^eps overflows, delta is bounded by its value at eps = 700.
     assert 0 < PROFILES["noise"].to_opendp().delta(epsilon=1e4) <= 1e-300
 
 

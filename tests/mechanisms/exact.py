@@ -1,4 +1,4 @@
-"""Reference profiles of the mechanisms by their definitions, with sums over all outcomes or erfc, at 300 digits."""
+"""Reference profiles of the mechanisms from their definitions, by sums over all outcomes or by erfc, with 300 digits."""
 
 import functools
 
@@ -10,7 +10,7 @@ DIGITS = 300
 
 
 def long(function):
-    """Return a decorator that evaluates a function with this number of digits."""
+    """Decorate a function such that it is evaluated with 300 digits."""
 
     @functools.wraps(function)
     def run(*args):
@@ -27,7 +27,7 @@ def exponential(x):
 
 @long
 def log(x):
-    """Return the logarithm; None for 0."""
+    """Return the logarithm of x, or None for 0."""
     return mp.log(x) if x else None
 
 
@@ -45,7 +45,7 @@ def renyi(p, q, order):
 
 
 def shifted(law, by):
-    """Return the distribution of a whole number plus `by`."""
+    """Return the distribution of an integer with distribution `law`, plus `by`."""
     return {y + by: v for y, v in law.items()}
 
 
@@ -70,7 +70,7 @@ def gaussian_log_delta(sigma, sensitivity, eps):
 @functools.cache
 @long
 def discrete_gaussian(sigma, reach):
-    """Return the discrete Gaussian distribution on -reach..reach, outside of which the mass must be negligible."""
+    """Return the discrete Gaussian distribution on -reach..reach; the mass outside must be negligible."""
     s = mp.mpf(sigma)
     mass = {k: mp.exp(-((k / s) ** 2) / 2) for k in range(-reach, reach + 1)}
     total = mp.fsum(mass.values())

@@ -1,4 +1,4 @@
-"""Every message of a small randomizer with its probability under every value, from the published definition alone."""
+"""Every message of a small randomizer with its probability for every value, from the published definition only."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ def weight(mechanism, message, x):
 
 
 def messages(mechanism):
-    """Return all messages as tuples."""
+    """Return all messages of a mechanism as tuples."""
     k = mechanism.bins
     if isinstance(mechanism, KaryResponse):
         return [(x,) for x in range(k)]
@@ -55,6 +55,6 @@ def matrix(mechanism):
 
 
 def sent(mechanism, chosen):
-    """Return the messages in the form of `randomize`."""
+    """Return the chosen messages in the form that `randomize` returns."""
     array = np.array(chosen)
     return array[:, 0] if isinstance(mechanism, KaryResponse | HadamardResponse) else array

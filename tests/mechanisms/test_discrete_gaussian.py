@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise against sums over all outcomes, the reference file and dp-accounting."""
+"""Discrete Gaussian noise against sums over all outcomes, reference values and dp-accounting."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_delta_by_enumeration(sigma, sensitivity):
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
         assert lower <= value <= upper
         assert upper - lower < 1e-12 * (1 + abs(lower))
-    # eps equals the privacy loss of an outcome up to rounding
+    # These eps equal the privacy loss of an outcome up to rounding.
     for j in (0, 1, 4):
         asked = sensitivity * (2 * j + sensitivity) / (2 * sigma**2)
         value = exact.log(exact.hockey_stick(law, other, exact.exponential(asked)))
@@ -50,7 +50,7 @@ def test_rdp_by_enumeration(sigma, sensitivity):
     with mp.workdps(exact.DIGITS):
         s, d = mp.mpf(sigma), sensitivity
         for order in (1.0, 1 + 2.0**-20, 1.5, 2.0, 2.625, 10.0):
-            # sum p^a q^(1-a), by completing the square in the exponent
+            # The sum of p^a q^(1-a) follows by completing the square in the exponent.
             a = mp.mpf(order)
             reach = math.ceil(45 * sigma + 12 * sensitivity)
             value = a * d * d / (2 * s * s)

@@ -1,4 +1,4 @@
-"""Tails of the errors of noise and of SmallDB at tiny probabilities, against interval arithmetic."""
+"""Tails of the errors of noise and of SmallDB at probabilities down to 1e-300, against interval arithmetic."""
 
 import math
 from fractions import Fraction
@@ -20,7 +20,7 @@ def precision():
 
 
 def of_all(each, k):
-    """Return the probability that some of k independent errors is larger."""
+    """Return the probability that at least one of k independent errors is larger."""
     return 1 - (1 - each) ** arb(k)
 
 
@@ -88,7 +88,7 @@ def test_small_db_error_is_not_below_the_exact_bound(domain, size, records, eps,
 
 @pytest.mark.parametrize(("users", "beta"), [(12, 0.05), (24, 1e-6)])
 def test_error_quantile_of_a_matrix_is_near_the_exact_one(users, beta):
-    """Two inputs, of which each is reported with probability 3/4; the estimate of a count is (y - users/4)/(1/2)."""
+    """Each of two inputs is reported with probability 3/4, so the estimate of a count is (y - users/4)/(1/2)."""
     keep, worst = Fraction(3, 4), Fraction(0)
     for ones in range(users + 1):
         law = [Fraction(1)]
@@ -101,5 +101,5 @@ def test_error_quantile_of_a_matrix_is_near_the_exact_one(users, beta):
                 worst = max(worst, error)
                 break
     quantile = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_quantile(beta, users)
-    # Chernoff's bound of two normal tails is at most sqrt(2 log 40)/1.96 = 1.39 times the quantile for beta = .05
+    # For two normal tails, Chernoff's bound is at most sqrt(2 log 40)/1.96 = 1.39 times the quantile for beta = .05.
     assert worst * (1 - Fraction(1, 10**12)) <= quantile <= 1.5 * worst

@@ -1,4 +1,4 @@
-"""Distributions of X, the privacy-amplification random variable, of noise on an interval, matrices and families."""
+"""Distributions of X, the privacy-amplification random variable, for noise on an interval, matrices and classes of randomizers."""
 
 import itertools
 import math
@@ -32,7 +32,7 @@ NOISES = [
 
 
 def phi(law, eps, n):
-    """Return E(X_1 + ... + X_n)_+ / n by summation over all n-tuples of atoms, plus the contribution of the cuts."""
+    """Return E(X_1 + ... + X_n)_+ / n by summation over all n-tuples of atoms, plus the contribution of the cut sets."""
     x = np.append(law.values(eps), 0.0)
     mass = np.exp(law.log_mass)
     mass = np.append(mass, max(0.0, 1 - mass.sum()))
@@ -48,7 +48,7 @@ def test_masses(noise):
     (laws,) = noise.excess_laws(cells=100)
     upper = np.exp(laws.upper.log_mass)
     assert upper.sum() <= 1 + 1e-12
-    # R_0 and R_1 have total mass 1, including the cuts
+    # R_0 and R_1 have total mass 1 if the cut sets are included.
     cut = float(np.exp(laws.upper.log_cut).sum())
     for height in (laws.upper.log_a, laws.upper.log_b):
         assert np.exp(laws.upper.log_mass + height).sum() + cut == pytest.approx(1, rel=1e-11, abs=1e-12)
@@ -57,10 +57,10 @@ def test_masses(noise):
         assert np.exp(law.log_mass).sum() == pytest.approx(1, rel=1e-11)
         for height in (law.log_a, law.log_b):
             assert np.exp(law.log_mass + height).sum() == pytest.approx(1, rel=1e-11)
-    # for one user Phi is the local delta
+    # For one user, Phi is the local delta.
     for eps in (noise.epsilon(0.2), noise.epsilon(0.02)):
         exact = noise.delta(eps)
-        # with 100 cells the discretization is coarse for losses up to 699
+        # With 100 cells, the discretization is coarse for losses up to 699.
         apart = 5e-2 if noise.epsilon(0.02) < 100 else 1.0
         assert phi(laws.upper, eps, 1) == pytest.approx(exact, rel=apart, abs=1e-12)
         assert phi(laws.upper, eps, 1) >= exact * (1 - 1e-12)
@@ -89,7 +89,7 @@ def test_finer_cells_reduce_the_gap(noise):
     (lambda t: mp.npdf(t, 0, mp.mpf("0.6")), GaussianMechanism(0.6)),
 ])
 def test_cells_against_quadrature(density, noise):
-    # two users: E max(0, X1 + X2)/2 by a fine grid of the density
+    # For two users, E max(0, X_1 + X_2)/2 is computed on a fine grid of the density.
     y = np.linspace(-8, 9, 3401)
     y = 0.5 * (y[1:] + y[:-1])
     rows = np.array([[float(density(t - x)) for t in y] for x in (0, 1)])
@@ -100,7 +100,7 @@ def test_cells_against_quadrature(density, noise):
         mass = np.append(base, 1 - base.sum())
         order = np.argsort(x)
         x, mass = x[order], mass[order]
-        # the sum over all pairs, by prefix sums of the sorted values
+        # The sum over all pairs is computed by cumulated sums of the sorted values.
         below = np.cumsum(mass[::-1])[::-1]
         partial = np.cumsum((mass * x)[::-1])[::-1]
         first = np.searchsorted(x, -x)
@@ -117,7 +117,7 @@ def test_pure_budgets_are_exact():
 
 def test_truncated_geometric_noise_has_outputs_that_identify_the_input():
     (laws,) = (pair for pair in GeometricMechanism(1.0, 2, 4).excess_laws() if pair.inputs == "inputs 0 and 2")
-    # the two lowest outcomes of input 0 are impossible for input 2
+    # Input 2 cannot produce the two lowest outcomes of input 0.
     assert np.exp(laws.upper.log_cut).sum() == pytest.approx(GeometricMechanism(1.0, 2, 4).delta(50.0), rel=1e-12)
 
 
@@ -149,7 +149,7 @@ def test_any_matrix(inputs, outputs, seed):
         high = phi(laws.upper, 0.3, 2)
         for _, law in laws.lower:
             assert phi(law, 0.3, 2) <= high * (1 + 1e-9) + 1e-15
-    # the bound for all randomizers with this budget is valid for every matrix
+    # The bound for all randomizers with this budget is valid for every matrix.
     eps0 = randomizer.epsilon(0.0)
     if eps0 > 0:
         general = phi(PureLocal(eps0).excess_laws()[0].upper, 0.3, 2)
@@ -196,7 +196,7 @@ def test_error_quantile_of_a_matrix_is_close_above_the_exact_one():
     matrix, oracle = FiniteRandomizer(listing.matrix(KaryResponse(4, 1.0))), KaryResponse(4, 1.0)
     for users in (1, 10, 200):
         exact = oracle.error_quantile(0.05, users, bound="lower")
-        # for a normal tail Chernoff's bound is sqrt(2 ln 40), and the exact quantile is 1.96
+        # For a normal tail, the exact quantile is 1.96 and Chernoff's bound is sqrt(2 ln 40) = 2.72.
         assert exact * (1 - 1e-9) <= matrix.error_quantile(0.05, users) <= 1.5 * exact + 3
         assert oracle.error_quantile(0.05, users, users, of="any", bound="lower") <= matrix.error_quantile(0.05, users, of="any")
     with pytest.raises(ValueError, match="dependent"):
@@ -214,7 +214,7 @@ def test_error_quantile_of_priv_unit(dimension, eps0, users):
     error = [float(np.linalg.norm(unit.estimate(unit.randomize(values, rng)) - values.mean(axis=0))) for _ in range(60)]
     assert sum(e > bound for e in error) <= 10
     assert bound <= 5 * math.sqrt(unit.variance / users) + 4 * (1 / unit.scale + 1) / users
-    # the variances along orthogonal directions add up to the total variance
+    # The variances along orthogonal directions add up to the total variance.
     assert unit.variance / dimension <= unit._along <= unit.variance
 
 
@@ -233,7 +233,7 @@ def test_priv_unit(dimension, eps0, cap):
     assert np.linalg.norm(messages, axis=1) == pytest.approx(np.ones(n), rel=1e-12)
     inside = math.exp(eps0) * unit.cap / (1 + unit.cap * math.expm1(eps0))
     assert abs((height >= unit.height).mean() - inside) < 5 * math.sqrt(inside * (1 - inside) / n)
-    # the mean height, which scales the estimate, by quadrature of the density
+    # The mean height, by which the estimate is divided, is computed by quadrature of the density.
     with mp.workdps(30):
         m = mp.mpf(dimension - 3) / 2
         whole = mp.beta(m + 1, mp.mpf(1) / 2)

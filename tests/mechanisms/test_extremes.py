@@ -55,7 +55,7 @@ def test_discrete_gaussian_at_very_large_eps(sigma):
     for eps in (1e9, 1e20, 1e300):
         assert noise.log_delta(eps, bound="lower") <= noise.log_delta(eps) < -1e5
     assert noise.error_tail(1e300) == 0
-    # eps equals the loss of an outcome in the extreme tail, whose log probability is known exactly
+    # These eps equal the loss of an outcome in the extreme tail, whose log probability is known exactly.
     m = 1_500_000_000 if sigma > 1 else 1_000_000
     eps = (2 * m + 1) / (2 * sigma**2)
     near = -((m + 1) ** 2) / (2 * sigma**2) - 0.5 * math.log(2 * math.pi * sigma**2) * (sigma > 1)
@@ -84,7 +84,7 @@ def test_randomizers_at_the_ends_of_their_ranges(build, budget):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         randomizer = build(budget)
-    # one of these searches once did not end, because a step of a denormal budget underflowed to 0
+    # One of these searches once did not end, because a step of a subnormal budget underflowed to 0.
     for ask in (lambda bound: randomizer.epsilon(0.0, bound=bound), lambda bound: randomizer.epsilon(1e-9, bound=bound)):
         assert 0 <= ask("lower") <= ask("upper") <= budget * (1 + 1e-9) + 5e-324
     for eps in (0.0, budget / 2):

@@ -1,4 +1,4 @@
-"""Gaussian noise against its definition in multiple precision, the reference file and dp-accounting."""
+"""Gaussian noise against its definition in multiple precision, reference values and dp-accounting."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Matrices that bound Gaussian noise on a list of inputs, against the noise itself."""
+"""Matrices that bound Gaussian noise on finitely many inputs, against the noise itself."""
 
 import math
 
@@ -37,7 +37,11 @@ def test_pairs_of_rows_are_above_and_below_the_noise(inputs, sigma, gap):
 
 @pytest.mark.parametrize("inputs", [(0.0, 0.5, 1.0), (0.0, 0.2, 0.4, 1.0), tuple(np.linspace(0, 1, 9))])
 def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
-    """The coefficients, computed in 40 digits, are nonnegative, which proves that the noise is a post-processing of the matrix."""
+    """The likelihoods of the inputs at an output are combinations, with nonnegative coefficients, of those of the cell's outputs.
+
+    The coefficients are computed with 40 digits. That they are nonnegative proves that the noise is a post-processing of the
+    matrix.
+    """
     numbers, width, log_cut = grid_numbers(inputs), 1.5, -30.0
     steps = numbers[-1]
     above = gaussian_rows(numbers, width, 60, log_cut)[0]
@@ -55,7 +59,7 @@ def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
                 for j in range(steps + 1):
                     column = above[:, cell * steps + j]
                     weight = mpmath.binomial(steps, j) * t**j * (1 - t) ** (steps - j)
-                        # the likelihoods of this output over that of the first input, which are powers of r
+                        # The likelihoods of this output are divided by that of the first input, and are then powers of r.
                     found = [a + weight * mpmath.mpf(float(b)) / mpmath.mpf(float(column[0])) for a, b in zip(found, column)]
                 exact = [mpmath.exp((s - place[0]) * z - (s**2 - place[0] ** 2) / 2) for s in place]
                 for value, true in zip(found, exact):

@@ -1,4 +1,4 @@
-"""Gaussian noise on a cube and on the sphere: upper bounds against a fine grid, lower bounds along a line."""
+"""Gaussian noise on a cube and on the sphere: upper bounds against a fine grid, and lower bounds along a line."""
 
 import math
 
@@ -29,7 +29,7 @@ def test_upper_law_against_a_grid(noise):
     first, second, base = grid(noise, 1 + 9 * noise.sigma, 900)
     upper = noise.excess_laws()[0].upper
     mass = np.exp(upper.log_mass)
-    # the derivative of |y| jumps at 0, so the grid has an error of 1e-4
+    # The derivative of |y| jumps at 0, so the grid has an error of 1e-4.
     assert mass.sum() == pytest.approx(base.sum(), rel=2e-4)
     for height in (upper.log_a, upper.log_b):
         assert np.exp(upper.log_mass + height).sum() == pytest.approx(1, abs=1e-11)
@@ -56,7 +56,7 @@ def test_delta_grows_with_the_dimension():
 
 @pytest.mark.parametrize(("sigma", "dimension"), [(20.0, 100), slow(100.0, 200)])
 def test_a_hundred_coordinates(sigma, dimension):
-    # all coordinates are below 1/2 with a probability below the cut; the cut is added for every set of such coordinates
+    # The probability that all coordinates are below 1/2 is smaller than the cut, which is added for every set of such coordinates.
     noise = GaussianVector(sigma, dimension)
     after = noise.shuffled(10**5)
     assert after.epsilon(1e-6, bound="lower") <= after.epsilon(1e-6) < 0.01 * noise.epsilon(1e-6)
@@ -67,7 +67,7 @@ def test_a_hundred_coordinates(sigma, dimension):
     GaussianVector(0.3, 10),
 ], ids=repr)
 def test_masses_add_up_to_at_least_one_above_and_at_most_one_below(noise):
-    # for sigma = 1/10 on the sphere the mass under R_0 was 1e-7 below 1, and so was the upper bound of delta
+    # For sigma = 1/10 on the sphere, the mass under R_0 was once too small by 1e-7, and so was the upper bound of delta.
     (pair,) = noise.excess_laws()
     total = math.fsum(np.exp(pair.upper.log_mass + pair.upper.log_a)) + float(np.exp(pair.upper.log_cut).sum())
     assert 1 <= total <= 1 + 1e-11
@@ -78,7 +78,7 @@ def test_masses_add_up_to_at_least_one_above_and_at_most_one_below(noise):
 def test_vectors_that_are_told_apart_almost_surely():
     shuffled = GaussianVector(0.1, 2, "sphere").shuffled(3)
     lower, upper = (shuffled.log_delta(0.1, bound=bound) for bound in ("lower", "upper"))
-    # the target's vector is known but for a probability of e^-50
+    # The target's vector is known except with probability e^-50.
     assert -1e-10 < lower < -1e-20 < upper <= 0
 
 

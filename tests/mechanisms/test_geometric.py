@@ -1,4 +1,4 @@
-"""Double geometric noise, with and without truncation, against sums over all outcomes."""
+"""Double geometric noise, with and without a bound, against sums over all outcomes."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_truncated_by_enumeration(eps, sensitivity, bound):
     for asked in (0.0, 0.1, eps / 2, eps / sensitivity, eps * 0.999, eps, 2 * eps, 2.5, 30.0):
         value = brute(eps, sensitivity, bound, asked)
         lower, upper = noise.log_delta(asked, bound="lower"), noise.log_delta(asked)
-        # for disjoint distributions log delta is 0, up to rounding at 300 digits
+        # For disjoint distributions log delta is 0, up to rounding at 300 digits.
         assert lower <= value + mp.mpf(10) ** -290
         assert value <= upper
         assert upper - lower < 1e-13 + 32 * math.ulp(lower)
@@ -40,7 +40,7 @@ def test_truncated_by_enumeration(eps, sensitivity, bound):
 
 @pytest.mark.parametrize(("eps", "sensitivity"), [(0.5, 1), slow(1.0, 1), slow(1.0, 2), (2.0, 3), slow(1.5, 4), (8.0, 7)])
 def test_noise_without_a_bound_by_enumeration(eps, sensitivity):
-    # truncated where the rest is below the precision of the comparison
+    # The sum is truncated where the rest is below the precision of the comparison.
     bound = int(300 * sensitivity / eps)
     law = exact.geometric(eps, sensitivity, bound)
     rest = float(law[bound])
@@ -110,7 +110,7 @@ def test_variance_for_a_large_bound(bound):
     rate = 3.0 / bound
     with mp.workdps(60):
         q = mp.exp(-mp.mpf(rate))
-        # sum of (2k - 1) q^k by its closed form
+        # The closed form of the sum of (2k - 1) q^k is used.
         first = q * (1 - (bound + 1) * q**bound + bound * q ** (bound + 1)) / (1 - q) ** 2
         value = 2 / (1 + q) * (2 * first - q * (1 - q**bound) / (1 - q))
     assert GeometricMechanism(rate, bound=bound).variance == pytest.approx(float(value), rel=1e-11)
@@ -142,7 +142,7 @@ def test_curve():
     noise = GeometricMechanism(1.2, 2)
     below, above = noise.tradeoff(), noise.tradeoff(bound="upper")
     law = exact.geometric(1.2, 2, 200)
-    # the best tests reject k >= threshold
+    # The best tests reject if k is at least a threshold.
     for threshold in range(-5, 8):
         alpha = float(sum(v for k, v in law.items() if k >= threshold))
         beta = float(sum(v for k, v in law.items() if k + 2 < threshold))
@@ -157,7 +157,7 @@ def test_curve():
 def test_shuffled():
     free = GeometricMechanism(2.0).shuffled(1000)
     assert free.epsilon(1e-6, bound="lower") <= free.epsilon(1e-6) < Clones(1000, 2.0).epsilon(1e-6)
-    # the outermost value is impossible for the other input, for any number of users
+    # One input cannot produce the outermost value, for any number of users.
     truncated = GeometricMechanism(2.0, bound=5)
     assert truncated.shuffled(1000).delta(1.9) >= math.exp(-10) / (1 + math.exp(-2)) * (1 - 1e-9)
 
@@ -170,7 +170,7 @@ def test_sides_and_monotone(eps, sensitivity, bound, asked, more):
     noise = GeometricMechanism(eps, sensitivity, bound)
     _, upper = assert_sides_and_monotone(noise, asked, more)
     if bound is not None:
-        # without the bound delta is smaller
+        # Noise without a bound has a smaller delta.
         assert GeometricMechanism(eps, sensitivity).log_delta(asked, bound="lower") <= upper + 1e-12 * abs(upper)
 
 

@@ -1,4 +1,4 @@
-"""Geometric and discrete Gaussian noise on whole numbers: the upper bound over all datasets."""
+"""Geometric and discrete Gaussian noise on integers: the upper bound over all datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer
 
 
 def geometric_rows(eps, sensitivity):
-    """Return the probabilities of the outputs 0..sensitivity, with those beyond added to the ends, from the definition."""
+    """Return the probabilities of the outputs 0..sensitivity from the definition, with the outputs beyond added to the two ends."""
     q, k = math.exp(-eps / sensitivity), np.arange(-400, 401 + sensitivity)
     rows = np.array([(1 - q) / (1 + q) * q ** np.abs(k - x) for x in range(sensitivity + 1)])
     inner = rows[:, 400 : 401 + sensitivity].copy()
@@ -22,12 +22,12 @@ def geometric_rows(eps, sensitivity):
 
 @pytest.mark.parametrize(("eps", "sensitivity", "users"), [(1.0, 2, 500), (2.0, 3, 2000), (0.5, 4, 10**5)])
 def test_geometric_noise_is_its_matrix(eps, sensitivity, users):
-    """The bound is that of the matrix, for which all pairs of inputs are listed, computed from the definition of the noise."""
+    """The bound equals that of the matrix of the noise, computed from its definition, with all pairs of inputs enumerated."""
     noise = GeometricMechanism(eps, sensitivity).shuffled(users)
     matrix = FiniteRandomizer(geometric_rows(eps, sensitivity)).shuffled(users)
     top = noise.epsilon(1e-9)
     for share in (0.2, 0.6, 0.9):
-        # Searches end within .003 of the largest known value, or at a limit. The blanket is above by .2 and more.
+        # A search ends within .003 of the largest known value, or at a limit. The blanket's bound is larger by .2 or more.
         assert noise.log_delta(share * top) == pytest.approx(matrix.log_delta(share * top), abs=0.02)
 
 
@@ -35,7 +35,7 @@ def test_geometric_noise_is_its_matrix(eps, sensitivity, users):
                                             (GeometricMechanism(4.0, 5), 0.03), (DiscreteGaussianMechanism(1.0), 0.004),
                                             (DiscreteGaussianMechanism(3.0), 0.001)])
 def test_gap_at_ten_thousand_users(noise, gap):
-    """The bound over all datasets meets the lower bound to the relative gap, which is 17 to 30 % for the privacy blanket."""
+    """The relative gap of the bounds is at most `gap`; for the privacy blanket it is 17 to 30 %."""
     shuffled = noise.shuffled(10**4)
     lower, upper = (shuffled.epsilon(1e-6, bound=bound) for bound in ("lower", "upper"))
     assert lower <= upper <= lower * (1 + gap)
@@ -46,7 +46,10 @@ def test_gap_at_ten_thousand_users(noise, gap):
 @pytest.mark.parametrize("noise", [GeometricMechanism(1.0, 3), GeometricMechanism(3.0, 2), DiscreteGaussianMechanism(1.0)])
 @pytest.mark.parametrize("users", [12, 300, 1000])
 def test_above_every_dataset_of_a_bit(noise, users):
-    """The analyst learns whether each message is above a threshold: the exact maximum over every dataset is below the bound."""
+    """If the analyst learns only whether each message is above a threshold, the exact maximum is at most the bound.
+
+    The maximum is over all datasets.
+    """
     k = np.arange(-60, 61 + noise.sensitivity)
     bound = noise.shuffled(users)
     for edge in range(noise.sensitivity + 1):
@@ -65,7 +68,10 @@ def test_above_every_dataset_of_a_bit(noise, users):
 
 
 def test_what_has_no_bound_over_all_datasets():
-    """Truncated noise, whose outputs identify inputs, large sensitivities and wide noise keep the privacy blanket."""
+    """Truncated noise, large sensitivities and wide noise have no bound over all datasets other than the privacy blanket.
+
+    Some outputs of truncated noise identify the input.
+    """
     for noise in (GeometricMechanism(1.0, 2, bound=5), GeometricMechanism(1.0, 11), DiscreteGaussianMechanism(1.0, 2),
                   DiscreteGaussianMechanism(40.0), DiscreteGaussianMechanism(0.01)):
         assert noise.dataset_laws() is None

@@ -1,4 +1,4 @@
-"""The two ends of an interval as the worst pair (docs/theorems/interval-inputs), and where they are not."""
+"""The two ends of an interval as the worst pair (docs/theorems/interval-inputs), and noise for which they are not the worst."""
 
 import itertools
 import math
@@ -20,7 +20,10 @@ NOISES = {
 
 
 def rows(noise, scale, inputs, points=4001):
-    """Return the masses of cells of a fine grid under several inputs of [0, 1], for cells above 1e-25 of the largest mass."""
+    """Return the masses of the cells of a fine grid for several inputs in [0, 1].
+
+    Cells with less than 1e-25 of the largest mass are omitted.
+    """
     y = np.linspace(-12, 13, points)
     out = np.exp([noise((y - x) / scale) for x in inputs])
     out = out[:, out.min(axis=0) > 1e-25 * out.max()]
@@ -55,7 +58,7 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
     (pair,) = noise.excess_laws()
     assert pair.inputs == "the two ends of the interval"
-    # computed another way: E (X - c)_+ of every pair at the corners of all pairs
+    # The reference value is E (X - c)_+ of every pair, computed at the corners of all pairs.
     y = np.arange(-math.ceil(9 * sigma), sensitivity + math.ceil(9 * sigma) + 1)
     law = np.exp([-0.5 * ((y - x) / sigma) ** 2 for x in range(sensitivity + 1)])
     base = np.minimum(law[0], law[-1])
@@ -67,7 +70,7 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
 
 
 def test_a_comparison_of_the_ends_can_fail():
-    # for noise with two modes, inner inputs are worse than the ends
+    # For noise with two modes, inner inputs are worse than the two ends.
     base = np.log([[0.6, 0.1, 0.1, 0.2], [0.05, 0.45, 0.45, 0.05], [0.2, 0.1, 0.1, 0.6]])
     assert not ends_are_worst(base)
     assert ends_are_worst(np.log([[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.1, 0.2, 0.7]]))

@@ -1,4 +1,4 @@
-"""Laplace noise against quadrature, the reference file and dp-accounting."""
+"""Laplace noise against quadrature, reference values and dp-accounting."""
 
 import math
 from fractions import Fraction
@@ -22,14 +22,14 @@ def budget(scale, sensitivity):
 
 
 def integral(scale, sensitivity, eps):
-    """Return the integral of (p - e^eps q)_+ by quadrature between the points where it is not smooth."""
+    """Return the integral of (p - e^eps q)_+ by quadrature between its kinks."""
     b, d, e = mp.mpf(scale), mp.mpf(sensitivity), mp.exp(mp.mpf(eps))
     kink = (d - b * mp.mpf(eps)) / 2
 
     def p(y):
         return mp.exp(-abs(y) / b) / (2 * b)
 
-    # below 0 both densities are exponentials
+    # Below 0 both densities are exponential functions.
     left = mp.mpf(1) / 2 - e * mp.exp(-d / b) / 2
     return left + (mp.quad(lambda y: p(y) - e * p(y - d), [0, kink]) if kink > 0 else 0)
 
@@ -47,7 +47,7 @@ def test_delta_by_quadrature(scale, sensitivity, share):
 @pytest.mark.parametrize(("scale", "sensitivity"), [(3.0, 1.0), (0.1, 0.3), (7.0, 1e-9), (1e-5, 9.0), (1e300, 1e299)])
 @pytest.mark.parametrize("ulps", [0, 1, 2, 3, 1000, 2**40])
 def test_delta_close_to_the_budget(scale, sensitivity, ulps):
-    # the budget is not a double, and delta close to it depends on its rounding
+    # The budget is not a double, and delta close to the budget depends on how it is rounded.
     noise = LaplaceMechanism(scale, sensitivity)
     eps = noise._pure_epsilon()
     assert Fraction(eps) >= Fraction(sensitivity) / Fraction(scale)
@@ -148,7 +148,7 @@ def test_randomize_and_estimate():
     assert out.shape == values.shape
     assert noise.estimate(out).shape == values.shape
     assert abs(noise.estimate(out).mean() - 10) < 4.5 * math.sqrt(noise.variance / out.size)
-    # the fourth moment of Laplace noise is 24 scale^4: that of its square has variance 20 scale^4
+    # The fourth moment of Laplace noise is 24 scale^4, so its square has the variance 20 scale^4.
     assert abs(((out - 10) ** 2).mean() - noise.variance) < 4.5 * math.sqrt(20 * 2.5**4 / out.size)
     tail = noise.error_tail(4.0)
     assert abs((np.abs(out - 10) > 4).mean() - tail) < 4.5 * math.sqrt(tail / out.size)
@@ -160,7 +160,7 @@ def test_shuffled():
     noise = LaplaceMechanism(0.5)
     everyone = PersonalizedClones.laplace(np.full(1000, 2.0), target=0)
     for eps in (0.1, 0.3):
-        # Laplace noise has more amplification than the bound for all randomizers of its budget
+        # The shuffled noise has a smaller delta than the bound for all randomizers of its budget.
         assert noise.shuffled(1000).log_delta(eps) < everyone.log_delta(eps)
         assert noise.shuffled(1000).log_delta(eps) < StrongerClones(1000, 2.0).log_delta(eps)
         assert noise.shuffled(1000).log_delta(eps, bound="lower") <= noise.shuffled(1000).log_delta(eps)
@@ -196,7 +196,7 @@ def test_bad_input(call, text):
 
 @pytest.mark.parametrize("budget", [1e-12, 3e-6, 0.2, 0.99999, 1.0, 7.0, 300.0])
 def test_mu_is_that_of_equal_errors(budget):
-    # at alpha = beta = e^(-budget/2)/2, where 1/2 - alpha is computed without cancellation
+    # The maximum is at alpha = beta = e^(-budget/2)/2, and 1/2 - alpha is computed without cancellation.
     noise = LaplaceMechanism(1.0, budget)
     with mp.workdps(200):
         exact = 2 * mp.sqrt(2) * mp.erfinv(-mp.expm1(-mp.mpf(budget) / 2))
@@ -213,7 +213,7 @@ def test_mu_encloses_the_curve():
 
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize(("eps", "delta", "sensitivity"), [
-    # the calibrated scale was once 584 ulp above the exact one, because the steps of the search grow by a factor of 8
+    # The calibrated scale was once 584 ulp above the exact one, because the steps of the search grow by a factor of 8.
     (1.6191168669277785e-05, 0.002097833934705201, 0.005099319480082219),
     (1.272619211062843e-06, 9.690391368996848e-10, 0.019866698001213545),
     (0.001137121336627844, 9.218564286781466e-10, 18.419154648051745),
@@ -235,5 +235,5 @@ def test_log_delta_next_to_delta_1(budget):
             exact = mp.log(-mp.expm1((mp.mpf(eps) - mp.mpf(budget)) / 2))
         lower, upper = (noise.log_delta(eps, bound=bound) for bound in ("lower", "upper"))
         assert lower <= exact <= upper
-        # log delta = -1e-6 once had an error of 1e-15, a relative 1e-9
+        # For log delta = -1e-6 the error was once 1e-15, a relative error of 1e-9.
         assert upper - lower <= 1e-12 * abs(exact) + 1e-15 * (exact < -0.1) + 1e-321

@@ -16,7 +16,7 @@ every = pytest.mark.parametrize("mechanism", listing.SMALL, ids=repr)
 
 
 def atoms(law):
-    """Return the distribution as a dictionary of (a, b) to mass, merged up to rounding, without the atom a = b = 0."""
+    """Return the distribution of X as {(a, b): mass}, merged up to rounding, without the atom a = b = 0."""
     out = {}
     for m, a, b in zip(np.exp(law.log_mass), np.exp(law.log_a), np.exp(law.log_b)):
         key = (round(a, 9), round(b, 9))
@@ -25,7 +25,7 @@ def atoms(law):
 
 
 def from_columns(r0, r1, base):
-    """Return the dictionary of `atoms` from columns of masses."""
+    """Return the same dictionary as `atoms` from columns of masses."""
     out = {}
     for x, y, m in zip(r0, r1, base):
         key = (round(x / m, 9), round(y / m, 9))
@@ -50,7 +50,7 @@ def test_local_profile(mechanism):
         value = max(hockey_stick(logs[i], logs[j], share * eps0) for i, j in pairs)
         assert mechanism.delta(share * eps0) == pytest.approx(value, rel=1e-10)
         assert mechanism.delta(share * eps0, bound="lower") <= value * (1 + 1e-12)
-    # the budget of an encoding given by probabilities is rounded
+    # For an encoding given by probabilities, the budget is rounded.
     assert mechanism.delta(mechanism.epsilon(0.0)) == 0
     assert eps0 <= mechanism.epsilon(0.0) <= eps0 * (1 + 4e-15)
     assert mechanism.epsilon(0.0) == pytest.approx(eps0, rel=1e-14)
@@ -78,7 +78,7 @@ def test_laws_of_the_excess(mechanism):
         first, second = "first" in text, "second" in text
         found = atoms(law)
         assert sum(found.values()) == pytest.approx(1, rel=1e-12)
-        # the distribution is that of some pair and some value of the others that fits the description
+        # The distribution is that of some pair of inputs, and of some value of the other users that fits the description.
         fits = []
         for i, j in pairs:
             for x in ([i] if first else [j] if second else set(range(mechanism.bins)) - {i, j}):
@@ -100,14 +100,14 @@ def test_simulation(mechanism):
         expected = n * rows[x]
         kept = expected > 5
         statistic = ((found - expected)[kept] ** 2 / expected[kept]).sum()
-        # the tolerance is six standard deviations of chi-square
+        # The tolerance is six standard deviations of the chi-square statistic.
         assert statistic < kept.sum() + 6 * math.sqrt(2 * kept.sum()) + 10
 
 
 @every
 def test_estimate_is_unbiased_and_its_variance_exact(mechanism):
     rows, listed, k = listing.matrix(mechanism), listing.messages(mechanism), mechanism.bins
-    # one user suffices, because estimates are sums over independent users
+    # One user suffices, because estimates are sums over independent users.
     each = np.array([mechanism.estimate(listing.sent(mechanism, [y])) for y in listed])
     mean = rows @ each
     assert mean == pytest.approx(np.eye(k), abs=1e-12)
@@ -117,7 +117,7 @@ def test_estimate_is_unbiased_and_its_variance_exact(mechanism):
         assert mechanism.variance(held, 1) == pytest.approx(at[0], rel=1e-11)
         assert at == pytest.approx(np.full(at.shape, at[0]), rel=1e-10)
     assert mechanism.rmse(7) ** 2 == pytest.approx(7 * variance.mean(), rel=1e-11)
-    # counting many messages at once agrees with counting them one by one
+    # Counting many messages at once gives the same result as counting them one by one.
     rng = np.random.default_rng(3)
     many = mechanism.randomize(rng.integers(0, k, 40_000), rng)
     single = sum(mechanism.estimate(many[i : i + 1]) for i in range(50))
@@ -135,7 +135,7 @@ def test_small_sets_of_many_bins_are_uniform():
     counts = np.bincount(sets.ravel(), minlength=70)
     chance = np.where(np.arange(70) == 13, own, other)
     assert (np.abs(counts - users * chance) < 5 * np.sqrt(users * chance)).all()
-    # the other bins of a set: three of four members if the user's bin is in the set, otherwise all
+    # Of the other bins of a set, three of four members are drawn if the user's bin is in the set, and otherwise all four.
     together = users * (own * 3 * 2 + (1 - own) * 4 * 3) / (69 * 68)
     pairs = [((sets == i).any(axis=1) & (sets == j).any(axis=1)).sum() for i, j in ((0, 1), (20, 60), (68, 69))]
     assert (np.abs(np.array(pairs) - together) < 5 * math.sqrt(together)).all()
@@ -160,7 +160,7 @@ def test_error_tail_by_enumeration(mechanism):
             assert errors.error_tail(a, held) == pytest.approx(tail(held, a), rel=1e-9)
         worst = max(tail(held, a) for held in range(n + 1))
         assert errors.error_tail(a) == pytest.approx(worst, rel=1e-9)
-        # the largest error of any bin: between that of one bin and the union bound for the worst histogram
+        # The quantile of the largest error over all bins is between that of one bin and the union bound for the worst histogram.
         union = max(sum(tail(held, a) for held in counts) for counts in itertools.product(range(n + 1), repeat=mechanism.bins)
                     if sum(counts) == n)
         assert errors.error_tail(a, of="any", bound="lower") <= worst
@@ -199,7 +199,7 @@ def test_masses_of_every_size(k, eps0, kind):
     assert math.exp(low) + math.exp(middle) + math.exp(top) == pytest.approx(1, rel=1e-12)
     assert mechanism.delta(0.0, bound="lower") <= mechanism.delta(0.0) <= 1
     (laws,) = mechanism.excess_laws()
-    # R_0 and R_1 have total mass 1 for every m
+    # R_0 and R_1 have total mass 1 for every measure m.
     for law in (laws.upper, *(law for _, law in laws.lower)):
         assert np.exp(law.log_mass).sum() <= 1 + 1e-12
         for height in (law.log_a, law.log_b):
@@ -207,7 +207,8 @@ def test_masses_of_every_size(k, eps0, kind):
 
 
 def test_three_buckets_are_independent():
-    # under the base distribution the bucket is that of one given bin with probability 1/3, of two 1/9, of three 1/27
+    # Under the base distribution, the bucket is the hash of a given bin with probability 1/3, of both of two bins with 1/9, and of
+    # all of three with 1/27.
     hashing = LocalHashing(8, 1.0, 3)
     hits = np.array([[listing.weight(hashing, y, x) > 1 for y in listing.messages(hashing)] for x in range(8)])
     for x, y, z in itertools.combinations(range(8), 3):

@@ -1,4 +1,4 @@
-"""Randomized response against enumeration, the reference file and other pure mechanisms, which it dominates."""
+"""Randomized response against enumeration, reference values and other pure mechanisms, whose delta is at most its own."""
 
 import itertools
 import math
@@ -74,7 +74,7 @@ def test_warner():
 
 
 def test_local_sample_size():
-    # the n for which the Hoeffding error is alpha, as corrected in the survey
+    # The smallest number of users for which Hoeffding's error is at most alpha, with the survey's formula corrected.
     case = next(v for v in reference("survey") if v["id"].endswith("s4_n_local_hoeffding"))
     n = float(case["value"])
     at = [RandomizedResponse(1.0).error_bound(m, 0.05) for m in (math.floor(n), math.ceil(n))]
@@ -128,7 +128,8 @@ def test_curve():
 
 
 def test_shuffled():
-    # every dataset of 4 users with values 0, 1/2 and 1, and a budget of ln 3: a bit is 1 with probability 1/4, 1/2 or 3/4
+    # Every dataset of 4 users with the values 0, 1/2 and 1 is enumerated. The budget is ln 3, so a bit is 1 with probability 1/4,
+    # 1/2 or 3/4.
     quarter = Fraction(1, 4)
     factor = Fraction(3, 2)
     largest = Fraction(0)
@@ -148,7 +149,7 @@ def test_shuffled_bits_are_closer_than_the_clones():
     for users in (5000, 10**6):
         low, high = (RandomizedResponse(4.0).shuffled(users).epsilon(1e-8, bound=bound) for bound in ("lower", "upper"))
         bits = ShuffledBits(users, 1 / (math.exp(4.0) + 1))
-        # bounds of the same quantity: the flip probability is rounded in either direction
+        # Both intervals contain the same eps; the flip probability is rounded down for one bound and up for the other.
         assert low <= bits.epsilon(1e-8)
         assert bits.epsilon(1e-8, bound="lower") <= high
         assert high - low <= 1.2e-3 * high
@@ -187,7 +188,7 @@ def test_sides_and_monotone(eps, asked, more):
     raw=st.lists(st.tuples(st.floats(0.01, 1), st.floats(0, 1)), min_size=2, max_size=6),
 )
 def test_dominates_every_pure_mechanism(eps, asked, order, raw):
-    # random pairs of distributions with ratios between e^-eps and e^eps
+    # The pairs of distributions are random, with ratios between e^-eps and e^eps.
     from shufflebounds.tradeoff import log_hockey_stick, renyi_divergence
 
     weight = np.array([w for w, _ in raw])

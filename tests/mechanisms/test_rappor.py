@@ -1,4 +1,4 @@
-"""RAPPOR against sums over all 2^k reports in rational arithmetic."""
+"""RAPPOR against sums over all 2^k reports in fractions."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ CASES = [
 
 
 def reports(f, p, q, held):
-    """Return the exact distribution of a report of these bits, by both randomization steps."""
+    """Return the exact distribution of a report of a filter with these bits, by both randomization steps."""
     f, p, q = Fraction(f), Fraction(p), Fraction(q)
     law = {}
     for seen in itertools.product((0, 1), repeat=len(held)):
@@ -36,7 +36,7 @@ def reports(f, p, q, held):
 
 
 def neighbours(hashes, bits):
-    """Return all values, as vectors of bits."""
+    """Return the filters of all values, as vectors of bits."""
     return [tuple(int(i in held) for i in range(bits)) for held in itertools.combinations(range(bits), hashes)]
 
 
@@ -49,7 +49,7 @@ def as_long(law):
 def test_every_report(f, p, q, hashes, bits):
     report = Rappor(f, p, q, hashes, bits)
     values = neighbours(hashes, bits)
-    # by symmetry one of the two values can be fixed
+    # By symmetry, one of the two values can be fixed.
     first, *others = [as_long(reports(f, p, q, held)) for held in values]
     worst = max(max(v / other[y] for y, v in first.items()) for other in others)
     assert report.eps_instantaneous == pytest.approx(float(mp.log(worst)), rel=1e-14)
@@ -78,7 +78,7 @@ def test_permanent_bits(f, hashes, bits):
 
 
 def test_one_bit_is_randomized_response_twice():
-    # two values that set one bit each differ in two randomized bits
+    # Two values that set one bit each differ in two randomized bits.
     report = Rappor(f=0.5)
     each = RandomizedResponse(math.log(3))
     assert report.eps_permanent == pytest.approx(2 * each.eps, rel=1e-14)
@@ -135,7 +135,7 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
         return
     report = Rappor(f, p, p * share, hashes)
     assert_sides_and_monotone(report, asked, more)
-    # more instantaneous noise does not increase delta
+    # The budget of one report is at most that of any number of reports.
     assert report.eps_instantaneous <= report.eps_permanent * (1 + 1e-12)
 
 
@@ -213,7 +213,8 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         return sums(np.exp(law.log_mass + law.log_a), np.exp(law.log_mass + law.log_b), np.exp(law.log_mass), math.exp(eps))
 
     for eps in (0.1, 0.7):
-        # the bound for a smaller m is larger than for the minimum over all values; datasets with equal values are below
+        # The upper bound uses a smaller m than the minimum over all values, so it is larger. Datasets in which all users have the
+        # same value have a smaller delta.
         assert listed(found.upper, eps) >= max(sums(a, b, least, math.exp(eps)) for a, b in pairs) * (1 - 1e-12)
         exact = max(sums(a, b, b, math.exp(eps)) for a, b in pairs), max(sums(a, b, a, math.exp(eps)) for a, b in pairs)
         assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)

@@ -1,4 +1,4 @@
-"""Calibrated noise of DP-SGD: it meets the target, less noise does not, and dp-accounting agrees."""
+"""Calibrated noise of DP-SGD: it meets the target, a smaller sigma does not, and dp-accounting agrees."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_it_meets_the_target_and_less_noise_does_not(rate, steps, eps, delta):
 
 @pytest.mark.slow
 def test_without_sampling_it_is_the_analytic_calibration():
-    # ten releases with noise sigma are equivalent to one with sigma/sqrt(10)
+    # Ten releases with noise sigma are equivalent to one release with sigma/sqrt(10).
     whole = GaussianMechanism.from_training(rate=1.0, steps=10, eps=2.0, delta=1e-7)
     one = GaussianMechanism.from_dp(eps=2.0, delta=1e-7)
     assert whole.sigma / 10**0.5 == pytest.approx(one.sigma, rel=3e-4)

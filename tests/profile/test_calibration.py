@@ -65,7 +65,7 @@ def test_the_targets_that_were_missed_by_a_rounding(bins):
         assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1
 
 
-# delta(eps) met these targets but epsilon(delta) did not: denormal numbers, or a large gap of the bounds
+# At these targets, delta(eps) met the target but epsilon(delta) did not, because of subnormal numbers or a large gap of the bounds.
 AWAY = {
     "ClearReports": (0.5, 5e-324),
     "Clones": (0.5, 5e-324),
@@ -87,7 +87,7 @@ def test_extreme_targets_are_met_from_both_ends(name):
 
 
 def test_a_truncated_noise_keeps_its_own_budget():
-    # the losses are points up to eps: the search for epsilon(delta) skipped the last one
+    # The losses are points at and below eps, and the search for epsilon(delta) once skipped the last one.
     noise = mechanisms.GeometricMechanism.from_dp(eps=3.237527279355827, delta=5.842900668431626e-18, sensitivity=2)
     assert noise.epsilon(5.842900668431626e-18) == noise.eps
     assert noise.epsilon(5.842900668431626e-18, bound="lower") <= noise.eps

@@ -1,4 +1,4 @@
-"""Predicted costs, against the numbers of values of delta and of grid points that are counted."""
+"""Predicted costs against the counted numbers of values of delta and of grid points."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from shufflebounds.composing import Composer, SampledProfile
 from shufflebounds.profile import DominatingPair
 
 FACTOR = 3.5
-"""Largest ratio of the predicted and the counted number."""
+"""Largest allowed ratio of the predicted and the counted number."""
 
 QUESTIONS = {
     "delta": lambda profile: profile.delta(1.0),
@@ -94,11 +94,11 @@ def test_grid_points_for_small_delta(log_delta):
     counted = []
     many = Shift(counted).self_compose(16)
     predicted = many._composer.grid_values(log_delta)
-    # N(1, 1) against N(0, 1): log delta is about -(eps - 1/2)^2/2
+    # For N(1, 1) against N(0, 1), log delta is about -(eps - 1/2)^2/2.
     eps = 0.5 + math.sqrt(-2 * log_delta)
     counted.clear()
     many.log_delta(eps)
-    # both signs of the loss share the values, as the pair is symmetric
+    # The pair is symmetric, so both orders share the values.
     assert 0.5 * sum(counted) <= predicted <= 4 * sum(counted)
 
 
@@ -107,7 +107,7 @@ def test_smaller_delta_costs_more():
     usual, tiny = many.cost(), many.cost(1e-280)
     assert tiny.seconds > usual.seconds
     assert many._composer.grid_values(math.log(1e-280)) > many._composer.grid_values(math.log(1e-6))
-    # below the smallest double
+    # This delta is below the smallest double.
     assert many.cost(0.0).seconds >= tiny.seconds
 
 

@@ -1,4 +1,4 @@
-"""tradeoff, gdp_mu and rdp of every profile: against enumeration in fractions, closed forms and the specified values."""
+"""tradeoff, gdp_mu and rdp of every profile, against enumeration in fractions, closed forms and reference values."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def bit_laws(users, flip, ones):
 
 
 def encloses(profile, boundaries, slack, alphas=ALPHAS):
-    """Assert that both curves bound the convex hull of the exact ones, up to `slack`."""
+    """Assert that both curves are bounds of the convex hull of the exact curves, up to `slack`."""
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     convex = hull({point for boundary in boundaries for point in boundary})
     for alpha in alphas:
@@ -64,11 +64,11 @@ def test_all_data_of_few_users(users, flip):
 
 
 def test_specified_curve_of_all_data():
-    # spec: shuffled-bits 1.2
+    # The values are those of the specification, section "shuffled-bits 1.2".
     alpha = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     exact = [0.98703653215428264, 0.93912303670532137, 0.88204837138048275, 0.71908970144508449, 0.46297848233691371,
              0.22093098946450352, 0.08410198832951997]  # fmt: skip
-    # the infimum over all datasets is not convex: its convex hull is up to 6e-5 lower
+    # The infimum of the curves over all datasets is not convex; its convex hull is smaller by up to 6e-5.
     flips = [scipy.stats.binom.pmf(np.arange(m + 1), m, 0.29) for m in range(100)]
     points = set()
     for ones in range(100):
@@ -94,12 +94,12 @@ def test_specified_curve_of_all_data():
     ],
 )  # fmt: skip
 def test_specified_mu(users, lam, mu):
-    # spec: shuffled-bits 1.3
+    # The values are those of the specification, section "shuffled-bits 1.3".
     bits = ShuffledBits.boolean_sum(users, lam)
     lower, upper = bits.gdp_mu(bound="lower"), bits.gdp_mu()
     assert lower <= mu <= upper
     assert upper - lower < 1e-10
-    # the pair that attains it, by the refinement that every profile has
+    # This pair attains mu; its bounds come from the refinement that every profile has.
     pair = bits.pair(0)
     assert pair.gdp_mu(bound="lower") <= mu * (1 + 1e-14)
     assert pair.gdp_mu() == pytest.approx(mu, rel=2e-7)
@@ -116,7 +116,7 @@ def test_specified_mu_of_known_data():
 
 
 def clone_laws(users, local_eps, rate):
-    """Return the two distributions of (number of clones, ones), with 50 digits."""
+    """Return the two distributions of (number of clones, number of ones), with 50 digits."""
     with mpmath.workdps(60):
         e = mpmath.exp(mpmath.mpf(local_eps))
         chance = Fraction(int(rate(e) * 10**50), 10**50)
@@ -141,7 +141,7 @@ def test_vertices_of_clones(users, local_eps):
         assert profile.gdp_mu(bound="lower") <= exact * (1 + 1e-13)
         assert profile.gdp_mu() >= exact * (1 - 1e-13)
         assert profile.gdp_mu() == pytest.approx(exact, rel=1e-6)
-        # the bounds of the general method contain it too
+        # The bounds of the general method contain the exact value, too.
         samples = SampledProfile(profile._log_delta, local_eps, 0.05)
         for upper in (False, True):
             f = curve(samples, samples, upper=upper)
@@ -152,7 +152,7 @@ def test_vertices_of_clones(users, local_eps):
 
 
 def vertices():
-    """Yield the family, n and eps of the reference with alpha and beta of one vertex."""
+    """Yield the class, the parameters n and eps of a reference entry, and alpha and beta of one vertex."""
     found = {}
     for entry in VERTICES:
         key = entry["params"]["family"], entry["params"]["n"], entry["params"]["eps"]
@@ -176,7 +176,7 @@ def test_vertices_of_personal_clones(family, n, eps, alpha, beta):
 
 
 def refined(p, q, step=0.1):
-    """Return the samples of a listed pair in both orders."""
+    """Return the samples of an enumerated pair in both orders."""
     return DominatingPair.from_pmfs(logs(p), logs(q))._samples(step)
 
 
@@ -190,7 +190,7 @@ def test_samples_enclose_listed_laws(pq, step):
         f = curve(*refined(p, q, step), upper=upper)
         for alpha in ALPHAS:
             gap = f.beta(float(alpha)) - at(boundary, Fraction(float(alpha)))
-            # the entries are rounded logarithms
+            # The entries are rounded logarithms.
             assert (gap >= -1e-13) if upper else (gap <= 1e-13)
 
 
@@ -267,7 +267,7 @@ def test_renyi_by_direct_sums(users, flip, ones, order):
 
 @dataclass(frozen=True)
 class Shift(PrivacyProfile):
-    """The Gaussian mechanism, for which everything has a closed form."""
+    """The Gaussian mechanism, for which every quantity has a closed form."""
 
     mu: float
 
@@ -292,7 +292,7 @@ def test_gaussian_limit(mu):
             assert above.beta(math.exp(log_alpha)) - below.beta(math.exp(log_alpha)) < 1e-3 * profile.delta(0.0)
     assert profile.gdp_mu(bound="lower") == pytest.approx(mu, rel=1e-4)
     assert profile.gdp_mu(bound="lower") <= mu * (1 + 1e-12)
-    # finitely many values of delta give no finite upper bound
+    # Finitely many values of delta give no finite upper bound.
     assert profile.gdp_mu() == math.inf
     for order in (1.0, 2.0, 5.0):
         lower = profile.rdp(order, bound="lower")
@@ -332,11 +332,11 @@ def test_sides_of_every_profile(profile):
     assert (low <= high + 1e-15).all()
     assert (low <= 1 - GRID + 1e-15).all()
     assert (high <= 1 - GRID + 1e-11).all()
-    # the curve is convex and has the same delta
+    # The curve is convex and has the same delta.
     assert (low[:-2] + low[2:] - 2 * low[1:-1] >= -1e-14).all()
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
-        # a minimum of several bounds is not convex, and the delta of a curve is
+        # A minimum of several bounds need not be convex in e^eps, but the delta of a curve is convex.
         assert not profile._pair_info().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
         assert above.delta(eps) <= reverse.delta(eps) * (1 + 1e-10) + 1e-12
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
@@ -368,7 +368,7 @@ def test_more_atoms_than_can_be_listed(pair):
     assert below.knots[0].size < 10**5
     low, high = below.beta(GRID), above.beta(GRID)
     assert (low <= high).all()
-    # of the advantage, which is what sets the curve apart from 1 - alpha
+    # The gap is relative to the advantage delta(0), by which the curve differs from 1 - alpha.
     assert (high - low).max() < 2e-3 * pair.delta(0.0)
     for eps in np.array([0.5, 2.0, 4.0]) * pair.epsilon(1e-3):
         lower, upper = above.log_delta(eps), below.log_delta(eps)
@@ -380,7 +380,7 @@ def test_more_atoms_than_can_be_listed(pair):
 
 @pytest.mark.slow
 def test_normal_limit_of_many_users():
-    # W is nearly normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2
+    # W is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.
     users, flip = 10**12, 0.1
     bits = ShuffledBits(users, flip, ones=users // 2)
     mu = (1 - 2 * flip) / math.sqrt(users * flip * (1 - flip))
@@ -398,7 +398,7 @@ def test_different_supports():
 
 
 def test_missing_mass_counts_on_both_sides():
-    # missing mass is one further outcome, or one for each distribution
+    # Missing mass counts as one additional outcome, or as one for each distribution.
     p, q = np.array([0.25, 0.75 - 5e-10]), np.array([0.75, 0.25 - 5e-10])
     pair = DominatingPair.from_pmfs(np.log(p), np.log(q))
     for rest in ([[5e-10], [5e-10]], [[5e-10, 0.0], [0.0, 5e-10]]):
@@ -456,7 +456,7 @@ def test_a_curve_without_knots_has_no_hull_with_others():
     BinomialNoise(20, 0.2), RandomAllocation(LaplaceMechanism(2.0), 5), ShuffledBits(20, 0.25).self_compose(2),
 ], ids=repr)  # fmt: skip
 def test_both_curves_of_every_class_are_convex_and_have_its_delta(profile):
-    """The one meaning of `tradeoff`: the convex curve that has the delta of the profile."""
+    """`tradeoff` has one meaning for every class: the convex curve with the delta of the profile."""
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     for curve_ in (below, above):
         steps = np.linspace(0, 1, 129)

@@ -1,4 +1,4 @@
-"""The protocol of docs/extending.md, executed from the page: it is short, its bounds are valid, and every method works."""
+"""The protocol of docs/extending.md, executed from the page: the code is short, its bounds are valid, and every method works."""
 
 import math
 import pickle
@@ -57,7 +57,7 @@ def test_sides_enclose_the_sum_over_all_outcomes(protocol, rate, eps):
 
 @dataclass(frozen=True)
 class Response(PrivacyProfile):
-    """Randomized response in seven lines, defined by delta alone."""
+    """Randomized response in seven lines, defined by delta only."""
 
     budget: float
 
@@ -108,7 +108,7 @@ def test_seven_lines_answer_everything(profile):
 
 
 def test_no_pure_budget_is_claimed_that_was_not_said():
-    # inf stands for unknown; the kernels see delta vanish at 1
+    # The pure budget is not known, so inf is returned. In double precision, delta vanishes at eps = 1.
     assert SEVEN[0].epsilon(0.0) == math.inf
     assert 1 - 1e-9 < SEVEN[0].epsilon(0.0, bound="lower") <= 1
     assert 1 - 1e-9 < SEVEN[0].rdp(math.inf, bound="lower") <= 1
@@ -124,7 +124,7 @@ def test_one_listed_pair_composes_exactly():
 
 @dataclass(frozen=True)
 class OneOrder(PrivacyProfile):
-    """A pair whose other order has a smaller delta at every eps, and is not listed."""
+    """A pair that does not list its other order, in which delta is smaller at every eps."""
 
     def pairs(self):
         return (DominatingPair.from_pmfs(np.log([0.2, 0.8]), np.log([0.1, 0.9])),)
@@ -134,9 +134,10 @@ class OneOrder(PrivacyProfile):
 
 
 def test_an_order_that_is_smaller_alone_counts_beside_the_other():
-    # two releases in opposite orders: outcomes with probabilities .18 and .08, .08 and .18, and two without information
+    # If two releases are in opposite orders, the outcomes have the probabilities .18 and .08, .08 and .18, and two outcomes carry
+    # no information.
     assert OneOrder().self_compose(2).delta(math.log(1.9)) >= 0.18 - 1.9 * 0.08
-    # both in the same order: only the outcome with .04 and .01 contributes
+    # If both are in the same order, only the outcome with .04 and .01 contributes.
     assert OneOrder().self_compose(2).delta(math.log(1.9), bound="lower") >= (0.04 - 1.9 * 0.01) * (1 - 1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Pairs with outcomes that only one distribution can produce: every method against sums over the outcomes at 40 digits."""
+"""Pairs with outcomes that only one distribution can produce: every method against sums over the outcomes with 40 digits."""
 
 import math
 from fractions import Fraction
@@ -27,7 +27,7 @@ def forty_digits():
 
 
 def noise(eps, bound):
-    """Return bounded geometric noise on 0 and on 1, whose top and bottom outcomes give the value away."""
+    """Return bounded geometric noise added to 0 and to 1, whose largest and smallest outcomes identify the value."""
     q = mpmath.exp(-mpf(eps))
     law = [q ** abs(k) * (1 if abs(k) == bound else 1 - q) / (1 + q) for k in range(-bound, bound + 1)]
     return [*law, mpf(0)], [mpf(0), *law]
@@ -43,7 +43,7 @@ def together(pair, times):
 
 
 def averaged(pair, steps):
-    """Return the average over the step in which P is seen, and Q in all steps."""
+    """Return the average over i of (P in step i, Q in all other steps), and Q in all steps."""
     p, q = pair
     words = list(product(range(len(p)), repeat=steps))
     one = [mpmath.fsum(mpmath.fprod((p if i == j else q)[w] for i, w in enumerate(word)) for j in range(steps)) / steps
@@ -81,7 +81,7 @@ def fractions(law):
 
 
 def between(low, exact, high, apart):
-    """Assert lower <= exact <= upper, up to the rounding of this comparison."""
+    """Assert lower <= exact <= upper, up to the rounding of this comparison, and a gap of at most `apart`."""
     assert low <= exact * (1 + mpf(2) ** -50)
     assert exact <= high * (1 + mpf(2) ** -50)
     assert exact == mpmath.inf or high - low <= apart * exact
@@ -135,22 +135,22 @@ EXPENSIVE = {"allocated", "allocated, addition", "allocated, listed", "nothing i
     pytest.param(*case, id=name, marks=[pytest.mark.slow] * (name in EXPENSIVE)) for name, case in CASES.items()
 ])  # fmt: skip
 def test_every_view(profile, pairs):
-    # sides as far apart as the values of delta that a class places leave them
+    # The allowed gap is that of a curve from as many values of delta as the class evaluates.
     apart = 0.03 if isinstance(profile, AllocationPair | RandomAllocation) else 1e-9
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
-    # one curve for both orders is that of the larger of their deltas, the convex hull of both
+    # The curve of a profile with two orders is that of the larger of their deltas, the convex hull of both curves.
     curve = hull({point for pair in pairs for point in thresholds(*map(fractions, pair))})
     for alpha in LEVELS:
         exact, low, high = float(at(curve, Fraction(alpha))), below.beta(alpha), above.beta(alpha)
         assert low <= exact + 1e-15
         assert exact <= high + 1e-15
-        # next to alpha = 0 finitely many values of delta do not tell where f begins
+        # At alpha near 0, finitely many values of delta do not determine f.
         assert high - low <= apart or alpha < 1e-9
     for eps in EPSILONS:
         exact, reverse = hockey_stick(pairs, eps), hockey_stick([pair[::-1] for pair in pairs], eps)
         if exact > 1e-12 or not exact:
             between(profile.delta(eps, bound="lower"), exact, profile.delta(eps), 1e-5)
-        # a curve knows its masses to an absolute 1e-15
+        # The masses of a curve have an absolute error of 1e-15.
         assert above.delta(eps) - 1e-15 <= reverse <= below.delta(eps) + 1e-15
         if eps:
             tail = max(mpmath.fsum(a for a, b in zip(p, q) if a > mpmath.exp(mpf(eps)) * b) for p, q in pairs)
@@ -184,12 +184,12 @@ def test_listed_masses_of_both_laws_sum_to_one(profile):
     reverse = profile.reverse()._pair_info().atoms
     lost = atoms.log_lost_other(reverse, symmetric=profile.reverse() is profile)
     assert math.fsum(np.exp([*(atoms.log_p - atoms.loss), atoms.log_other, lost])) == pytest.approx(1, abs=1e-12)
-    # what one order lists as impossible for Q, the other lists as impossible for P
+    # An outcome that is impossible for Q in one order is impossible for P in the other.
     assert (atoms.log_rest, atoms.log_other) == pytest.approx((reverse.log_other, reverse.log_rest), rel=1e-12)
 
 
 def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
-    """A mass of e^-40 is shifted by 30, beyond the truncation range: it contributes to delta at every eps."""
+    """A mass of e^-40 is shifted by 30, beyond the truncation range, and contributes to delta at every eps."""
     with mpmath.workdps(30):
         total = mpmath.fsum(mpmath.exp(-mpf(k) ** 2 / 2) for k in range(-60, 61))
         law = [mpmath.exp(-mpf(k) ** 2 / 2) / total for k in range(-60, 121)]
@@ -200,7 +200,7 @@ def test_unlisted_outcomes_of_a_far_shift_count_in_an_allocation():
 
 
 def test_an_allocation_counts_what_only_one_law_produces():
-    """Only one order has mass beyond the largest finite loss."""
+    """Only one of the two orders has mass beyond the largest finite loss."""
     law = noise(0.013278948837213627, 6)
     for removed, pair in ((True, averaged(law, 2)), (False, averaged(law, 2)[::-1])):
         profile = AllocationPair(GeometricMechanism(eps=0.013278948837213627, bound=6), 2, removed)

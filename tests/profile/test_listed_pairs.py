@@ -1,4 +1,4 @@
-"""Pairs of listed distributions next to the pure budget, with nearly equal rows and small masses, against interval arithmetic."""
+"""Pairs of enumerated distributions against interval arithmetic: eps close to the pure budget, similar rows, small masses."""
 
 import math
 import random
@@ -67,7 +67,7 @@ def renyi(p, q, order):
 
 
 def two_rows(seed):
-    """Return two random rows of dyadic probabilities, the second often a neighbour of the first."""
+    """Return two random rows with probabilities that are multiples of a power of 2; the second one is often close to the first."""
     rng = random.Random(seed)
     unit = 2.0 ** -rng.choice([10, 20, 40, 53])
     count = int(1 / unit)
@@ -81,7 +81,7 @@ MATRICES = NEARLY_EQUAL + [two_rows(seed) for seed in range(60)]
 
 @pytest.mark.parametrize("matrix", MATRICES, ids=range(len(MATRICES)))
 def test_the_pure_budget_is_not_below_the_exact_one(matrix):
-    """Differences of rounded logarithms were below the exact loss for half of the nearly equal rows, by up to 5 % of eps."""
+    """Differences of rounded logarithms were once below the exact loss for half of the nearly equal rows, by up to 5 % of eps."""
     profile, exact = FiniteRandomizer(matrix), budget(matrix)
     eps = profile.epsilon(0.0)
     if exact == math.inf:
@@ -106,7 +106,7 @@ def test_renyi_divergences_of_nearly_equal_rows(matrix, order):
 
 @pytest.mark.parametrize("order", [1.0, 1.000001, 2.0, 3.5])
 def test_renyi_divergence_of_masses_below_the_square_root_of_the_least_double(order):
-    """b times the excess underflows; the divergence does not."""
+    """A product in the sum underflows, although the divergence does not."""
     log_p, log_q = [-700.0, 0.0], [-700.5, 0.0]
     p, q = ([arb(x).exp() for x in row] for row in (log_p, log_q))
     exact, pair = renyi(p, q, order), DominatingPair.from_pmfs(log_p, log_q)

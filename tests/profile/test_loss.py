@@ -1,4 +1,4 @@
-"""The tail probability of the loss: for lists, by closed forms, and from bounds of delta."""
+"""The tail probability of the loss: for enumerated pairs, by closed forms, and from bounds of delta."""
 
 import math
 
@@ -22,7 +22,7 @@ def test_listed_losses():
     assert np.exp(log_mass) == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert loss_tail(LOG_P, LOG_Q, [-1.0, 0.0, 0.41, 2.0]) == pytest.approx([1.0, 0.7, 0.4, 0.0])
     assert loss_tail(LOG_Q, LOG_P, 50.0) == pytest.approx(0.2)
-    # delta is the integral of the tail against e^-eps
+    # Delta is the integral of the tail weighted by e^-eps.
     for eps in (0.0, 0.3, 1.0):
         assert loss_tail(LOG_P, LOG_Q, eps) >= hockey_stick(LOG_P, LOG_Q, eps)
 
@@ -72,7 +72,7 @@ def test_bad_losses_are_named(eps):
 @pytest.mark.parametrize("eps", [5e-324, 1e-300, 710.0, 1e308, np.finfo(float).max])
 def test_extreme_losses_have_bounds(eps):
     half = DominatingPair.from_pmfs(np.log([0.5, 0.5]), [-np.inf, 0.0])
-    # half of the mass has infinite loss, the rest a negative one
+    # Half of the mass has infinite loss, and the other half has a negative loss.
     assert half.loss_tail(eps, bound="lower") <= 0.5 <= half.loss_tail(eps)
     assert half.loss_tail(eps, bound="lower") > 0.499
     bits = ShuffledBits(9, 0.25, ones=3)

@@ -1,5 +1,8 @@
 """Upper bounds of mechanisms, also shuffled, sampled and composed, are at least the advantage of one simple test.
 
+The test is an event with its two probabilities, at the ends of the ranges of the parameters. tests/shuffle/test_obvious.py does the
+same for protocols.
+
 Like tests/shuffle/test_obvious.py for everything that is not a protocol: an event and its two probabilities, at the ends of the
 ranges of the parameters.
 """
@@ -27,7 +30,7 @@ def test_gaussian_noise(sigma, point):
     at = mp.mpf(point) * sigma
     event = mp.ncdf(at / sigma), mp.ncdf((at - 1) / sigma)
     holds(mechanisms.GaussianMechanism(sigma), FAR, event)
-    # the first record is in a sample with the chance rate
+    # The record is in the sample with probability `rate`.
     for rate in (1e-9, 0.1, 1.0):
         r = mp.mpf(rate)
         sampled = mechanisms.GaussianMechanism(sigma).subsampled(rate)
@@ -39,7 +42,7 @@ def test_gaussian_noise(sigma, point):
 @pytest.mark.parametrize("sigma", [slow(1.0), 30.0])
 @pytest.mark.parametrize("steps", [2])
 def test_random_allocation(sigma, steps):
-    # no step shows more than t
+    # The event is that no step has an output above t.
     for t in (-1.0, 0.5, 2.0):
         calm, moved = mp.ncdf(mp.mpf(t)), mp.ncdf(mp.mpf(t) - 1 / mp.mpf(sigma))
         without, held = calm**steps, calm ** (steps - 1) * moved
@@ -51,7 +54,7 @@ def test_random_allocation(sigma, steps):
 @pytest.mark.parametrize("budget", [b for b in LOGS if b >= 1e-3])
 def test_pure_mechanisms(budget):
     e, parts = mp.mpf(budget), below(budget)
-    # as bytes travel: one answer of k-ary response, a set that holds one value and not the other, two bits of an encoding
+    # The events are one answer of k-ary response, a set with one value and without the other, and two bits of an encoding.
     for k in (2, 3, 1000):
         total = mp.exp(e) + k - 1
         holds(mechanisms.KaryResponse(k, budget), parts, (mp.exp(e) / total, 1 / total))
@@ -73,10 +76,11 @@ def test_shuffled_responses(budget, users, categories):
     total = big + k - 1
     profile = shuffle.Shuffled(mechanisms.KaryResponse(k, budget), users)
     if k == 2:
-        # all messages are zeros
+        # The event is that all messages are 0.
         event = (big / total) ** users, (big / total) ** (users - 1) / total
     else:
-        # every other user has the last value; seen: none of the target's second value and at least one of its first
+        # Every other user has the last value. The event is that no message is the target's second value and at least one is its
+        # first.
         without, neither = (1 - 1 / total) ** (users - 1), (1 - 2 / total) ** (users - 1)
         event = (without * (1 - 1 / total) - neither * (1 - (big + 1) / total),
                  (without - neither) * (1 - (big + 1) / total) + without * (1 / total))
@@ -99,7 +103,7 @@ def test_the_same_event_every_time(times):
     for profile, (p, r) in cases:
         pure = min(profile.epsilon(0.0), 3.0)
         holds(profile.self_compose(times), [0.0, 0.3 * times * pure, 0.9 * times * pure], (p**times, r**times))
-    # and all of them together
+    # The joint event of all of them is compared with their composition.
     together = cases[0][0].compose(cases[3][0], cases[4][0])
     p, r = (cases[0][1][i] * cases[3][1][i] * cases[4][1][i] for i in (0, 1))
     holds(together, [0.0, 0.5, 1.0, 2.0], (p, r))
@@ -111,14 +115,14 @@ def test_more_pure_mechanisms(budget):
     binary = e / (e + 1), 1 / (e + 1)
     for mechanism in (mechanisms.PureLocal(budget), mechanisms.RandomizedResponse(budget)):
         holds(mechanism, parts, binary)
-    # half of all outputs are the value's own, and half of these not the other's
+    # Half of all outputs belong to a value, and half of these do not belong to the other value.
     for bins in (2, 100, 2**20):
         holds(mechanisms.HadamardResponse(bins, budget), parts, (binary[0] / 2, binary[1] / 2))
-    # a function that tells the two values apart, and the first one's bucket
+    # The event is a hash function that separates the two values, with the bucket of the first one.
     for bins, g in ((2, 2), (100, 2), (1000, 1000)):
         apart, total = 1 - mp.mpf(1) / g, e + g - 1
         holds(mechanisms.LocalHashing(bins, budget, g), parts, (apart * e / total, apart / total))
-    # caps about opposite vectors have nothing in common
+    # Caps around opposite vectors are disjoint.
     for dimension in (2, 30, 2**20):
         unit = mechanisms.PrivUnit(dimension, budget)
         cap, one = mp.mpf(unit.cap), 1 - mp.mpf(2) ** -40
@@ -134,7 +138,7 @@ def test_discrete_gaussian_noise(sigma):
         if sensitivity > 1e4 * sigma:
             continue
         for top in (-1, 0, 2):
-            # the truncated mass is negligible relative to the sums
+            # The truncated mass is negligible relative to the sums.
             p, q = (mp.fsum(w for k, w in weights.items() if k <= t) / total for t in (top, top - sensitivity))
             holds(mechanisms.DiscreteGaussianMechanism(sigma, sensitivity), FAR[:5], (p, q))
 
@@ -142,7 +146,7 @@ def test_discrete_gaussian_noise(sigma):
 def test_rest_of_the_mechanisms():
     for sigma in SIGMAS[1:]:
         for domain in ("cube", "sphere"):
-            # two vectors whose first entries are 1 apart
+            # The first entries of the two vectors differ by 1.
             event = mp.ncdf(mp.mpf(1) / (2 * sigma)), mp.ncdf(-mp.mpf(1) / (2 * sigma))
             holds(mechanisms.GaussianVector(sigma, 5, domain), FAR[:4], event)
     for f in (1e-12, 1e-3, 0.5, 0.99):
@@ -152,7 +156,7 @@ def test_rest_of_the_mechanisms():
         alpha = mp.mpf(beta) / (mp.mpf(p) - 1)
         for profile in (mechanisms.VariationRatio(p, beta, q), shuffle.VariationRatio(1, p, beta, q)):
             holds(profile, below(float(mp.log(p))), (p * alpha, alpha))
-    # dyadic chances, one output that the second input never sends
+    # The probabilities are multiples of a power of 2, and the second input never produces one of the outputs.
     rows = [[0.5, 0.25, 0.25], [0.0, 2.0**-40, 1 - 2.0**-40]]
     holds(mechanisms.FiniteRandomizer(rows), FAR[:5], (mp.mpf(0.75), mp.mpf(2) ** -40))
 
@@ -164,7 +168,7 @@ def test_samples_and_batches(budget, rate):
     total = e + 2
     response = mechanisms.KaryResponse(3, budget)
     with_it = r * e / total + (1 - r) / total
-    # a third value stands for the record where it is not drawn
+    # If the record is not drawn, a third value takes its place.
     for profile in (response.subsampled(rate), sampling.Subsampled(response, rate), sampling.SampledPair(response, rate)):
         holds(profile, below(budget), (with_it, 1 / total))
     holds(sampling.ReplaceOne(response.subsampled(rate)), below(budget), (with_it, 1 / total))
@@ -173,7 +177,7 @@ def test_samples_and_batches(budget, rate):
     event = part * e / total + (1 - part) / total, 1 / total
     holds(sampling.WithoutReplacement(response, records, 1), below(budget), event)
     for removed in (True, False):
-        # one of two steps shows the first value, or neither does
+        # The event is that at least one of two steps shows the first value, or that neither does.
         p, q = e / total, 1 / total
         event = (1 - (1 - p) * (1 - q), 1 - (1 - q) ** 2) if removed else ((1 - q) ** 2, (1 - p) * (1 - q))
         holds(sampling.AllocationPair(response, 2, removed), below(budget), event)

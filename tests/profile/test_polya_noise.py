@@ -1,4 +1,4 @@
-"""A protocol defined outside of the package as in docs/extending.md: negative binomial noise, in less than fifty lines."""
+"""Negative binomial noise: a protocol defined outside of the package, as in docs/extending.md, in less than fifty lines."""
 
 import inspect
 import math
@@ -15,7 +15,7 @@ from shufflebounds.shuffle import BinomialNoise
 
 @dataclass(frozen=True)
 class PolyaNoise(IntegerNoise):
-    """A count released with negative binomial noise, which users can add in parts of their own.
+    """A count released with negative binomial noise, to which users can contribute independent parts.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class PolyaNoise(IntegerNoise):
 
 
 def exact(noise, eps, shifted_first):
-    """Return the hockey-stick divergence by a sum over all outcomes in 40 digits."""
+    """Return the hockey-stick divergence by a sum over all outcomes with 40 digits."""
     with mpmath.workdps(40):
         shape, prob = mpmath.mpf(noise.shape), mpmath.mpf(noise.prob)
         pmf = [prob**shape]
@@ -83,7 +83,7 @@ def test_compositions_are_tight_and_enclose_a_product():
     pmf = np.exp(tails.nbinom_logpmf(np.arange(200.0), 2.0, 0.6))
     plain, shifted = np.append(pmf, 0.0), np.append(0.0, pmf)
     for eps in (0.3, 1.0):
-        # the order may change after the first result
+        # The order may change after the first outcome.
         value = sum(
             max(np.maximum(p * a - math.exp(eps) * q * b, 0).sum() for a, b in ((plain, shifted), (shifted, plain)))
             for p, q in zip(plain, shifted)

@@ -1,4 +1,4 @@
-"""PrivacyProfile and DominatingPair: listed pairs against fractions, and the methods that every mechanism has."""
+"""PrivacyProfile and DominatingPair: enumerated pairs against fractions, and the methods that every mechanism has."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ def test_listed_pairs_by_fractions(pq, eps):
     pair = DominatingPair.from_pmfs(logs(p), logs(q))
     exact = log_of(hockey_stick(p, q, rational(eps)))
     lower, upper = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
-    # the logarithms of the masses are rounded, each by half an ulp: that much of the masses themselves
+    # The logarithms of the masses are rounded by up to half an ulp, which changes the masses by a relative 1e-14.
     assert to_decimal(lower) <= exact or (exact.is_infinite() and lower < math.log(1e-14))
     assert exact <= to_decimal(upper)
     if exact > to_decimal("-20"):
@@ -63,7 +63,7 @@ def test_randomized_response_exactly():
     assert pair.epsilon(0.0) >= math.log(3)
     assert pair.delta(pair.epsilon(0.0)) == 0
     assert pair.delta(0.0) == pytest.approx(0.5, rel=1e-14)
-    # delta(eps) = 3/4 - e^eps/4
+    # The exact value is delta(eps) = 3/4 - e^eps/4.
     assert pair.epsilon(0.25) == pytest.approx(math.log(2), rel=1e-12)
 
 
@@ -85,7 +85,7 @@ def test_binomial_noise_as_a_listed_pair():
 
 
 def test_deep_atoms_keep_their_relative_accuracy():
-    # an atom of mass e^-5000 under P only
+    # Under P only, there is an atom with mass e^-5000.
     log_p = np.array([0.0, -5000.0])
     log_q = np.array([0.0, -6000.0])
     pair = DominatingPair.from_pmfs(log_p, log_q)
@@ -210,6 +210,6 @@ def test_doubles_next_to_a_budget_of_two_doubles(rest):
     exact = Fraction(1) + Fraction(rest)
     assert budget.below <= exact <= budget.above
     assert budget.above - budget.below <= math.ulp(1.0)
-    # the largest and the smallest double on that side
+    # The bounds are the next doubles below and above the exact budget.
     assert math.nextafter(budget.below, math.inf) > exact
     assert math.nextafter(budget.above, -math.inf) < exact

@@ -1,4 +1,4 @@
-"""Curves, mu and Renyi divergences of profiles whose values are expensive: valid bounds from few values of delta.
+"""Curves, mu and Renyi divergences of profiles whose values take long: valid bounds from few values of delta.
 
 The profiles have closed forms: delta, the trade-off function, mu and the divergences of Gaussian and Laplace noise (Dong, Roth, Su
 2022; Mironov 2017), and their exact values are formed by mpmath.
@@ -20,30 +20,30 @@ mp.dps = 30
 
 
 def gaussian_log_delta(eps):
-    """Return log delta of two normal distributions one standard deviation apart."""
+    """Return log delta of two normal distributions whose means differ by one standard deviation."""
     return float(mp.log(mp.ncdf(0.5 - mp.mpf(eps)) - mp.exp(eps) * mp.ncdf(-0.5 - mp.mpf(eps))))
 
 
 def gaussian_beta(alpha):
-    """Return the trade-off function of the same."""
+    """Return the trade-off function of these two normal distributions."""
     quantile = mp.sqrt(2) * mp.erfinv(1 - 2 * mp.mpf(alpha))
     return float(mp.ncdf(quantile - 1))
 
 
 def laplace_log_delta(eps):
-    """Return log delta of two Laplace distributions at distance 3 scales."""
+    """Return log delta of two Laplace distributions whose means differ by 3 scales."""
     return math.log(-math.expm1((eps - 3) / 2)) if eps < 3 else -math.inf
 
 
 def laplace_beta(alpha):
-    """Return the trade-off function of the same."""
+    """Return the trade-off function of these two Laplace distributions."""
     shrunk = math.exp(-3)
     return 1 - alpha / shrunk if alpha < shrunk / 2 else shrunk / (4 * alpha) if alpha <= 0.5 else shrunk * (1 - alpha)
 
 
 @dataclass(frozen=True)
 class Slow(PrivacyProfile):
-    """A profile that counts the values of delta it is asked for; its bounds of log delta are `apart` around the exact value."""
+    """A profile that counts the evaluated values of delta, and whose bounds of log delta have a gap of `apart`."""
 
     law: str
     apart: float = 0.0
@@ -82,7 +82,7 @@ def test_bounds_of_delta_that_are_apart_leave_valid_curves(law):
     for alpha in (1e-4, 0.05, 0.4):
         low, high = slow.tradeoff().beta(alpha), slow.tradeoff(bound="upper").beta(alpha)
         assert low <= BETA[law](alpha) <= high
-        # delta is known up to 22 %, and 1 - f is at least delta
+        # Delta has an error of up to 22 %, and 1 - f is at least delta.
         assert high - low <= 0.5 * (1 - low)
 
 
@@ -95,7 +95,7 @@ def test_many_levels_and_the_whole_curve(law):
     assert np.all(below.beta(alpha) <= exact * (1 + 1e-9))
     assert np.all(above.beta(alpha) >= exact * (1 - 1e-9))
     assert np.all(above.beta(alpha) - below.beta(alpha) <= 0.03)
-    # what concerns the whole curve, and a copy by way of a pickle, which holds the breakpoints
+    # Properties of the whole curve agree with those of a pickled copy, which contains the breakpoints only.
     again = pickle.loads(pickle.dumps(below))
     assert again == below
     assert again.gdp_mu() == below.gdp_mu()
@@ -127,7 +127,7 @@ def test_divergences_of_laplace_noise(order):
 def test_mu_of_both():
     slow = Slow("laplace")
     low, high = slow.gdp_mu(bound="lower"), slow.gdp_mu()
-    # the supremum over alpha, on a fine grid up to 1/2; the curve is symmetric
+    # mu is a supremum over alpha, evaluated on a fine grid up to 1/2, because the curve is symmetric.
     alphas = np.concatenate([np.geomspace(1e-12, math.exp(-3) / 2, 400), np.linspace(math.exp(-3) / 2, 0.5, 400)])
     exact = float(np.max(-ndtri(alphas) - ndtri([laplace_beta(value) for value in alphas.tolist()])))
     assert low <= exact * (1 + 1e-4)
@@ -145,5 +145,5 @@ def test_tail_of_the_loss_of_gaussian_noise():
         low, high = slow.loss_tail(eps, bound="lower"), slow.loss_tail(eps)
         assert low <= exact <= high
         assert low > 0.95 * exact
-    # both bounds of three eps come from fewer values than the 81 of one bound elsewhere
+    # Both bounds at three levels take fewer values than the 81 that one bound of the whole curve takes.
     assert len(slow.asked) <= 3 * 30

@@ -1,4 +1,4 @@
-"""Statements for every public class: numbers rounded conservatively, in three forms."""
+"""Statements for every public class: numbers rounded conservatively, as text, Markdown and a web page."""
 
 import itertools
 import json
@@ -75,14 +75,14 @@ def test_every_class_has_a_statement(profile):
         assert stated.epsilon <= float(high) <= stated.epsilon * (1 + 1e-5)
         assert stated.epsilon_lower * (1 - 1e-5) <= float(low) <= stated.epsilon_lower
     page = stated.html()
-    # one picture, closed tags, no file from elsewhere
+    # The page has one plot, closed tags, and no file from elsewhere.
     HTMLParser().feed(page)
     assert not re.search(r"(src|href)=", page)
     picture = ElementTree.fromstring(re.search(r"<svg.*</svg>", page, re.S)[0])
     upper = next(line for line in picture.iter("polyline") if line.get("class") == "upper")
     places = [tuple(map(float, place.split(","))) for place in upper.get("points").split()]
     assert len(places) >= 2 or profile._pure_epsilon() < math.inf
-    # delta does not rise with epsilon, and nothing leaves the picture
+    # Delta does not increase with epsilon, and all points are inside of the plot.
     assert all(b[0] > a[0] and b[1] >= a[1] - 0.2 for a, b in itertools.pairwise(places))
     assert all(0 <= x <= 640 and 0 <= y <= 360 for x, y in places)
     for head in ("What is protected", "From whom", "The guarantee", "Assumptions", "Proof and version"):

@@ -1,4 +1,4 @@
-"""Published amplification bounds: against independent evaluations, against binary randomized response, and in one table."""
+"""Published amplification bounds: against independent evaluations, and against binary randomized response."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ def test_no_published_bound_is_below_what_randomized_response_attains(case):
     table = published.compare(users=case[0], local_eps=case[1], delta=case[2])
     assert set(table.statuses.values()) == {"proven", "unproven"}
     assert {name: float(value[0]) for name, value in table.bounds.items() if value[0] < attained(*case)} == {}
-    # each bound applies to some row of the grid, and states the reason where it does not apply
+    # Each bound applies to some row of the grid, and the table states the reason where a bound does not apply.
     assert {name for name, value in table.bounds.items() if math.isnan(value[0])} == set(table.refused)
 
 
@@ -55,7 +55,7 @@ def test_the_blanket_bounds_at_their_eps_against_their_sums_term_by_term(case):
             square = mp.exp(e0) * (mp.exp(2 * eps) + 1) - 2 * weight * mp.exp(eps - 2 * e0)
 
             def expected(m, name=name, a=a, low=low, high=high, square=square):
-                # an upper bound of E[max(0, sum of m variables)]
+                # Return an upper bound of E[max(0, sum of m variables)].
                 if name == "balle2019_hoeffding":
                     return (high - low) ** 2 / (4 * a) * mp.exp(-2 * m * a**2 / (high - low) ** 2)
                 u = a * high / square
@@ -63,7 +63,7 @@ def test_the_blanket_bounds_at_their_eps_against_their_sums_term_by_term(case):
 
             mean = users * weight
             width = 12 * mp.sqrt(mean)
-            # the sum over m in a truncation range, by a Riemann sum with a small step
+            # The sum over m is restricted to a truncation range and computed by a Riemann sum with a small step.
             step = max(1, int(width / 300))
             total = mp.mpf(0)
             for m in range(max(1, int(mean - width)), int(min(mp.mpf(users), mean + width)) + 1, step):
@@ -75,7 +75,7 @@ def test_the_blanket_bounds_at_their_eps_against_their_sums_term_by_term(case):
 
 @pytest.mark.parametrize(("users", "local_eps", "eps"), [(10, 1.0, 0.3), (30, 0.5, 0.1)])
 def test_the_positive_part_of_a_sum_is_below_both_inequalities(users, local_eps, eps):
-    # randomized response: the blanket is a fair coin of weight w = 2/(e^eps0 + 1), and L has two values
+    # For randomized response, the blanket is a fair coin of weight w = 2/(e^eps0 + 1), and L has two values.
     e0, e = math.exp(local_eps), math.exp(eps)
     p, q = e0 / (e0 + 1), 1 / (e0 + 1)
     values = np.array([(p - e * q), (q - e * p)]) * 2

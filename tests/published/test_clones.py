@@ -1,4 +1,4 @@
-"""Closed forms of the clone bounds against reference values, their domains, and the numerical bounds below them."""
+"""Closed forms of the clone bounds against reference values, their domains, and comparison with the smaller numerical bounds."""
 
 import doctest
 import inspect
@@ -27,7 +27,7 @@ def test_reference(entry):
     try:
         value = FORMS[entry["quantity"]](p["n"], p["eps0"], p["delta"])
     except ValueError:
-        # the reference table also has values outside the domain of the theorem
+        # The reference table also has values outside of the domain of the theorem.
         assert p["eps0"] > math.log(p["n"] / (16 * math.log(4 / p["delta"])))
         return
     assert value == pytest.approx(float(entry["value"]), rel=1e-14)

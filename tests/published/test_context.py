@@ -27,7 +27,7 @@ def below(count, k):
 
 
 def literal(eps, weight, law):
-    """Return delta at the published infimum, in exact fractions, by trying every t at which a rounding changes."""
+    """Return delta at the published infimum in exact fractions, by trying every t at which a rounded term changes."""
     others = len(law) - 1
     for t in sorted({Fraction(i + 1, j) - 1 for i in range(1, others + 1) for j in range(1, i + 2)}):
         floors = [math.floor(i - Fraction(i + 1) / (t + 1)) for i in range(others + 1)]
@@ -57,7 +57,7 @@ def test_rounding_only_lowers_the_printed_delta():
 def test_the_published_curve_exceeds_perfect_privacy():
     for weight in (0.1, 0.25):
         assert published.liu2024_tradeoff(math.inf, weight, [0.2], counts=[9]) == pytest.approx(1 - 2 * weight)
-    # with the power used as the error, the curve exceeds 1 - alpha, that of perfect privacy
+    # If the power is used instead of the type II error, the curve exceeds 1 - alpha, the curve of perfect privacy.
     law = clones(0.2, 9)
     alpha = sum(law[i] * below(i, math.floor(i - Fraction(i + 1, 2))) for i in range(10))
     assert published.liu2024_tradeoff(1.0, 0.1, [0.2], counts=[9]) > 1 - alpha
@@ -71,7 +71,8 @@ def test_every_count_of_the_census():
 
 
 def test_the_close_laws_of_the_lemma():
-    # Y = (1, 0), Z = (1/2, 1/2), eps = ln 2: D(Y||Z) = ln 2 exactly, and delta of Z against Y is the mass of Z where Y has none
+    # For Y = (1, 0), Z = (1/2, 1/2) and eps = ln 2, D(Y||Z) is exactly ln 2, and delta of Z against Y is the mass of Z where Y has
+    # none.
     y, z = np.array([1.0, 0.0]), np.array([0.5, 0.5])
     assert np.maximum(y - 2 * z, 0).sum() == 0
     assert np.maximum(z - 2 * y, 0).sum() == published.das2022_close_laws.counterexample().truth
@@ -95,7 +96,7 @@ def test_one_message_shuffled_is_local_privacy():
             bits = ShuffledBits(users, flip)
             for delta in (1e-6, 1e-3):
                 local = published.balcer_cheu_local_eps(users, bits.epsilon(delta))
-                # delta of one user's flipped bit at that eps
+                # The left side is delta of one user's flipped bit at the published local eps.
                 assert max(0.0, 1 - flip - math.exp(local) * flip) <= delta
 
 

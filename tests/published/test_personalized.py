@@ -1,4 +1,4 @@
-"""The formulas of Liu et al. as published, counterexamples to them, and this library's bounds, which are valid."""
+"""The formulas of Liu et al. as published, counterexamples to them, and this library's valid bounds."""
 
 import math
 from fractions import Fraction
@@ -33,7 +33,7 @@ def test_the_published_laplace_weight_is_too_large(users, truth):
         if sorted(flips) == list(flips)
     )
     assert worst >= Fraction(truth)
-    # the pair with w = 1/4 has likelihood ratio at most 3
+    # A pair with w = 1/4 has a likelihood ratio of at most 3.
     weight = published.liu2024_weight_laplace(math.log(4))
     assert weight == pytest.approx(0.25)
     assert PersonalizedClones(weight, [0.25], counts=[max(users - 1, 1)]).delta(math.log(3) + 1e-9) == 0
@@ -62,7 +62,8 @@ def test_theorem_2_treats_failure_as_privacy():
     case = published.liu2024_delta.counterexample()
     assert case.printed == pytest.approx(9.2e-9, rel=0.05)
     assert case.printed < case.truth == 1e-3
-    # three users: with probability 1/1000 a marked message with the true bit, else binary randomized response with ratio 3
+    # With probability 1/1000 a user sends a marked message with the true bit, and otherwise binary randomized response with ratio
+    # 3.
     mark, keep = Fraction(1, 1000), Fraction(999, 1000)
     rows = [
         [keep * Fraction(3, 4), keep * Fraction(1, 4), mark, Fraction(0)],
@@ -135,7 +136,7 @@ def test_theorem_2_with_sums_from_zero_is_an_upper_bound():
 
 @pytest.mark.slow
 def test_table_2_is_reproduced_by_the_printed_formula():
-    # the Laplace row by Theorem 2 with the published rates; the paper's own row needs sigma = 2.03/eps
+    # This is the Laplace row by Theorem 2 with the published rates; the row of the paper itself needs sigma = 2.03/eps.
     eps = 0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999
     w = published.liu2024_weight_gaussian(2.03 / 2)
     rates = [published.liu2024_gaussian_rate(2.03 / e, 2.03 / 2) for e in eps]

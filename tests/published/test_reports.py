@@ -1,4 +1,4 @@
-"""Published bounds of reports among dummy reports and of flipped records: reference values, a counterexample, and grids."""
+"""Published bounds of reports among dummy reports and of flipped records: reference values and a counterexample."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def test_flips_of_sums_have_no_violation_on_a_grid(reports, eps):
 
 
 def outcomes(records, q):
-    """Return the distributions of the output for flipped two-bit records: sums of each bit, and shuffled records."""
+    """Return two distributions for flipped records of two bits: of the sums of each bit, and of the shuffled records."""
     sums, shuffled = {}, {}
     for seen in product(product((0, 1), repeat=2), repeat=len(records)):
         flips = sum(a != b for record, out in zip(records, seen) for a, b in zip(record, out))
@@ -80,7 +80,7 @@ def test_records_have_larger_delta_than_sums():
 def test_proposition_5_1_is_false_for_records():
     shown = published.zhilyaev_flip_records.counterexample()
     assert shown.printed == 1e-6
-    # the reference value is for the flip probability 0.0305, slightly larger than the published one
+    # The reference value is for the flip probability 0.0305, which is slightly larger than the published one.
     exact = next(float(x["value"]) for x in REFERENCE if "record_level.d2.n10000.q0.0305" in x["id"])
     assert published.zhilyaev_flip_records(10**4, 1.0, 1e-6) < 0.0305
     assert exact < shown.truth * 1.001

@@ -1,4 +1,4 @@
-"""Published bounds of the boolean sum, flipped bits and zsum: reference values, counterexamples in fractions, and grids."""
+"""Published bounds of the boolean sum, of flipped bits and of zsum: reference values, and counterexamples in fractions."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_corollaries_3_2_and_3_3(given, value):
     assert mu == pytest.approx(value, rel=1e-10)
     assert published.chen_long_mu_real_sum(users(given), given["lam"], 10) == pytest.approx(math.sqrt(10) * value, rel=1e-10)
     assert published.chen_long_mu(users(given), given["lam"]) == math.inf
-    # taken literally, the curve is below 1 at alpha = 0
+    # Taken literally, the published curve is below 1 at alpha = 0.
     assert published.chen_long_tradeoff(users(given), given["lam"], 0.0) < 1
 
 
@@ -153,7 +153,7 @@ def test_theorem_2_fails_at_a_breakpoint():
     shown = published.chen_long_tradeoff.counterexample()
     assert (float(alpha), float(beta)) == (0.40951, 0.06561)
     assert shown.truth == pytest.approx(float(beta), rel=1e-12)
-    # F(0) = 0.59049 >= alpha: the published value is 1 - F(1)
+    # F(0) = 0.59049 is at least alpha, so the published value is 1 - F(1).
     assert shown.printed == pytest.approx(float(1 - zero[0] - zero[1]), rel=1e-12)
     assert beta < 1 - zero[0] - zero[1]
 
@@ -175,7 +175,7 @@ def test_theorem_2_fails_as_eps_and_delta():
 def test_corollary_3_2_fails_for_interior_breakpoints():
     q = Fraction(1, 10)
     zero, one = law(5, 0, q), law(5, 1, q)
-    # alpha = 1 - zero[0], beta = one[0] is a test: any valid mu is at least Phi^-1(1 - alpha) - Phi^-1(beta)
+    # The test with alpha = 1 - zero[0] and beta = one[0] shows that a valid mu is at least Phi^-1(1 - alpha) - Phi^-1(beta).
     least = ndtri(float(zero[0])) - ndtri(float(one[0]))
     knots = [float(sum(zero[k + 1 :])) for k in range(5)]
     claim = max(ndtri(a) - ndtri(b) for a, b in pairwise(knots))
@@ -209,7 +209,7 @@ def test_lemma_4_2_as_printed(n, ones, q):
 
 
 def test_the_converse_of_proposition_2_3_fails():
-    # one bit, q = 1/4, e^eps = 2: the loss is ln 3 with probability 3/4
+    # For one bit with q = 1/4 and e^eps = 2, the loss is ln 3 with probability 3/4.
     shown = published.zhilyaev_pointwise.counterexample()
     assert (shown.printed, shown.truth) == (pytest.approx(1 / 4, rel=1e-12), pytest.approx(3 / 4, rel=1e-12))
     q, ratio = Fraction(1, 10), Fraction(3, 2)
@@ -317,7 +317,7 @@ def test_the_histogram_has_at_most_the_published_delta(n, gamma):
 @pytest.mark.parametrize(("n", "gamma"), [(40, 0.5), (40, 0.2), (300, 0.05), (400, 0.3)])
 def test_smoothness(n, gamma):
     log_mass = binom_logpmf(np.arange(n + 1), n, gamma)
-    # levels at which no ratio equals e^(k eps)
+    # At these levels no likelihood ratio equals e^(k eps).
     for alpha in (0.11, 0.31, 0.62, 0.87):
         eps = math.log((1 + alpha) / (1 - alpha))
         worst = 0.0
