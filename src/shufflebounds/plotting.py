@@ -42,6 +42,12 @@ def axes(ax: Any = None, *, wide: bool = False) -> Any:
     return pyplot.subplots(figsize=(9.0 if wide else 6.0, 4.5), layout="constrained")[1]
 
 
+def plain_axes(ax: Any) -> None:
+    """Draw a light grid, and no frame at the top and on the right."""
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
 def tradeoff_frame(ax: Any, title: str) -> None:
     """Draw the unit square and the diagonal of perfect privacy."""
     ax.plot([0, 1], [1, 0], color=_GREY, linestyle=(0, (1, 1.5)), linewidth=1.2, label=r"perfect privacy, $1-\alpha$", zorder=1)
@@ -50,8 +56,7 @@ def tradeoff_frame(ax: Any, title: str) -> None:
         xlabel=r"error of the first kind $\alpha$ (probability)",
         ylabel=r"error of the second kind $\beta = f(\alpha)$ (probability)",
     )
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    plain_axes(ax)
 
 
 def draw_tradeoff(
@@ -83,8 +88,7 @@ def draw_gain(ax: Any, alpha: FloatArray, gain: FloatArray, advantage: float) ->
         xlim=(0, 1), ylim=(0, 1.25 * advantage or 1), xlabel=r"error of the first kind $\alpha$ (probability)",
         ylabel=r"gain over guessing, $1-\alpha-\beta$ (probability)",
     )
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    plain_axes(ax)
     legend(ax)
 
 
@@ -114,8 +118,7 @@ def log_delta_frame(ax: Any, title: str, least: float | None = None) -> None:
     low, high = ax.get_ylim()
     # The default margin of a long axis would extend far above delta = 1.
     ax.set_ylim(max(low, math.log10(least)) if least is not None else low, min(high, 0.03 * -max(low, -15 if least else low)))
-    ax.grid(alpha=0.25, linewidth=0.6)
-    ax.spines[["top", "right"]].set_visible(False)
+    plain_axes(ax)
 
 
 def legend(ax: Any, *, outside: bool = False) -> None:

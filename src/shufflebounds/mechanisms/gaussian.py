@@ -14,6 +14,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import SQUARABLE
+from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
@@ -295,15 +296,9 @@ class GaussianMechanism(AdditiveNoise):
         share = 0.8 * climb / climb[-1] + 0.2 * fine / end if climb[-1] > 0 else fine / end
         t = np.interp(np.linspace(0.0, 1.0, max(1, cells // 2) + 1), share, fine)
         t[0], t[-1] = 0.0, end
-        nodes, weights = np.polynomial.legendre.leggauss(16)
-        width = np.diff(t)
-        at = (t[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes
 
         def mass(center: float) -> FloatArray:
-            square = -0.5 * ((at - center) / s) ** 2
-            top = square.max(axis=1)
-            inner = np.log(np.exp(square - top[:, None]) @ weights) + top + np.log(width / (2 * s)) - 0.5 * math.log(2 * math.pi)
-            return np.append(inner, log_ndtr((center - end) / s))
+            return np.append(log_normal_masses(t, center, s), log_ndtr((center - end) / s))
 
         edges = t / (s * s)
         low, high = np.append(edges[:-1], edges[-1]), np.append(edges[1:], np.inf)

@@ -13,6 +13,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._docs import with_passages
+from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
@@ -166,7 +167,7 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         step = end / (s * s * cells)
         self._check_height(end / (s * s))
         edges = np.linspace(0.0, end, cells + 1)
-        near, far = (_cell_masses(edges, center, s) for center in (0.5, -0.5))
+        near, far = (log_normal_masses(edges, center, s) for center in (0.5, -0.5))
         fine = log_to_nodes(far, log_shares(near - far, edges[:-1] / (s * s), edges[1:] / (s * s)))
         # Masses under m are multiplied by the square root of R_0/m: then neither those under m nor those under R_0 underflow.
         one = np.exp(fine + 0.5 * step * np.arange(cells + 1))
@@ -251,14 +252,3 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
         return ExcessLaw(log_mass[seen], log_a[seen] + BLUR, log_b[seen] + BLUR, math.log(cut) if cut > 0 else -700.0)
-
-
-def _cell_masses(edges: FloatArray, center: float, sigma: float) -> FloatArray:
-    """Return the log masses of the cells under a normal distribution with mean `center`."""
-    nodes, weights = np.polynomial.legendre.leggauss(16)
-    width = np.diff(edges)
-    at = (edges[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes
-    square = -0.5 * ((at - center) / sigma) ** 2
-    top = square.max(axis=1)
-    inner = np.log(np.exp(square - top[:, None]) @ weights) + top
-    return np.asarray(inner + np.log(width / (2 * sigma)) - 0.5 * math.log(2 * math.pi))

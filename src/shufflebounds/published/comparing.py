@@ -202,8 +202,7 @@ class AmplificationTable:
         ax.set(xlabel=units[over], ylabel=r"privacy loss $\varepsilon$ (nats)", title=f"Amplification bounds: {told}", yscale="log")
         if over != "local_eps":
             ax.set_xscale("log")
-        ax.grid(alpha=0.25, linewidth=0.6)
-        ax.spines[["top", "right"]].set_visible(False)
+        plotting.plain_axes(ax)
         plotting.legend(ax, outside=True)
         return ax
 

@@ -226,19 +226,15 @@ class FakeTable:
         """Return, for each bin, the distributions of the sum of the users' bits if the target's bit is 0 and if it is 1.
 
         None is returned if a table would be too large.
-
-        Return None if a table would be too large.
         """
         if not self.fits:
             return None
         sides = []
         for ones, zeros in (first, second):
-            probs, counts = np.array([1 - flip, flip]), np.array([ones, zeros], dtype=np.float64)
-            used = counts > 0
             width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
             if min(width, ones + zeros) * self.table.shape[0] > LARGE_TABLE_SIZE:
                 return None
-            window = bits_window(probs[used], probs[::-1][used], counts[used], log_tail=log_tail, most=TABLE_SIZE)[1]
+            window = bits_window(*flipped_bits(ones, zeros, flip), log_tail=log_tail, most=TABLE_SIZE)[1]
             law = np.exp(window)
             sides.append((np.convolve(law, [1 - flip, flip]), np.convolve(law, [flip, 1 - flip])))
         return sides

@@ -143,10 +143,9 @@ class RealSum(FlippedProtocol):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, tolerance))
 
-        low, high = self._within(eps, sides)
-        far = self._far(eps)
-        if far.any():
-            low[far] = np.maximum(*(self._known_data(ones, eps[far]).lower for ones in (0, others)))
+        low, high = self._within(
+            eps, sides, lambda far: np.maximum(*(self._known_data(ones, far).lower for ones in (0, others)))
+        )
         return IntervalArray(low, np.maximum(low, high))
 
     def _rough(self, upper: bool) -> Curve | None:
@@ -155,19 +154,22 @@ class RealSum(FlippedProtocol):
         # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
         return Curve(lambda eps: min(0.0, self._known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
 
-    def _within(self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray]) -> IntervalArray:
+    def _within(
+        self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
+    ) -> IntervalArray:
         """Return the bounds of log delta that `kernel` computes; it is called only at eps below the pure budget.
 
-        For eps above LARGEST_EXPONENT, its upper bound at LARGEST_EXPONENT is returned.
+        For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
+        returns lower bounds.
         """
-        pure = self._pure_epsilon()
         if self.flip == 0:
             return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        inside = eps < pure
-        near = np.minimum(eps[inside], LARGEST_EXPONENT)
-        low, high = kernel(near)
-        lower[inside], upper[inside] = np.where(near == eps[inside], low, -np.inf), high
+        inside = eps < self._pure_epsilon()
+        lower[inside], upper[inside] = kernel(np.minimum(eps[inside], LARGEST_EXPONENT))
+        far = inside & (eps > LARGEST_EXPONENT)
+        if far.any():
+            lower[far] = np.minimum(beyond(eps[far]), upper[far])
         return IntervalArray(lower, upper)
 
     @cached_property
@@ -210,10 +212,6 @@ class RealSum(FlippedProtocol):
         pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
         return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
-    def _far(self, eps: FloatArray) -> NDArray[np.bool_]:
-        """Return a mask of the eps at which the kernels would overflow although delta is positive."""
-        return (eps > LARGEST_EXPONENT) & (eps < self._pure_epsilon()) & (self.flip > 0)
-
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta if `ones` of the others' bits are 1, and the target's bits are all 0 against all 1."""
         others = (self.users - 1) * self.bits
@@ -221,13 +219,9 @@ class RealSum(FlippedProtocol):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
-        low, high = self._within(eps, sides)
-        far = self._far(eps)
-        if far.any():
-            # In `sides`, the lower bound is the difference of two tails at a threshold. It is valid here, because every threshold
-            # is a test.
-            low[far] = np.minimum(sides(eps[far]).lower, high[far])
-        return IntervalArray(low, high)
+        # In `sides`, the lower bound is the difference of two tails at a threshold. It is valid at every eps, because every
+        # threshold is a test.
+        return self._within(eps, sides, lambda far: sides(far).lower)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)

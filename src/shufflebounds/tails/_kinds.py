@@ -1,10 +1,16 @@
-"""The three functions of a distribution on the integers, by which the kernels are called."""
+"""The three functions of a distribution on the integers, by which the kernels are called, and the check of their argument k."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Kind"]
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds import _validate
+from shufflebounds._types import FloatArray
+
+__all__ = ["Kind", "checked_k"]
 
 
 class Kind(IntEnum):
@@ -13,3 +19,11 @@ class Kind(IntEnum):
     PMF = 0
     UPPER = 1
     LOWER = -1
+
+
+def checked_k(k: ArrayLike) -> FloatArray:
+    """Return k as an array of floats; raise ValueError if an entry is no real number."""
+    values = _validate.floats("k", k, "a real number")
+    if np.isnan(values).any():
+        raise ValueError("k has a NaN: every k must be a real number")
+    return values

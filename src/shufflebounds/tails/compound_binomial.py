@@ -12,7 +12,7 @@ from shufflebounds._core import _compound
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
-from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._kinds import Kind, checked_k
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]
 
@@ -123,9 +123,7 @@ def _checked(first: int, log_weights: ArrayLike, p: float) -> tuple[int, FloatAr
 
 def _answers(kind: Kind, k: ArrayLike, first: int, weights: FloatArray, p: float) -> FloatArray | float:
     """Return log probabilities of a distribution whose arguments have been checked, at any real k."""
-    values = _validate.floats("k", k, "a real number")
-    if np.isnan(values).any():
-        raise ValueError("k has a NaN: every k must be a real number")
+    values = checked_k(k)
     flat = values.ravel()
     out = _sum(kind, flat if kind == Kind.PMF else np.floor(flat), first, weights, p)
     if kind == Kind.PMF:

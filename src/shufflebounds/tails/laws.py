@@ -14,7 +14,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
-from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._kinds import Kind, checked_k
 from shufflebounds.tails.frozen import FrozenLaw
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
@@ -58,13 +58,13 @@ class binom(FrozenLaw):
         _validate.real_field(self, "p", 0, 1)
 
     def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logpmf(poisson_binomial.checked_k(k), self.n, self.p))
+        return plain(binom_logpmf(checked_k(k), self.n, self.p))
 
     def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logcdf(poisson_binomial.checked_k(k), self.n, self.p))
+        return plain(binom_logcdf(checked_k(k), self.n, self.p))
 
     def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logsf(poisson_binomial.checked_k(k), self.n, self.p))
+        return plain(binom_logsf(checked_k(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
         """Return (0, n)."""

@@ -12,7 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
-from shufflebounds.tails._kinds import Kind
+from shufflebounds.tails._kinds import Kind, checked_k
 from shufflebounds.tails._poisson_tables import served, window_of
 
 __all__ = ["poisson_binom_logcdf", "poisson_binom_logpmf", "poisson_binom_logsf", "poisson_binom_window"]
@@ -213,13 +213,6 @@ def _answers(law: tuple[FloatArray, FloatArray | None, int], k: ArrayLike, kind:
     else:
         result = served(inner, multiplicities, values.ravel() - shift, kind, series=True)[0].reshape(values.shape)
     return plain(result)
-
-
-def checked_k(k: ArrayLike) -> FloatArray:
-    values = _validate.floats("k", k, "a real number")
-    if np.isnan(values).any():
-        raise ValueError("k has a NaN: every k must be a real number")
-    return values
 
 
 def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, FloatArray | None, int]:
