@@ -8,8 +8,20 @@ Measured   no error of its own: the errors in a kernel's header hold here too, t
 from libc.math cimport INFINITY, NAN, exp, floor
 from libc.stdlib cimport free, malloc
 
-from shufflebounds._core cimport _beta, _binomial, _clones, _compound, _excess, _gamma, _hypergeom, _lattice
+# Cython compiles this file anew if a module named after `from` changes, but not if one named after `cimport` does.
+from shufflebounds._core._beta cimport (
+    checked_log_betainc, checked_log_betaincc, checked_nbinom_logcdf, checked_nbinom_logpmf, checked_nbinom_logsf,
+)
+from shufflebounds._core._binomial cimport c_shift_log_delta, checked_binom_logcdf, checked_binom_logpmf, checked_binom_logsf
+from shufflebounds._core._clones cimport c_clone_epsilon, c_clone_log_delta, c_clone_rate
+from shufflebounds._core._compound cimport c_compound_log
 from shufflebounds._core._constants cimport TWO_53
+from shufflebounds._core._excess cimport Users, c_log_excess
+from shufflebounds._core._gamma cimport (
+    checked_log_gammainc, checked_log_gammaincc, checked_poisson_logcdf, checked_poisson_logpmf, checked_poisson_logsf,
+)
+from shufflebounds._core._hypergeom cimport checked_hypergeom_logcdf, checked_hypergeom_logpmf, checked_hypergeom_logsf
+from shufflebounds._core._lattice cimport c_lattice_log_tail
 
 version = "1.1"
 
@@ -29,67 +41,67 @@ cdef inline bint chance(double p) noexcept nogil:
 
 
 cdef double binom_logpmf(double k, double n, double p) noexcept nogil:
-    return _binomial.checked_binom_logpmf(k, n, p)
+    return checked_binom_logpmf(k, n, p)
 
 
 cdef double binom_logcdf(double k, double n, double p) noexcept nogil:
-    return _binomial.checked_binom_logcdf(k, n, p)
+    return checked_binom_logcdf(k, n, p)
 
 
 cdef double binom_logsf(double k, double n, double p) noexcept nogil:
-    return _binomial.checked_binom_logsf(k, n, p)
+    return checked_binom_logsf(k, n, p)
 
 
 cdef double log_gammainc(double a, double x) noexcept nogil:
-    return _gamma.checked_log_gammainc(a, x)
+    return checked_log_gammainc(a, x)
 
 
 cdef double log_gammaincc(double a, double x) noexcept nogil:
-    return _gamma.checked_log_gammaincc(a, x)
+    return checked_log_gammaincc(a, x)
 
 
 cdef double poisson_logpmf(double k, double mu) noexcept nogil:
-    return _gamma.checked_poisson_logpmf(k, mu)
+    return checked_poisson_logpmf(k, mu)
 
 
 cdef double poisson_logcdf(double k, double mu) noexcept nogil:
-    return _gamma.checked_poisson_logcdf(k, mu)
+    return checked_poisson_logcdf(k, mu)
 
 
 cdef double poisson_logsf(double k, double mu) noexcept nogil:
-    return _gamma.checked_poisson_logsf(k, mu)
+    return checked_poisson_logsf(k, mu)
 
 
 cdef double log_betainc(double a, double b, double x) noexcept nogil:
-    return _beta.checked_log_betainc(a, b, x)
+    return checked_log_betainc(a, b, x)
 
 
 cdef double log_betaincc(double a, double b, double x) noexcept nogil:
-    return _beta.checked_log_betaincc(a, b, x)
+    return checked_log_betaincc(a, b, x)
 
 
 cdef double nbinom_logpmf(double k, double r, double p) noexcept nogil:
-    return _beta.checked_nbinom_logpmf(k, r, p)
+    return checked_nbinom_logpmf(k, r, p)
 
 
 cdef double nbinom_logcdf(double k, double r, double p) noexcept nogil:
-    return _beta.checked_nbinom_logcdf(k, r, p)
+    return checked_nbinom_logcdf(k, r, p)
 
 
 cdef double nbinom_logsf(double k, double r, double p) noexcept nogil:
-    return _beta.checked_nbinom_logsf(k, r, p)
+    return checked_nbinom_logsf(k, r, p)
 
 
 cdef double hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
-    return _hypergeom.checked_hypergeom_logpmf(k, total, marked, draws)
+    return checked_hypergeom_logpmf(k, total, marked, draws)
 
 
 cdef double hypergeom_logcdf(double k, double total, double marked, double draws) noexcept nogil:
-    return _hypergeom.checked_hypergeom_logcdf(k, total, marked, draws)
+    return checked_hypergeom_logcdf(k, total, marked, draws)
 
 
 cdef double hypergeom_logsf(double k, double total, double marked, double draws) noexcept nogil:
-    return _hypergeom.checked_hypergeom_logsf(k, total, marked, draws)
+    return checked_hypergeom_logsf(k, total, marked, draws)
 
 
 cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ssize_t groups, double k, int upper,
@@ -107,7 +119,7 @@ cdef double poisson_binom_log_tail(const double *p, const double *counts_, Py_ss
         total += counts_[j] if counts_ != NULL else 1
     if total > TWO_53:
         return NAN
-    value = _lattice.c_lattice_log_tail(p, NULL, counts_, groups, k, upper != 0, NULL, rel_error)
+    value = c_lattice_log_tail(p, NULL, counts_, groups, k, upper != 0, NULL, rel_error)
     return value
 
 
@@ -147,10 +159,10 @@ cdef double poisson_binom(const double *p, const double *counts_, Py_ssize_t gro
     elif k >= total:
         value = -INFINITY if upper else 0
     elif size == 1:
-        value = (_binomial.checked_binom_logsf(k, held[0], inner[0]) if upper
-                 else _binomial.checked_binom_logcdf(k, held[0], inner[0]))
+        value = (checked_binom_logsf(k, held[0], inner[0]) if upper
+                 else checked_binom_logcdf(k, held[0], inner[0]))
     else:
-        value = _lattice.c_lattice_log_tail(inner, NULL, held, size, k + upper, upper, NULL, &unused)
+        value = c_lattice_log_tail(inner, NULL, held, size, k + upper, upper, NULL, &unused)
     free(inner)
     return value
 
@@ -173,7 +185,7 @@ cdef double compound_binom_log(int kind, double k, double first, const double *l
             return NAN
     if kind == 0 and k != floor(k):
         return -INFINITY
-    return _compound.c_compound_log(kind, floor(k), first, log_weights, count, p)
+    return c_compound_log(kind, floor(k), first, log_weights, count, p)
 
 
 cdef double shift_log_delta(double n, double p, double eps, int reverse, double *error) noexcept nogil:
@@ -181,24 +193,24 @@ cdef double shift_log_delta(double n, double p, double eps, int reverse, double 
     if not (counts(n) and 0 < p < 1 and 0 <= eps < INFINITY):
         return NAN
     error[0] = 0
-    return _binomial.c_shift_log_delta(n, p, eps, reverse != 0, error)
+    return c_shift_log_delta(n, p, eps, reverse != 0, error)
 
 
 cdef void clones_log_delta(double users, double local_eps, double eps, int stronger, double *lower, double *upper) noexcept nogil:
     lower[0] = upper[0] = NAN
     if counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 <= eps < INFINITY:
-        _clones.c_clone_log_delta(users, _clones.c_clone_rate(local_eps, stronger != 0), local_eps, eps, lower, upper)
+        c_clone_log_delta(users, c_clone_rate(local_eps, stronger != 0), local_eps, eps, lower, upper)
 
 
 cdef double clones_epsilon(double users, double local_eps, double delta, int stronger, int upper) noexcept nogil:
     if not (counts(users) and users >= 1 and 0 < local_eps < INFINITY and 0 < delta <= 1):
         return NAN
-    return _clones.c_clone_epsilon(users, _clones.c_clone_rate(local_eps, stronger != 0), local_eps, delta, upper != 0)
+    return c_clone_epsilon(users, c_clone_rate(local_eps, stronger != 0), local_eps, delta, upper != 0)
 
 
 cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,
                      double *upper) noexcept nogil:
-    cdef _excess.Users group
+    cdef Users group
     cdef double mass = 0
     cdef Py_ssize_t j
     lower[0] = upper[0] = NAN
@@ -211,7 +223,7 @@ cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, dou
     if mass > 1 + 1e-9:
         return
     group.x, group.log_w, group.atoms, group.count = x, log_w, atoms, users
-    if _excess.c_log_excess(&group, 1, rtol, WORK, lower, upper) < 0:
+    if c_log_excess(&group, 1, rtol, WORK, lower, upper) < 0:
         lower[0] = upper[0] = NAN
 
 
