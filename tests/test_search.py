@@ -102,6 +102,18 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
     # it stops when told to, and knows what it left
     some = _search.maximum([(0, len(values) - 1)], measure, _search.halves, tolerance=lambda best: 0.0, most=3)
     assert some.lower <= max(values) <= some.upper
+    bounds = []
+
+    def stop(bound):
+        bounds.append(bound)
+        return len(bounds) > 2
+
+    some = _search.maximum([(0, len(values) - 1)], measure, _search.halves, tolerance=lambda best: 0.0, stop=stop)
+    assert some.lower <= max(values) <= some.upper
+    # the largest bound of a block is passed, and no further block is split once the search was told to stop
+    assert bounds == sorted(bounds, reverse=True)
+    assert len(bounds) <= 3
+    assert len(bounds) < 3 or some.upper == bounds[-1]
 
 
 def test_maximum_knows_what_was_seen_before():
