@@ -1,4 +1,4 @@
-"""Strategies of hypothesis: distributions, losses, arguments of binomial probabilities; and parameters of the slow tests."""
+"""Strategies of hypothesis for distributions, losses and arguments of binomial probabilities, and parameters of slow tests."""
 
 import functools
 import math
@@ -10,17 +10,17 @@ import pytest
 from hypothesis import strategies as st
 
 slow = functools.partial(pytest.param, marks=pytest.mark.slow)
-"""A set of parameters that is left out by default."""
+"""A set of parameters that runs with the slow tests only."""
 
 
 def thinned(parameters, every):
-    """One in so many by default, the others in the slow run."""
+    """Return the parameters such that one of every `every` runs by default, and the others run with the slow tests."""
     return [one if i % every == 0 else slow(one) for i, one in enumerate(parameters)]
 
 
 @st.composite
 def laws(draw, size=None):
-    """Two laws on the same atoms: dyadic masses, zeros among them."""
+    """Draw two distributions on the same atoms; masses are multiples of a power of 2, and some are 0."""
     size = size or draw(st.integers(1, 8))
     out = []
     for _ in range(2):
@@ -32,7 +32,7 @@ def laws(draw, size=None):
 
 @st.composite
 def outcomes(draw):
-    """Masses that sum to 1 and rising losses, some of them equal or on the grid of 1/16."""
+    """Draw masses that sum to 1 and increasing losses, some of them equal or multiples of 1/16."""
     size = draw(st.integers(1, 12))
     loss = draw(st.lists(st.one_of(st.floats(-2, 2), st.integers(-32, 32).map(lambda k: k / 16)), min_size=size, max_size=size))
     depth = draw(st.lists(st.floats(0, 40), min_size=size, max_size=size))
@@ -50,7 +50,7 @@ DYADIC = st.one_of(
 
 @st.composite
 def binomial_points(draw):
-    """n, dyadic p and k, the last often near the mean."""
+    """Draw n, p (a multiple of a power of 2) and k, which is often near the mean."""
     n, p = draw(COUNTS), draw(DYADIC)
     z = draw(st.floats(-30, 30))
     near = round(n * p + z * math.sqrt(n * p * (1 - p)))

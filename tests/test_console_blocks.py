@@ -1,4 +1,4 @@
-"""Every console block of the pages, run: the words must be those printed, the numbers within a relative 1e-9."""
+"""Every console block of the pages is run: the words must be those of the output, the numbers equal to a relative 1e-9."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ SLOW = ("curve", "deployments", "compare")
 
 
 def blocks():
-    """Yield page, command and the output that the page shows; a command without output is left to the pages' other tests."""
+    """Yield the page, the command and the output that the page shows; commands without shown output are tested elsewhere."""
     for page in sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]):
         if "_generated" in page.parts or "_build" in page.parts:
             continue
@@ -31,14 +31,14 @@ def blocks():
 
 
 def parts(text):
-    """Return the words between numbers, white space folded, and the numbers."""
+    """Return the words between numbers, with white space folded, and the numbers."""
     numbers = [float(found.replace("_", "")) for found in NUMBER.findall(text)]
     return [" ".join(piece.split()) for piece in NUMBER.split(text)], numbers
 
 
 @pytest.mark.parametrize(("words", "shown"), list(blocks()))
 def test_prints_what_the_page_shows(words, shown, capsys, monkeypatch, tmp_path):
-    # what a block writes goes elsewhere than into the project
+    # Files that a block writes go to a temporary folder.
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -56,7 +56,7 @@ def test_prints_what_the_page_shows(words, shown, capsys, monkeypatch, tmp_path)
         if len(pieces) == 1:
             words_printed, numbers_printed = parts(printed)
         else:
-            # a page may leave lines out: those it shows must be there
+            # A page may omit lines of the output; the lines that it shows must occur in the output.
             first = parts(lines[0])[0]
             every = printed.split("\n")
             start = next(i for i, line in enumerate(every) if parts(line)[0] == first)

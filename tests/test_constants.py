@@ -1,4 +1,4 @@
-"""The number of numeric constants of the package may fall, but not rise, and each of them says what it is."""
+"""The number of numeric constants of the package may decrease but not increase, and each constant has a docstring."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ MOST = json.loads(Path(__file__).with_name("constants.json").read_text(encoding=
 
 
 def test_the_number_of_constants_does_not_rise():
-    """A new number comes from a rule or from `_limits`. The number allowed stands in tests/constants.json."""
+    """A new number follows from a rule or from `_limits`; the allowed number of constants is in tests/constants.json."""
     found = len(constants.constants())
     assert found <= MOST, f"{found} numeric constants, {MOST} allowed: python -m tests.constants lists them by subpackage"
 
@@ -21,7 +21,7 @@ def test_the_constants_have_docstrings():
 def test_what_counts_as_a_constant():
     text = "\n".join([
         'A = 2**20', '"""The size of a table."""', 'B, C = -1.5, 3 * ULP', 'D = math.log(1e8)', 'E: float = 1e-9',
-        # these are not chosen numbers
+        # The values in these lines are no numbers that an author chose.
         'F = B', 'G = "text"', 'H = [1, 2]', 'I = True', 'J = name(4, "text")', 'def f():\n    K = 3',
         'L = (1, 2, 3)',
     ])

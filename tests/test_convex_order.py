@@ -1,4 +1,4 @@
-"""Masses spread to the ends of cells and merged to their means, against exact arithmetic on fractions."""
+"""Masses that are split between the ends of cells or merged to their means, against exact arithmetic in fractions."""
 
 import math
 from fractions import Fraction
@@ -31,7 +31,7 @@ def atoms(count, seed):
 
 
 def stop_loss(values, mass, level):
-    """Return the exact sum of mass (value - level)_+ of doubles."""
+    """Return the exact sum of mass * (value - level)_+ for doubles."""
     return sum((Fraction(m) * max(Fraction(v) - level, 0) for v, m in zip(values.tolist(), mass.tolist())), Fraction(0))
 
 
@@ -40,13 +40,13 @@ def test_the_expected_excess_increases_when_masses_are_spread_and_decreases_when
     values, mass, nodes = atoms(300, seed)
     means, total = merged(values, mass, nodes)
     ends = spread(values, mass, nodes)
-    # the rounding error is relative to the largest value
+    # The rounding error is relative to the largest value.
     error = rounding_charge(2 * values.size) * mass.sum() * np.abs(nodes).max()
     for level in np.quantile(values, np.linspace(0.01, 0.99, 15)).tolist():
         exact = stop_loss(values, mass, Fraction(level))
         assert stop_loss(means, total, Fraction(level)) <= exact + Fraction(error)
         assert stop_loss(nodes, ends, Fraction(level)) >= exact - Fraction(error)
-    # equal for a linear function: the mean is kept
+    # For a linear function both sums are equal, because the mean is kept.
     below = Fraction(values[0]) - 1
     for at, weight in ((means, total), (nodes, ends)):
         assert abs(stop_loss(at, weight, below) - stop_loss(values, mass, below)) <= error
@@ -77,7 +77,7 @@ def test_a_grid_is_the_same_as_its_nodes():
     places, mass = np.sort(rng.uniform(-7, 9, 400)), rng.random(400)
     found = grid_spread(places, mass, -7.0, 17)
     assert found == pytest.approx(spread(places, mass, np.arange(-7.0, 10.0)), rel=1e-13)
-    # the first and the last point take values on them
+    # The first and the last grid point receive the masses of values that are equal to them.
     assert grid_spread(np.array([-7.0, 9.0]), np.ones(2), -7.0, 17)[[0, -1]].tolist() == [1.0, 1.0]
 
 
@@ -114,7 +114,7 @@ def test_cells_with_logarithms_agree_with_those_without():
 
 
 def test_a_sum_is_not_below_the_exact_one_when_a_cell_has_many_terms():
-    # a cell takes 3000 x 7 terms; their rounded sum must not lower the mean
+    # A cell receives 3000 x 7 terms, and their rounded sum must not decrease the mean.
     place, jump = np.linspace(1.0, 2.0, 3000), np.linspace(0.0, 0.5, 7)
     mass, prob = np.full(3000, 1 / 3000), np.full(7, 1 / 7)
     nodes = np.array([0.0, 3.0])

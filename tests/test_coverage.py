@@ -1,4 +1,4 @@
-"""The page that lists the papers' items: each names what exists, and no printed bound is left out."""
+"""The page that lists the papers' items: each item names existing functions, and every published bound occurs."""
 
 import importlib.util
 import re
@@ -58,7 +58,7 @@ def test_every_table_of_the_kernels_is_in_the_page_once(tmp_path):
     for kernel in measured.KERNELS:
         table = (tmp_path / f"measured-{kernel}.md").read_text(encoding="utf-8")
         assert len(re.findall(r"\d\S* {2,}.*\d|losses, peak \d", table, re.M)) >= 1 + (kernel != "losses")
-    # a header that tells an error is not left out; the makers of ufuncs have none of their own
+    # A kernel whose header states a measured error occurs in the page. The files that only create ufuncs have no such header.
     told = {path.stem.removeprefix("_") for path in measured.CORE.glob("_*.pyx") if path.stem != "_ufunc"
             and re.search(r"^ *Measured.*error|^Measured", path.read_text(encoding="utf-8")[:6000], re.M)}
     assert told <= set(measured.KERNELS)

@@ -1,4 +1,4 @@
-"""The search from delta to eps, on curves whose crossing is known in closed form."""
+"""The search from delta to eps, for curves whose crossing with delta is known in closed form."""
 
 import math
 
@@ -10,7 +10,7 @@ TARGETS = (-1e-6, -0.7, -13.8, -92.0, -650.0)
 
 
 def gaussian(scale=1.0, offset=0.0, seen=None):
-    """Return -(eps/scale)^2/2 + offset, at most 0; its crossing with a target t is scale * sqrt(2 (offset - t))."""
+    """Return -(eps/scale)^2/2 + offset, at most 0, whose crossing with a target t is scale * sqrt(2 (offset - t))."""
 
     def log_delta(eps):
         if seen is not None:
@@ -69,7 +69,7 @@ def test_a_curve_above_the_target_ends_at_the_pure_budget_or_at_the_cap(rough):
 
 @pytest.mark.parametrize("upper", [True, False])
 def test_a_steep_fall_close_to_the_pure_budget_is_located(upper):
-    # log(1 - eps/2): delta falls linearly to 0 at eps = 2, and has the value d at 2 (1 - d)
+    # With log(1 - eps/2), delta decreases linearly to 0 at eps = 2 and has the value d at eps = 2 (1 - d).
     curve = Curve(lambda eps: math.log1p(-eps / 2) if eps < 2 else -math.inf, Curve(gaussian()), pure=2.0)
     for delta in (0.5, 1e-3, 1e-12):
         eps = crossing(curve, math.log(delta), upper=upper)
@@ -79,7 +79,7 @@ def test_a_steep_fall_close_to_the_pure_budget_is_located(upper):
 
 @pytest.mark.parametrize("upper", [True, False])
 def test_a_search_whose_curve_jumps_ends_near_the_jump_after_few_evaluations(upper):
-    # as a bound whose search ends within a tolerance: log delta jumps down by .02 at eps = 5, across the target
+    # The curve is like a bound from a search with a tolerance: log delta decreases by a jump of .02 at eps = 5, across the target.
     seen = []
 
     def log_delta(eps):
@@ -89,7 +89,7 @@ def test_a_search_whose_curve_jumps_ends_near_the_jump_after_few_evaluations(upp
     eps = crossing(Curve(log_delta, Curve(gaussian(), settles=1e-9)), -12.5, upper=upper)
     assert (5 < eps < 5.001) if upper else (4.999 < eps <= 5)
     assert len(seen) <= 12
-    # without a statement of the rough curve the jump itself is located
+    # If the rough curve states no tolerance, the search finds the jump itself.
     eps = crossing(Curve(log_delta, Curve(gaussian())), -12.5, upper=upper)
     assert eps == pytest.approx(5, rel=4e-13)
 

@@ -1,4 +1,4 @@
-"""Passages of docstrings: no placeholder is left, and every passage is said somewhere."""
+"""Passages that docstrings share: no placeholder is left, and every passage is used."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""The runnable examples, each at its documented setting."""
+"""The runnable examples with their documented parameters."""
 
 import importlib.util
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_every_protocol_meets_the_target(health, lines):
 @pytest.mark.slow
 def test_errors_keep_to_the_law_of_these_data(lines):
     for line in lines:
-        # by chance one run in a million of each fails, and the seed is fixed
+        # Each assertion fails by chance in one of a million runs, and the seed is fixed.
         assert 0 < abs(line.error) <= line.protocol.error_quantile(1e-6, line.known)
 
 
@@ -56,7 +56,7 @@ def test_any_data_is_no_better_than_these(lines):
 
 @pytest.mark.slow
 def test_the_table_of_the_page(health, capsys):
-    """Output that does not depend on the random generator equals the output that the page shows."""
+    """Output that does not depend on the random generator is equal to the output that the page shows."""
     assert health.main([]) == 0
     printed = capsys.readouterr().out.splitlines()
     page = (ROOT / "docs" / "end_to_end.md").read_text(encoding="utf-8").splitlines()

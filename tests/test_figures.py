@@ -1,4 +1,4 @@
-"""The script that draws the figures of the documentation, on its quickest one, and the composition that only it needs."""
+"""The script that draws the figures of the documentation, on its fastest figure, and a function that only the script uses."""
 
 import importlib.util
 import math
@@ -51,7 +51,7 @@ def test_composed_noise_is_the_product_of_its_laws(script):
 
 
 def test_lines_enclose_the_curve_of_their_pair(script):
-    # randomized response with ln 3: its one line in each direction is the whole curve
+    # For randomized response with ln 3, one line in each direction is the whole curve.
     curve = script.lines_below(np.array([0.0, math.log(3)]), np.array([0.5, 0.0]))
     alpha = script.ALPHA
     assert curve == pytest.approx(np.maximum(1 - 3 * alpha, (1 - alpha) / 3), abs=1e-12)

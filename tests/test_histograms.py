@@ -1,4 +1,4 @@
-"""Projection against active sets; the lower bound against a scan and against mechanisms whose error is known."""
+"""Projection onto a simplex against active sets; the lower bound of errors against a scan and against known mechanisms."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from shufflebounds.histograms import point_error_lower_bound, point_error_lower_
 
 
 def by_active_sets(r, total):
-    """Try every support: the solution is the feasible one nearest to r."""
+    """Return the projection by trying every support: the feasible solution that is nearest to r."""
     best, answer = math.inf, None
     for size in range(1, len(r) + 1):
         for support in itertools.combinations(range(len(r)), size):
@@ -35,7 +35,7 @@ def test_projection_against_active_sets(r, total):
     assert (got >= 0).all()
     assert got.sum() == pytest.approx(total, abs=1e-12)
     assert got == pytest.approx(by_active_sets(r, total), abs=1e-6)
-    # the shift is common to the support, and larger than r off it
+    # The shift is the same on the support, and larger than r outside of it.
     held = got > 0
     if held.any():
         shift = (r - got)[held]
@@ -75,7 +75,7 @@ def test_maximum_over_integers(d, eps, delta, rmse):
 
 
 def test_the_inequality_of_the_theorem():
-    # the returned C is the least that satisfies it at every integer t > 2 C
+    # The returned C is the smallest that satisfies the inequality at every integer t > 2 C.
     for d, eps, delta, rmse in ((10**6, 0.1, 0.0, 3.0), (500, 0.3, 1e-6, 0.0), (10**9, 1.0, 1e-9, 1.0)):
         c = point_error_lower_bound(d, eps, delta, rmse)
         assert c > 0
@@ -92,7 +92,7 @@ def test_the_inequality_of_the_theorem():
 
 
 def test_mechanisms_obey_it():
-    # cells by Laplace noise 2/eps (one record changes one cell and the sum), projected onto the noisy sum
+    # Each cell has Laplace noise of scale 2/eps (one record changes one cell and the sum), and is projected onto the noisy sum.
     rng = np.random.default_rng(1)
     d, eps = 2000, 1.0
     truth = np.zeros(d)
@@ -106,7 +106,7 @@ def test_mechanisms_obey_it():
 
 
 def test_what_is_known_about_its_size():
-    # rises with the number of cells, falls with the budget and with the error allowed to the sum
+    # The bound increases with the number of cells, and decreases with the budget and with the error allowed for the sum.
     base = point_error_lower_bound(10**6, 0.1, 0.0, 0.0)
     assert point_error_lower_bound(10**8, 0.1, 0.0, 0.0) > base
     assert point_error_lower_bound(10**6, 0.2, 0.0, 0.0) < base
@@ -146,12 +146,12 @@ def test_the_bound_of_concentrated_privacy_is_the_best_of_every_t(d, rho, rmse):
         gain = (d - 1) * math.exp(-((math.sqrt(math.log(4)) + 2 * t * math.sqrt(rho)) ** 2))
         best = max(best, (t * (gain - 1) - 2 * rmse) / (2 * (1 + gain)))
     assert point_error_lower_bound_zcdp(d, rho, rmse) == pytest.approx(best, rel=1e-9)
-    # what Gaussian noise on every cell and on the sum does
+    # The right side is the error of Gaussian noise on every cell and on the sum.
     assert point_error_lower_bound_zcdp(d, rho, 1 / math.sqrt(rho)) <= 1 / math.sqrt(rho)
 
 
 def test_no_event_of_a_quarter_is_rarer_next_door():
-    # normal laws mu apart: concentrated with mu^2/2, the extreme event is a half line
+    # Two normal distributions whose means differ by mu are concentrated with mu^2/2, and the extreme event is a half-line.
     for mu in (0.01, 0.3, 1.0, 4.0, 10.0):
         next_door = ndtr(ndtri(0.25) - mu)
         assert next_door >= math.exp(-((math.sqrt(math.log(4)) + mu / math.sqrt(2)) ** 2))

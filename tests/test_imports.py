@@ -1,4 +1,4 @@
-"""The modules of the package import each other in one direction, and at their head."""
+"""The modules of the package import each other in one direction, and only at their beginning."""
 
 import ast
 from graphlib import CycleError, TopologicalSorter
@@ -9,7 +9,7 @@ from shufflebounds._late import LATE, late
 
 ROOT = Path(shufflebounds.__file__).parent
 ALLOWED_WITHIN_FUNCTIONS = {"shufflebounds.__main__"}
-"""`main` installs its handler of Ctrl-C before it imports the rest of the package."""
+"""Modules that may import within functions: `main` sets its handler of Ctrl-C before it imports the rest of the package."""
 
 
 def modules():
@@ -26,7 +26,7 @@ def is_for_types(node):
 
 
 def imports(nodes, names):
-    """Return the modules of the package that the statements import when they run, apart from what is for type checkers only."""
+    """Return the modules of the package that these statements import at run time, without imports for type checkers."""
     found = set()
     for node in nodes:
         if is_for_types(node):
@@ -34,7 +34,7 @@ def imports(nodes, names):
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name in names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "shufflebounds":
-            # `from package import name` imports the module of that name where there is one, and else the package
+            # `from package import name` imports the module of that name if there is one, and otherwise the package.
             inner = {f"{node.module}.{alias.name}" for alias in node.names} & names
             found |= inner or {node.module}
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -43,7 +43,7 @@ def imports(nodes, names):
 
 
 def within_functions(tree, names):
-    """Return the line of every import of the package that stands inside a function."""
+    """Return the line of every import of the package within a function."""
     return [
         inner.lineno
         for function in ast.walk(tree) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -1,4 +1,4 @@
-"""The table of src/_core/README.md names every kernel and who calls it."""
+"""The table of src/_core/README.md lists every kernel and the modules that call it."""
 
 import re
 from pathlib import Path

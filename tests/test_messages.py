@@ -1,4 +1,4 @@
-"""Error messages of frequent mistakes: each names the argument, shows the value, gives the valid range and says what to do."""
+"""Error messages of frequent mistakes: each names the argument, its value and the valid range, and says what to do."""
 
 import math
 
@@ -25,7 +25,7 @@ from shufflebounds.shuffle import (
 clones = StrongerClones(10**6, 4.0)
 
 # ruff: noqa: E501
-# mistake -> argument, value, range, advice: fragments of the message
+# For each mistake, fragments of the message: argument, value, range and advice.
 MISTAKES = [
     (lambda: StrongerClones(0, 4.0), "users", "=0", "1..2**53", "such as 10**6"),
     (lambda: StrongerClones(-5, 4.0), "users", "=-5", "1..2**53", "such as 10**6"),

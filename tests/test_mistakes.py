@@ -1,4 +1,4 @@
-"""Mistakes of new users: swapped arguments, wrong types and wrong units are refused in words, or draw a warning."""
+"""Mistakes of new users: swapped arguments, wrong types and wrong units raise an error that explains them, or a warning."""
 
 import inspect
 import warnings
@@ -93,14 +93,15 @@ def test_plausibly_swapped_arguments_draw_a_warning(call, words):
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_else_warns():
-    # arrays trace a curve; a delta of 0 asks for pure privacy; an eps of 0 for the distance of the distributions
+    # An array draws a curve, a delta of 0 asks for pure privacy, and an eps of 0 for the total variation distance; none is a
+    # mistake.
     clones = shuffle.StrongerClones(10**6, 20.0)
     clones.epsilon([0.5, 1.0])
     clones.delta([1e-8, 1e-5])
     clones.delta(0.0)
     clones.epsilon(0.0)
     shuffle.BinomialNoise(10**6, 0.5).epsilon(1e-3)
-    # budgets far above 20 are tried, and the one found is no mistake of the caller
+    # The search evaluates budgets far above 20, and a large result is no mistake of the caller.
     assert shuffle.StrongerClones.calibrate(eps=5.0, delta=1e-3, users=10**12).local_eps > 20
 
 

@@ -1,4 +1,4 @@
-"""The tables that lead to a name lead to every public one."""
+"""The tables of the documentation by which a reader finds a name contain every public name."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ from shufflebounds.cli.command import COMMANDS
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[1] / "docs"
-# types of arguments and results, found where their functions are
+# Types of arguments and results are described with the functions that use them.
 RESULTS = {"Bound", "FloatArray", "Guarantee", "SVTScales", "SampleSize", "samples"}
 MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop]
 
@@ -23,7 +23,7 @@ MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_every_public_name_stands_in_the_index(module):
     text = (DOCS / "api/index.md").read_text(encoding="utf-8")
-    # of families of names that end alike the index writes out one
+    # The index writes families of names with equal endings as `name_...`.
     for law in re.findall(r"`(\w+)_\.\.\.`", text):
         text += " ".join(f"`{law}_log{kind}`" for kind in ("pmf", "cdf", "sf"))
     names = [name for name in module.__all__ if name not in RESULTS and not name.startswith("__")]
@@ -43,7 +43,7 @@ def test_the_reference_follows_from_the_rooms(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_every_public_method_is_described(module):
-    """A docstring may be that of the class which the method comes from."""
+    """A method may inherit its docstring from a base class."""
     classes = [value for value in (getattr(module, name) for name in module.__all__) if inspect.isclass(value)]
     bare = [f"{value.__name__}.{name}" for value in classes for name in dir(value)
             if not name.startswith("_") and callable(getattr(value, name)) and not inspect.getdoc(getattr(value, name))]
@@ -156,12 +156,13 @@ def test_the_page_of_the_command_names_every_command():
     assert [name for name in COMMANDS if f"`shufflebounds {name} " not in text] == []
 
 
-COLUMNS = 100           # of code fit between the two side bars of a window of 1400 pixels; site.css sets the size of the type
+# Number of columns of code that fit between the two side bars of a window of 1400 pixels; site.css sets the font size.
+COLUMNS = 100
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_fits_beside_the_bars(page):
-    """Lines of code fit into the page's width; the output of commands is not checked, because wide tables can be scrolled."""
+    """Lines of code fit into the width of the page. The output of commands is not checked, because wide tables can be scrolled."""
     blocks = re.findall(r"^```(pycon|python|console|toml|cython)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.S | re.M)
     shown = [line for kind, block in blocks for line in block.splitlines() if kind != "console" or line.startswith("$ ")]
     assert [line for line in shown if len(line) > COLUMNS] == []

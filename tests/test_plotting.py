@@ -1,4 +1,4 @@
-"""Pictures: what stands on the Axes is what the profiles answer, with words and units; nothing is shown."""
+"""Plots: the drawn values are those of the profiles, axes have labels and units, and no window opens."""
 
 import html
 import math
@@ -55,7 +55,7 @@ def test_deltas_far_below_the_doubles_have_their_place():
     protocol = shuffle.StrongerClones(10**6, 4.0)
     ax = protocol.plot(eps=[0.0, 1.0, 3.0, 4.0], label="deep")
     shown = lines(ax)["deep"].get_ydata()
-    # ../reference: log delta at eps = 3 is -15485.896, 10**-6725.4; at eps = local eps it is 0 and the line ends
+    # In the reference file, log delta at eps = 3 is -15485.896 (10**-6725.4); at eps = local eps it is 0, and the line ends.
     assert shown[2] == pytest.approx(-15485.895977 / math.log(10), abs=1e-6)
     assert np.isnan(shown[3])
     ax.figure.canvas.draw()
@@ -66,7 +66,7 @@ def test_deltas_far_below_the_doubles_have_their_place():
 def test_range_where_delta_never_falls():
     ax = shuffle.BinomialNoise(10, 0.5).plot()
     eps, shown = next(iter(lines(ax).values())).get_data()
-    # the part of infinite loss: B = 0 against 1, 2**-10
+    # Infinite loss has the mass 2**-10, from B = 0 against 1.
     assert shown[-1] == pytest.approx(-10 * math.log10(2), abs=0.01)
     assert 0 < eps[-1] < 10
 
@@ -101,7 +101,7 @@ def test_tradeoff_with_its_advantage():
     alpha, beta = line.get_data()
     np.testing.assert_array_equal(beta, curve.beta(alpha))
     mark = next(item for item in ax.get_lines() if item.get_label().startswith("_"))
-    # the longest way down from the diagonal is at the corner (1/4, 1/4)
+    # The largest distance from the diagonal is at the corner (1/4, 1/4).
     np.testing.assert_allclose(mark.get_data(), [[0.25, 0.25], [0.25, 0.75]], atol=1e-12)
     assert ax.get_xlabel() == r"error of the first kind $\alpha$ (probability)"
     assert "second kind" in ax.get_ylabel()
@@ -186,6 +186,6 @@ def test_table_for_notebooks():
     assert "&gt;=" in html.escape(clones.theorem)
     assert html.escape(clones.theorem) in clones._repr_html_()
     assert "1.5 &le; &epsilon; &le; 1.5" in shuffle.Clones(100, 1.5)._repr_html_()
-    # what takes longer than a moment is not asked
+    # A value that takes longer than a moment is not computed for the table.
     assert "takes longer" in NOISE.self_compose(5)._repr_html_()
     assert "atoms" not in profile.DominatingPair.from_pmfs([0.0], [0.0])._repr_html_()

@@ -1,4 +1,4 @@
-"""Numbers in the sentences of the pages are computed and compared; the words that the glossary replaces do not spread."""
+"""Numbers in the sentences of the pages are computed and compared; words that the glossary replaces may not spread."""
 
 import importlib
 import math
@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 
 
 def told(page, pattern):
-    """Return the numbers that a sentence of the page tells; the pattern has a group for each, and any white space between words."""
+    """Return the numbers in a sentence of the page; the pattern has a group for each, and spaces match any white space."""
     text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
     found = re.search(pattern, text)
     assert found, f"{page} no longer says {pattern!r}"
@@ -104,7 +104,7 @@ def test_the_tables_of_the_readme_are_those_kept(monkeypatch):
 
 
 MADE = {"_build", "_generated", "generated"}
-# times that are limits or waits by design and not measurements
+# These times are limits or waiting times by design, and no measurements.
 DESIGNED = (
     r"more than (five|two|10) seconds|beyond some 10 s|more than 10 s|10 s or|1 GB or 10 s|given two seconds|lasts 0\.2 s"
     r"|within a second|intervals down to 10 microseconds|--seconds \d+|longer than 10 s|some 10 s at|40 s at"
@@ -117,9 +117,9 @@ TIME = r"[^.|]{0,60}(?<![\w.^])\d[\d.]*\s*(?:ms|µs|us|ns|s|seconds|minutes|mill
 
 @pytest.mark.parametrize("page", [str(page.relative_to(ROOT)) for page in PAGES])
 def test_no_time_is_typed(page):
-    """Times come from benchmarks/results: included when the site is built, or, in the README, compared above."""
+    """Times come from benchmarks/results: the site includes them when it is built, and those in the README are compared above."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    # formulas hold numbers of pairs s, which are no seconds
+    # In formulas, "s" is a number of pairs and does not mean seconds.
     text = re.sub(r"^```.*?^```|`[^`\n]*`|\]\([^)]*\)|\$\$.*?\$\$|\$[^$]*\$", "", text, flags=re.S | re.M)
     if page == "README.md":
         text = re.sub(r"^\|.*$", "", text, flags=re.M)
@@ -137,7 +137,7 @@ def test_fake_zeros_do_not_help():
 def test_the_ternary_response_that_refutes_the_variation_ratio():
     over, under, printed, again = told("errata.md", r"exact (\d+)/(\d+), published (\d+)/(\d+)")
     eps = math.log(1.3)
-    # one other user, at the second value: a histogram of two messages, enumerated
+    # There is one other user, with the second value: the histogram of two messages is enumerated.
     p, q = (3 / 7, 2 / 7, 2 / 7), (2 / 7, 3 / 7, 2 / 7)
     laws = []
     for target in (p, q):
@@ -155,7 +155,7 @@ def test_the_ternary_response_that_refutes_the_variation_ratio():
 def test_where_the_printed_claim_speaks():
     low, last = told("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
     assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
-    # 50 > 8 ln(4/delta) is where it ends
+    # The range of validity ends at 50 > 8 ln(4/delta).
     assert 1 + math.sqrt(32 / 8) == last
 
 
@@ -181,7 +181,7 @@ def test_the_rows_of_the_survey():
 
 
 def test_the_title_of_the_headline():
-    """The figure's title tells a range; it is drawn over these numbers of users."""
+    """The title of the figure states a range; the figure is drawn for these numbers of users."""
     users = np.geomspace(1e4, 1e9, 11).round().astype(int)
     ratios = [published.stronger_clones_closed_form(n, 4.0, 1e-8) / shuffle.StrongerClones(n, 4.0).epsilon(1e-8) for n in users]
     assert (round(min(ratios)), round(max(ratios))) == (2, 5)
@@ -207,7 +207,7 @@ def test_what_no_shuffler_costs_a_count():
 
 @pytest.mark.slow
 def test_the_table_of_the_paper_beside_sound_bounds():
-    """Rows of docs/personalized.md, at the budgets of its first block."""
+    """The numbers are those of rows of docs/personalized.md, for the budgets of its first block."""
     eps = np.append(0.5 + 1.5 * (np.arange(9999) + 0.5) / 9999, 2.0)
     clones = shuffle.PersonalizedClones
     rows = {
@@ -237,7 +237,7 @@ def test_how_far_binary_response_stays_below_the_clone_bound():
 
 
 def test_private_words_do_not_spread():
-    """No file uses more words of the glossary's left column than tests/private_words.json records."""
+    """No file has more of the words that the glossary replaces than tests/private_words.json records."""
     allowed = private_words.recorded()
     grown = {path: total for path, total in private_words.count().items() if total > allowed.get(path, 0)}
     found = [f"{path}, {allowed.get(path, 0)} allowed: '{text}' (write: {plain})"

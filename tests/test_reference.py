@@ -12,9 +12,9 @@ from tests.errors import REFERENCE, reference
 pytest.importorskip("flint")
 pytest.importorskip("mpmath")
 
-# frozen interfaces, written by tests/core/test_cython_abi.py and test_cython_tails.py
+# Frozen interfaces are written by tests/core/test_cython_abi.py and test_cython_tails.py.
 INTERFACES = {"cython_abi", "cython_tails"}
-# reproducing whole files would take minutes: number of cheap cases to reproduce
+# Reproducing whole files would take minutes, so a number of fast cases is reproduced.
 BASE_SECONDS = {
     "survey": (60, 1000, r"^(?!.*(svt_|at_alpha_tight|gauss_|rnm_|compopt|mv_))"),
     "shuffled-bits": (60, 1000, r"(thm2|f_step|cheu|gdp|q4|b5|clear\.b|pub|CH50|left|right|rgap|var_)"),
@@ -51,7 +51,7 @@ MADE_BY = {"survey": "make_survey", "shuffled-bits": "make_shuffled_bits", "rand
 
 
 def cheap(name):
-    """Return a random sample of the cheap cases."""
+    """Return a random sample of the fast cases."""
     most, users, pattern = BASE_SECONDS[name]
     cases = [case for case in reference(name) if re.search(pattern, case["id"]) and case["params"].get("n", 1) <= users]
     return random.Random(3).sample(cases, min(most, len(cases)))

@@ -1,4 +1,4 @@
-"""Roots, least arguments and maxima, against functions whose answer is known and against scans."""
+"""Roots, smallest arguments and maxima, against functions with a known answer and against scans."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
     assert sorted(i for _, (a, b) in found.left for i in range(a, b + 1)) == list(range(len(values)))
     assert all(bound >= max(values[a : b + 1]) for bound, (a, b) in found.left)
     assert found.measured == len(measured)
-    # it stops when told to, and knows what it left
+    # The search stops at the limit of evaluations, and returns the blocks that it did not search.
     some = _search.maximum([(0, len(values) - 1)], measure, _search.halves, tolerance=lambda best: 0.0, most=3)
     assert some.lower <= max(values) <= some.upper
     bounds = []

@@ -1,4 +1,6 @@
-"""The modules imported at the start are counted, because seconds depend on the machine.
+"""The number of modules that are imported at the start; seconds are not compared, because they depend on the machine.
+
+Subpackages and SciPy are imported on first use.
 
 Subpackages and SciPy are imported on first use.
 """
@@ -67,7 +69,7 @@ def test_every_public_name_can_be_had():
 
 
 def test_interrupted_while_it_is_imported():
-    # the signal handler is installed before the first import of the library
+    # The signal handler is installed before the library is imported.
     code = ("import signal, sys, importlib.abc\n"
             "class Hook(importlib.abc.MetaPathFinder):\n"
             "    def find_spec(self, name, path, target=None):\n"

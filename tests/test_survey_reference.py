@@ -1,4 +1,4 @@
-"""Every value of the survey's reference file that a public function serves, to 1e-11 relative."""
+"""Every value of the survey's reference file that a public function computes, to a relative 1e-11."""
 
 import math
 from fractions import Fraction
@@ -31,7 +31,7 @@ def union(queries, beta, **how):
     return selection.svt_accuracy(selection.svt_scales(1.0, **how), queries, beta, method="union")
 
 
-# ids begin so; the longest beginning counts
+# For each prefix of an id, the function that computes the value; the longest matching prefix is used.
 SERVED = {
     "t22_exact": lambda _: math.exp(tails.binom_logsf(2, 100, 0.01)),
     "binom_logsf": lambda c: float(tails.binom_logsf(number(c, "k") - 1, number(c, "n"), number(c, "p"))),
@@ -59,7 +59,7 @@ SERVED = {
     "compopt": lambda c: composition.compose_dp(number(c, "eps"), 0.0, number(c, "delta"), k=number(c, "k")).eps,
     # the additional failure probability s is chosen such that the total 1 - (1 - s) prod (1 - delta_i) is 0.01
     "mv_eps": lambda _: composition.compose_dp(BUDGETS, FAILURES, 1 - 0.99 / float(np.prod(1 - np.array(FAILURES)))).eps,
-    # as doubles the budgets add up to a little more than 1.9
+    # As doubles, the budgets add up to slightly more than 1.9.
     "mv_": lambda c: composition.composition_delta(BUDGETS, FAILURES, number(c, "eps_g") + 4e-16),
     "at_alpha_": lambda c: union(number(c, "k"), number(c, "beta")),
     "at_alpha_tight": lambda c: tight(number(c, "k"), number(c, "beta")),
@@ -130,5 +130,5 @@ def test_value(case):
 
 
 def test_the_projection_beside_its_lemma():
-    # Lemma 9.5 has no value in the file
+    # The file has no value for Lemma 9.5.
     assert histograms.project_simplex([3.0, 1.0, -2.0], 2.0).tolist() == [2.0, 0.0, 0.0]

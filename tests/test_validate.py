@@ -1,4 +1,4 @@
-"""The validator: what passes, what is refused, and that the message names argument, value and range."""
+"""The validator: which values it accepts and which it refuses, with a message that names argument, value and range."""
 
 import math
 from decimal import Decimal
@@ -135,7 +135,7 @@ def test_arrays():
         _validate.real_array("p", [], 0, 1)
     with pytest.raises(ValueError, match=r"^p must be a single number, got an array of shape \(1,\)"):
         _validate.real("p", [0.5], 0, 1)
-    # integers beyond 64 bits are numbers too
+    # Integers of more than 64 bits are numbers, too.
     assert _validate.real("x", 2**70) == 2.0**70
 
 

@@ -25,7 +25,7 @@ def test_listed_pairs_by_fractions(pq, eps):
     pair = DominatingPair.from_pmfs(logs(p), logs(q))
     exact = log_of(hockey_stick(p, q, rational(eps)))
     lower, upper = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
-    # The logarithms of the masses are rounded by up to half an ulp, which changes the masses by a relative 1e-14.
+    # The logarithms of the masses are rounded by up to half an ulp, so a delta below about 1e-14 may be lost.
     assert to_decimal(lower) <= exact or (exact.is_infinite() and lower < math.log(1e-14))
     assert exact <= to_decimal(upper)
     if exact > to_decimal("-20"):

@@ -1,4 +1,4 @@
-"""The survey's published formulas: both numbers of each counterexample, computed in another way."""
+"""The survey's published formulas: both numbers of each counterexample are computed by another method."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def test_verdicts(name):
         return
     claim, truth, case = form.counterexample()
     assert case
-    # a false lower bound or mean is too large, all other false numbers are too small
+    # A false lower bound or mean is too large; every other false number is too small.
     if name in ("das2022_point_sum_tradeoff", "das2022_point_rounding"):
         assert claim > truth
     else:
@@ -39,7 +39,7 @@ def test_verdicts(name):
 
 
 def test_hoeffding():
-    # all outcomes of ten equal bits, and of ten independent ones, for which the bound holds
+    # The enumeration covers all outcomes of ten equal bits, and of ten independent bits, for which the bound is valid.
     claim, truth, _ = published.das2022_hoeffding.counterexample()
     assert truth == sum(0.5 for bit in (0, 1) if abs(10 * bit - 5) > 4.5)
     independent = sum(2.0**-10 for bits in itertools.product((0, 1), repeat=10) if abs(sum(bits) - 5) > 4.5)
@@ -76,14 +76,14 @@ def test_numeric_sparse():
     scales = svt_scales(1.0, 1e-6, 1, numeric=True, method="advanced")
     assert failure_law(scales, 10, claim) > 0.05
     assert failure_law(scales, 10, truth) <= 0.05
-    # with the corrected root it is still too small: the error of the released number alone exceeds it
+    # With the corrected root the error is still too small: the noise of the released number alone exceeds it.
     mended = claim * math.sqrt(math.sqrt(512) + 1)
     assert math.exp(-mended / scales.answer) == pytest.approx(value("ns_fail_prob"), rel=1e-12)
     assert failure_law(SVTScales(*scales), 10, mended) > 0.05
-    # one answer with the published scale
+    # One answer is released with noise of the published scale.
     budget = 1 / published.das2022_numeric_sparse_answer(1, 1e-6)
     with mp.workdps(20):
-        # the difference of the densities is positive up to the point where they cross
+        # The difference of the densities is positive up to the point where they cross.
         cross = (1 - 0.001 / budget) / 2
 
         def excess(x):
@@ -105,7 +105,7 @@ def test_tradeoff():
     claim, truth, _ = published.das2022_point_sum_tradeoff.counterexample()
     with mp.workdps(30):
         q, d = mp.exp(-20), mp.floor(mp.exp(20))
-        # E max(0, noise)^2 + E min(0, noise)^2 is the variance; at count 0 the error is the positive part only
+        # E max(0, noise)^2 + E min(0, noise)^2 is the variance. For a count of 0 the error is the positive part of the noise only.
         point = mp.sqrt(2 * q) / (1 - q)
         bias = mp.nsum(lambda k: k * (1 - q) / (1 + q) * q**k, [1, 40])
         total = mp.sqrt(d * point**2 + (d * bias) ** 2)
@@ -136,13 +136,13 @@ def test_moment_and_sum():
 
 @pytest.mark.slow
 def test_gaussian_sparse_vector():
-    """The exact epsilon for one query, by tests on the sum of both noises, and the published formula evaluated term by term."""
+    """The exact epsilon for one query comes from tests on the sum of both noises, the published one from the formula's terms."""
     a = 1 / 800 + 2 / 1600
     claim = published.das2022_sparse_gaussian_eps(20.0, 40.0, 1, 100, 1e-6)
     assert claim == pytest.approx(a + math.sqrt(2 * a * (math.log(1e6) + math.log(100))), rel=1e-13)
     exact = published.das2022_sparse_gaussian_eps.comparison().exact
     sigma = mp.sqrt(20**2 + 40**2)
-    # the largest difference over half-lines is delta
+    # Delta is the largest difference over half-lines.
     best = max(mp.ncdf(t + 1 / sigma) - mp.exp(exact) * mp.ncdf(t) for t in mp.linspace(-6, 0, 2001))
     assert float(best) == pytest.approx(1e-6, rel=1e-3)
 

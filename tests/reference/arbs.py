@@ -1,6 +1,10 @@
 """Shared code of the generators of reference values: distributions and sums in interval arithmetic, and writing of files.
 
 The code does not use the library. Probabilities come from factorials and ratios, tails are sums of positive terms, distributions of
+sums are products of polynomials, and roots are found by the secant method. Intervals (the type `arb` of python-flint) contain the
+exact value; text() raises an error for an interval that is too wide.
+
+The code does not use the library. Probabilities come from factorials and ratios, tails are sums of positive terms, distributions of
 sums are products of polynomials, roots are found by the secant method. Intervals (python-flint's balls) contain the exact value;
 text() refuses one that is too wide.
 """
@@ -34,7 +38,7 @@ def middle(x):
 
 
 def binomial_run(n, p, first, last):
-    """Return the probabilities of Bin(n, p) at first..last, 0 outside of the support; n may be any whole number."""
+    """Return the probabilities of Bin(n, p) at first..last, 0 outside of the support, for an integer n of any size."""
     run = []
     q = 1 - p
     start = min(max(first, 0), n)
@@ -50,7 +54,7 @@ def binomial_run(n, p, first, last):
 
 
 def law_of_bits(groups):
-    """Return the probabilities of a sum of independent bits, given as pairs (count, probability), by polynomials."""
+    """Return the probabilities of a sum of independent bits, given as pairs (count, probability), by products of polynomials."""
     law = arb_poly([1])
     for count, p in groups:
         law *= arb_poly([1 - p, p]) ** count
@@ -76,7 +80,7 @@ def hockey_stick(p, q, e):
 
 
 def tail_sum(term, start, step):
-    """Return term(start) + term(start + step) + ... until terms are negligible; they must decrease in the end."""
+    """Return term(start) + term(start + step) + ... until terms are negligible; beyond some index the terms must decrease."""
     total, last, k = arb(0), None, start
     while True:
         value = term(k)
@@ -87,7 +91,7 @@ def tail_sum(term, start, step):
 
 
 def knots(p, q):
-    """Return the breakpoints (alpha, beta) of the trade-off function of p and q, in the order of decreasing q/p."""
+    """Return the breakpoints (alpha, beta) of the trade-off function of p and q, in decreasing order of q/p."""
     found, alpha, power = [(arb(0), arb(1))], arb(0), arb(0)
     for x, y in zip(p, q, strict=True):
         alpha, power = alpha + x, power + y
@@ -96,7 +100,7 @@ def knots(p, q):
 
 
 def between(found, alpha):
-    """Return the value at alpha of the polygon through the breakpoints."""
+    """Return the value at alpha of the piecewise linear function through the breakpoints."""
     best = None
     for (a0, b0), (a1, b1) in itertools.pairwise(found):
         if middle(a0) <= middle(alpha) <= middle(a1) and middle(a1) > middle(a0):
@@ -124,17 +128,21 @@ def shift_hockey_sticks(n, g, e):
             k += step
         return total
 
-    # b(k) is the probability of k under Bin(n, g), q = 1 - g. H(B || B+1) sums b(k) - e b(k-1) over k with (n-k+1) g > e k q.
+    # b(k) is the probability of k under Bin(n, g), and q = 1 - g. H(B || B+1) is the sum of b(k) - e b(k-1) over k with (n-k+1) g >
+    # e k q.
     cut = math.ceil(middle((n + 1) * g / (g + e * q))) - 1
     left = run(cut, -1, lambda k, b: b - e * b * (k * q / (g * (n - k + 1)))) if cut >= 0 else arb(0)
-    # H(B+1 || B) sums b(j) - e b(j+1), which is positive for j from the cut on
+    # H(B+1 || B) is the sum of b(j) - e b(j+1), whose terms are positive for j from `cut` on.
     cut = math.floor(middle((n + 1) * g * e / (g * e + q)))
     right = run(cut, 1, lambda j, b: b - e * b * ((n - j) * g / (q * (j + 1)))) if cut <= n else arb(0)
     return left, right
 
 
 def bit_hockey_sticks(others, q, e):
-    """Return H(P0 || P1) and H(P1 || P0) of a bit with flip probability q, given the distribution {count: mass} of the others."""
+    """Return H(P0 || P1) and H(P1 || P0) of a sum with one bit of flip probability q.
+
+    `others` is the distribution {count: mass} of the sum of the other users' bits.
+    """
     p = 1 - q
     ks = range(min(others), max(others) + 2)
     p0 = [p * others.get(k, arb(0)) + q * others.get(k - 1, arb(0)) for k in ks]
@@ -165,7 +173,7 @@ def text(value, digits=30):
 
 
 def agrees(made, stored, digits=24):
-    """Return whether a new value agrees with the stored one to the given digits; stored values have 20 to 35 digits."""
+    """Return whether a new value agrees with the stored one to the given number of digits; stored values have 20 to 35 digits."""
     stored_ball = ball(stored)
     held = len(stored.replace("-", "").split("e")[0].replace(".", "").lstrip("0"))
     made = made if isinstance(made, arb) else arb(made)

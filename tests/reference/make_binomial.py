@@ -64,7 +64,7 @@ def log_tail(j, n, p, q):
     def exponent(s):
         return (j - 1) * (-s / p).log1p() + (n - j) * (s / q).log1p()
 
-    # bisection for the point where the concave exponent falls below -CUT
+    # Bisection finds the point at which the concave exponent falls below -CUT.
     low, high = arb(0), p
     for _ in range(60):
         middle = ((low + high) / 2).mid()
@@ -82,7 +82,7 @@ def log_tail(j, n, p, q):
 
 
 def exact_logs(k, n, p):
-    """Return log Pr[X = k], log Pr[X <= k], log Pr[X > k] as intervals; 0 <= k <= n, p a double in (0, 1)."""
+    """Return log Pr[X = k], log Pr[X <= k] and log Pr[X > k] as intervals; 0 <= k <= n, and p is a double in (0, 1)."""
     p_ball = arb_of(p)
     q_ball = arb_of(1 - Fraction(p))
     pmf = log_pmf(k, n, p_ball, q_ball)
@@ -96,7 +96,7 @@ def exact_logs(k, n, p):
 
 
 def rational_logs(k, n, p):
-    """Return the same by sums of fractions."""
+    """Return the same three logarithms by sums of fractions."""
     p = Fraction(p)
     terms = [math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(n + 1)]
     sums = terms[k], sum(terms[: k + 1]), sum(terms[k + 1 :])
@@ -110,7 +110,7 @@ def rational_logs(k, n, p):
 
 
 def text(ball):
-    """Return 34 digits of an interval; raise an error if it is too wide."""
+    """Return 34 digits of an interval; raise an error if the interval is too wide."""
     if not ball.is_finite():
         return "-inf"
     if ball == 0:
@@ -125,7 +125,7 @@ def deviance(a, b):
 
 
 def at_distance(n, p, target, upper):
-    """Return the count above (upper) or below n p whose deviance from n p is closest to target."""
+    """Return the count above (`upper`) or below n p whose deviance from n p is closest to `target`."""
     mean = n * p
     low, high = (math.floor(mean), n) if upper else (0, math.ceil(mean))
     for _ in range(70):
@@ -139,12 +139,12 @@ def at_distance(n, p, target, upper):
 
 
 def cases():
-    """Return the (k, n, p) of the file."""
+    """Return the (k, n, p) of all cases in the file."""
     rng = random.Random(20260101)
     out = set()
     big = 2**53
     below_one = math.nextafter(1.0, 0.0)
-    # the ends of the support and the ends of p
+    # These are the ends of the support and the ends of the range of p.
     for n in (1, 2, 3, 17, 1000, 10**6, 10**12, big - 1, big):
         for p in (
             5e-324,
@@ -162,14 +162,15 @@ def cases():
             for k in {0, 1, n // 2, n - 1, n}:
                 if rng.random() < 0.45:
                     out.add((k, n, p))
-    # the mode and its neighbours, where the upper tail becomes the smaller one
+    # These are the mode and its neighbours, where the upper tail becomes the smaller one.
     for n in (10, 999, 10**5, 10**9, 10**14, big):
         for p in (0.5, 0.1, 0.999, 3.0 / n, 100.0 / n, rng.random()):
             mode = math.floor((n + 1) * Fraction(p))
             for k in range(mode - 2, mode + 3):
                 if 0 <= k <= n and rng.random() < 0.6:
                     out.add((k, n, p))
-    # around s = 0.27 sigma, the end of the uniform expansion, and s = 0.049 sigma, the end of its low order
+    # These points are near s = 0.27 sigma, the end of the uniform expansion, and near s = 0.049 sigma, the end of its version of
+    # low order.
     for n in (2000, 10**5, 10**8, 10**12, 2**51):
         for p in (0.5, 0.03, 0.9):
             sigma = math.sqrt(n * p * (1 - p))
@@ -178,7 +179,7 @@ def cases():
                     k = round(n * p + sign * slope * sigma**2)
                     if 0 <= k <= n:
                         out.add((k, n, p))
-    # around variance 84, where the continued fraction replaces the positive series
+    # These points have a variance near 84, above which the continued fraction replaces the positive series.
     for n in (340, 400, 5000, 10**7, 10**13, big):
         for variance in (80, 83.5, 84.5, 90):
             root = 1 - 4 * variance / n
@@ -190,7 +191,7 @@ def cases():
                     k = round(n * p_side + z * math.sqrt(variance))
                     if 0 <= k <= n and rng.random() < 0.5:
                         out.add((k, n, p_side))
-    # extreme tails
+    # These points are in the extreme tails.
     for n in (10**4, 10**7, 10**10, 10**13, big):
         for p in (0.5, 0.003, 0.8, 1e-6):
             for depth in (1e2, 700, 1e4, 1e6, 1e8, 1e12):
@@ -198,7 +199,7 @@ def cases():
                     largest = n * -math.log(p) if upper else n * -math.log1p(-p)
                     if depth < largest:
                         out.add((at_distance(n, p, depth, upper), n, p))
-    # random arguments from the whole domain
+    # These are random points from the whole domain.
     for _ in range(250):
         n = round(math.exp(rng.uniform(0, math.log(big))))
         p = rng.choice((rng.random(), math.exp(rng.uniform(-40, 0)), 1 - math.exp(rng.uniform(-30, 0))))
@@ -210,10 +211,10 @@ def cases():
 
 
 def agrees(case):
-    """Return whether the three values of a case of binomial.json are those made here, to 30 digits."""
+    """Return whether the three values of a case of binomial.json agree with those computed here, to 30 digits."""
     logs = exact_logs(case["k"], case["n"], float.fromhex(case["p"]))
     stored = [case[name] for name in ("logpmf", "logcdf", "logsf")]
-    # -0E-1000032 means a value below the other program's smallest number
+    # In the file, -0E-1000032 means a value below the smallest number of the other program.
     return all(
         (not made.is_finite() or made == 0) if text == "-inf" else abs(made.mid()) < arb(10) ** -1000000
         if text.startswith("-0E") or text == "0" else abs(made.mid() - arb(text)) <= abs(arb(text)) * arb(10) ** -30
@@ -229,7 +230,7 @@ def check():
 
 
 def main():
-    """Write the file."""
+    """Write the file of reference values."""
     values = []
     for k, n, p in cases():
         logs = exact_logs(k, n, p)

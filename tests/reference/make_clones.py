@@ -39,7 +39,7 @@ def log_choose(n, k):
 def inner(c, w, e, x):
     """Return sum_a max(0, P_c(a) - e Q_c(a)); x is the smallest a/(c+1) with a positive term, to double precision."""
     start = max(0, math.floor(x * (c + 1)) - 2)
-    # b = b_c(a - 1), b_next = b_c(a)
+    # `b` is b_c(a - 1), and `b_next` is b_c(a).
     b = (log_choose(c, start - 1) - c * arb.const_log2()).exp() if 0 < start <= c + 1 else arb(0)
     b_next = (log_choose(c, start) - c * arb.const_log2()).exp() if start <= c else arb(0)
     total, a = arb(0), start
@@ -63,7 +63,7 @@ def log_delta(n, eps0, eps, stronger):
         r = 2 / (e0 + 1) if stronger else 1 / e0
         if not eps < eps0:
             return arb("-inf")
-        # (1-w) a/(c+1-a) + w > e (w a/(c+1-a) + 1-w)
+        # The first positive term has (1-w) a/(c+1-a) + w > e (w a/(c+1-a) + 1-w).
         gain, loss = (1 - w) - e * w, e * (1 - w) - w
         x = float((loss / (gain + loss)).mid())
 
@@ -71,7 +71,7 @@ def log_delta(n, eps0, eps, stronger):
             weight = (log_choose(n - 1, c) + c * r.log() + (n - 1 - c) * (-r).log1p()).exp()
             return weight * inner(c, w, e, x)
 
-        # the largest term, by a search on a coarse and then a finer grid
+        # The largest term is found by a search on a coarse and then on a finer grid.
         best, step = 0, max(1, (n - 1) // 16)
         grid = range(0, n, step)
         values = {c: term(c) for c in grid}
@@ -97,7 +97,7 @@ def log_delta(n, eps0, eps, stronger):
 
 
 CASES = [
-    # users, eps0, eps
+    # The entries are users, eps0 and eps.
     (1, 1.0, 0.0),
     (1, 1.0, 0.5),
     (1, 8.0, 7.5),
@@ -140,7 +140,7 @@ CASES = [
 
 
 def main():
-    """Write the file."""
+    """Write the file of reference values."""
     values = []
     for users, eps0, eps in CASES:
         for stronger in (False, True):

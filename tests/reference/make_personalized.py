@@ -30,12 +30,12 @@ FAMILIES = {
 
 
 def double(params, name):
-    """Return the double of a parameter."""
+    """Return the parameter as the closest double."""
     return ball(float(params[name]))
 
 
 def budgets(params):
-    """Return e^eps_1 of the target and the e^eps_i of the other users."""
+    """Return the numbers e^eps_1 of the target and e^eps_i of the other users."""
     formula = params["family"].split("eps_i=")[1].split(", i=0")[0]
     top, of = FAMILIES[formula]
     return arb(top), [ball(of(i, params["n"])) for i in range(params["n"] - 1)]
@@ -62,7 +62,7 @@ def law_of(kind, family, n, k=None):
 
 
 def window(law):
-    """Return the indices with masses that are not negligible."""
+    """Return the indices at which the masses are not negligible."""
     return [c for c, mass in enumerate(law) if middle(mass) > Fraction(1, 2**420)]
 
 
@@ -99,7 +99,7 @@ def eps_clone(params, stronger):
 
 
 def closed(params, stronger):
-    """Return the published closed form of 2023 or 2021."""
+    """Return the published closed form of the clone bound of 2023 (stronger) or of 2021."""
     e0, n, big = double(params, "eps0").exp(), params["n"], (4 / double(params, "delta")).log()
     if stronger:
         return (1 + (e0 - 1) * (4 * (2 * big / ((e0 + 1) * n)).sqrt() + arb(4) / n)).log()
@@ -114,7 +114,7 @@ def closed_in_code(params):
 
 
 def all_equal(n, q, e):
-    """Return the larger divergence, over both directions, of a bit with flip probability q among n - 1 bits with equal values."""
+    """Return the larger divergence, over both orders, of a bit with flip probability q among n - 1 equal bits."""
     mean = float((n * q).mid())
     first, last = max(0, math.floor(mean - 45 * math.sqrt(mean)) - 50), min(n - 1, math.ceil(mean + 45 * math.sqrt(mean)) + 50)
     w = [arb(0), *binomial_run(n - 1, q, first, last), arb(0)]
@@ -125,19 +125,22 @@ def all_equal(n, q, e):
 
 
 def rr2_delta(params):
-    """Return delta of binary response, with all other users at one value."""
+    """Return delta of binary randomized response, with all other users at one value."""
     return all_equal(params["n"], 1 / (double(params, "eps0").exp() + 1), double(params, "eps").exp())
 
 
 def rr2_eps(params):
-    """Return eps at delta of binary response, with all other users at one value."""
+    """Return eps at delta of binary randomized response, with all other users at one value."""
     target, q = double(params, "delta").log(), 1 / (double(params, "eps0").exp() + 1)
     guess = eps_clone_guess = closed(params, True) / 5
     return secant(lambda eps: all_equal(params["n"], q, eps.exp()).log() - target, guess, eps_clone_guess * ball("1.02"), bits=140)
 
 
 def triple(weights, first, pa, al, e):
-    """Return delta of three categories with the others at the third: given m reports elsewhere, one category has Bin(m, 1/2)."""
+    """Return delta of three-ary response if the other users have the third category.
+
+    Given that m of all reports are in the first two categories, one of these has Bin(m, 1/2) reports.
+    """
     g = 1 - pa - al
     total = arb(0)
     masses = dict(enumerate(weights, first))
@@ -146,7 +149,7 @@ def triple(weights, first, pa, al, e):
         if not middle(before) and not middle(here):
             continue
         rest = None
-        # downward: P - E Q decreases with the count of the second category
+        # The sum runs downward, because P - E Q decreases with the count of the second category.
         low = max(-1, m // 2 - 45 * math.isqrt(m + 1) - 2)
         halves = binomial_run(m - 1, arb(1) / 2, low, m) if m else []
         now = binomial_run(m, arb(1) / 2, low, m)
@@ -182,14 +185,14 @@ def rr3_own(params):
 
 
 def own_delta(kind):
-    """Return a function for delta of the clone bound with the rates of a family of budgets."""
+    """Return a function that computes delta of the clone bound with the rates of a family of budgets."""
     def delta(params):
         w = 1 / (budgets(params)[0].exp() + 1)
         e = double(params, "eps").exp()
         k = params.get("k")
         scale = arb(1)
         if kind == "krr":
-            # w = 1/(E1+1), and the factor of Theorem S2 for the third category
+            # w = 1/(E1 + 1), and `scale` is the factor of the decomposition S2 for the third category.
             e1 = budgets(params)[0].exp()
             scale = (e1 + 1) / (e1 + k - 1)
         return scale * clone_delta(law_of(kind, params["family"], params["n"], k), w, e)
@@ -197,7 +200,7 @@ def own_delta(kind):
 
 
 def own_eps(params):
-    """Return eps at delta of the clone bound for binary response with personalized budgets."""
+    """Return eps at delta of the clone bound for binary randomized response with personalized budgets."""
     target, w = double(params, "delta").log(), 1 / (budgets(params)[0].exp() + 1)
     law = law_of("rr2", params["family"], params["n"])
     guess = ball("0.35") / ball(Fraction(params["n"], 1000)).sqrt() * ball("0.7")
@@ -205,7 +208,10 @@ def own_eps(params):
 
 
 def all_zero(params, order):
-    """Return delta of binary response with personalized budgets, the other users at 0, for one direction of the target."""
+    """Return delta of binary randomized response with personalized budgets, for one order of the target's bits.
+
+    All other users have value 0.
+    """
     w = [arb(0), *law_of("flips", params["family"], params["n"]), arb(0)]
     q = 1 / (budgets(params)[0].exp() + 1)
     p = 1 - q
@@ -215,7 +221,7 @@ def all_zero(params, order):
 
 
 def vertex(params, errors):
-    """Pr[a/(a+b) > theta] under Q, or its complement under P, for the clone pair of binary responses."""
+    """Return Pr[a/(a+b) > theta] under Q, or its complement under P, for the clone pair of binary randomized response."""
     w, e = 1 / (budgets(params)[0].exp() + 1), double(params, "eps").exp()
     theta = ((1 - w) * e - w) / ((1 - 2 * w) * (1 + e))
     law = law_of("rr2", params["family"], params["n"])

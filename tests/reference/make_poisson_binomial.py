@@ -28,7 +28,7 @@ FAMILIES = {
 
 
 def family(name, n):
-    """Return the probabilities of a family as doubles (exact for the n used here)."""
+    """Return the probabilities of a family as doubles, which are exact for the values of n used here."""
     rule = {
         "ramp": lambda i: (2 * i + 1) / (2 * n),
         "edge": lambda i: 2.0**-10 if i % 2 == 0 else 0.25,
@@ -49,7 +49,7 @@ def digits(x):
 
 
 def log_of(mass, rest):
-    """Return log(mass), computed from mass or from 1 - mass, whichever is smaller."""
+    """Return log(mass), computed from mass or from rest = 1 - mass, whichever is smaller."""
     if mass == 0:
         return "-inf"
     return digits(mass.log() if float(mass) < 0.5 else (-rest).log1p())
@@ -102,7 +102,10 @@ def binomial_run(n, p, first, last):
 
 
 def two_groups(counts, p, z):
-    """Return the pmf at k = mean + z sd, summed over the smaller group's values within 20 sd of its tilted mean."""
+    """Return the probability at k = mean + z sd, as a sum over the values of the smaller group.
+
+    The values are those within 20 standard deviations of its tilted mean.
+    """
     (m, n), (a, b) = counts, p
     mean, sd = m * a + n * b, math.sqrt(m * a * (1 - a) + n * b * (1 - b))
     k = round(mean + z * sd)

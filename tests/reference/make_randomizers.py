@@ -20,7 +20,7 @@ from arbs import arb, ball, binomial_run, main
 
 
 def matrix_of(params):
-    """Return the rows as tuples of fractions."""
+    """Return the rows of the matrix as tuples of fractions."""
     return tuple(tuple(Fraction(x) for x in row) for row in params["matrix"])
 
 
@@ -36,7 +36,10 @@ def sum_law(atoms, times):
 
 
 def blanket(params):
-    """Return the largest blanket bound over ordered pairs; outputs outside of the blanket add their divergence."""
+    """Return the largest blanket bound over ordered pairs of inputs.
+
+    Outputs with m = 0 add their divergence.
+    """
     rows, users, e = matrix_of(params), params["users"], Fraction(params["e_eps"])
     least = [min(column) for column in zip(*rows, strict=True)]
     best = Fraction(0)
@@ -76,7 +79,7 @@ def histogram_hockey_stick(r0, r1, others, e):
 
 
 def truth(params, same=False):
-    """Return the largest delta over ordered pairs and datasets, or (same) datasets with all other users at one input."""
+    """Return the largest delta over ordered pairs and datasets; with `same`, over datasets whose other users all have one input."""
     rows, e = matrix_of(params), Fraction(params["e_eps"])
     others = params["users"] - 1
     data = [(row,) * others for row in rows] if same else itertools.combinations_with_replacement(rows, others)
@@ -84,14 +87,17 @@ def truth(params, same=False):
 
 
 def kary(params, same):
-    """Return delta of k-ary response: of n draws N0 are at the first value, N1 at the second; the others count 1 - E each, or 0.
+    """Return delta of k-ary response by sums over counts.
+
+    Of n messages, N0 have the first value and N1 the second; each other message adds 1 - E, or 0. The blanket has mass k/(E0+k-1)
+    and is uniform over the values. If all other users have the third value (`same`), m is the row of that value instead.
 
     The blanket has mass k/(E0+k-1), uniform over the values. If all other users have the third value, it is that row instead.
     """
     n, k = params["users"], params["bins"]
     e0, e = ball(float(params["local_eps"])).exp(), ball(float(params["eps"])).exp()
     base = 1 / (e0 + k - 1)
-    # the third value has e0 times the base mass in its row, and X is (1-e)/e0 there
+    # In its own row, the third value has e0 times the base mass, and X is (1-e)/e0 there.
     up, down, rest = e0 - e, 1 - e * e0, 1 - e
     groups = [(base * (k - 3), rest), (base * e0, rest / e0)] if same else [(base * (k - 2), rest)]
     low, high = counts_window(n, base)
@@ -119,12 +125,12 @@ def counts_window(n, p):
 
 
 def rest_law(n, groups):
-    """Return decreasing values and their masses, for the draws that are neither the first value nor the second."""
+    """Return decreasing sums and their masses for the messages that have neither the first value nor the second."""
     if len(groups) == 1:
         mass, value = groups[0]
         low, high = window_of(n, mass)
         return [(j * value, w) for j, w in enumerate(binomial_run(n, mass, low, high), low)]
-    # i of the draws are at the third value, n - i at the other values
+    # Of these messages, i have the third value, and n - i the other values.
     (plain, x), (third, y) = groups
     if not plain > 0:
         return [(n * y, arb(1))]
@@ -139,7 +145,7 @@ def window_of(n, p):
 
 
 def positive_parts(law):
-    """Return the function level -> E(level + value)_+ for a distribution with decreasing values."""
+    """Return the function that maps a level to E(level + value)_+ for a distribution with decreasing values."""
     masses, means, values = [arb(0)], [arb(0)], []
     for value, mass in law:
         masses.append(masses[-1] + mass)

@@ -33,7 +33,7 @@ from arbs import (
 
 
 def exp_of(params, name="eps"):
-    """Return e^eps as a ball."""
+    """Return e^eps in interval arithmetic."""
     return ball(params[name]).exp()
 
 
@@ -47,7 +47,7 @@ def log_over(count, params):
 
 @functools.cache
 def pairs(n, lam):
-    """Return the distributions of the sum, target at 0 and at 1, for every number of ones among the other users."""
+    """Return the distributions of the sum for the target's bits 0 and 1, for every number of ones among the other users."""
     q = ball(Fraction(lam, 2 * n))
     found = []
     for ones in range(n):
@@ -63,7 +63,7 @@ def delta_exact(params):
 
 
 def fair(n, lam):
-    """Return the probabilities of Bin(n, lambda/(2n)), and its distribution function with the value 0 at -1 in front."""
+    """Return the probabilities of Bin(n, lambda/(2n)), and its distribution function, preceded by its value 0 at -1."""
     law = law_of_bits([(n, ball(Fraction(lam, 2 * n)))])
     below = [arb(0)]
     for mass in law:
@@ -72,31 +72,31 @@ def fair(n, lam):
 
 
 def shifted(law):
-    """Return B+1 and B over 0..n+1."""
+    """Return the probabilities of B + 1 and of B on 0..n+1."""
     return [arb(0), *law], [*law, arb(0)]
 
 
 def delta_thm2(params):
-    """Return the divergence of B and B+1 in the worse direction."""
+    """Return the larger divergence of B and B + 1 over both orders."""
     up, down = shifted(fair(params["n"], params["lam"])[0])
     e = exp_of(params)
     return max(hockey_stick(up, down, e), hockey_stick(down, up, e), key=middle)
 
 
 def f_thm2(params):
-    """Return 1 - F(k+1), the value at the breakpoint alpha = F(k)."""
+    """Return 1 - F(k + 1), the published value at the breakpoint alpha = F(k)."""
     return 1 - fair(params["n"], params["lam"])[1][params["k"] + 2]
 
 
 def f_step(params):
-    """Return 1 - F(F^-1(alpha) + 1) with the generalized inverse."""
+    """Return 1 - F(F^-1(alpha) + 1) with the generalized inverse of F."""
     below = fair(params["n"], params["lam"])[1]
     k = next(k for k in range(params["n"] + 1) if below[k + 1] >= ball(params["alpha"]))
     return 1 - below[k + 2]
 
 
 def f_interp(params):
-    """Return the trade-off function T(B+1, B) at alpha; the ratio of B to B+1 decreases with the count."""
+    """Return the trade-off function T(B+1, B) at alpha; the likelihood ratio of B to B+1 decreases with the count."""
     return between(knots(*shifted(fair(params["n"], params["lam"])[0])), ball(params["alpha"]))
 
 
@@ -106,13 +106,13 @@ def least_curve(params):
     alpha = fair(n, lam)[1][params["k"] + 1] if "k" in params else ball(params["alpha"])
     found = []
     for p0, p1 in pairs(n, lam):
-        # small counts are evidence for a target at 0
+        # Small counts are evidence that the target's bit is 0.
         found += [between(knots(p1, p0), alpha), between(knots(p0[::-1], p1[::-1]), alpha)]
     return min(found, key=middle)
 
 
 def probit(p, upper):
-    """Return the normal quantile of p; 1 - p is passed as well, so that nothing cancels."""
+    """Return the normal quantile of p; `upper` = 1 - p is passed as well, so that nothing cancels."""
     small, sign = (p, 1) if middle(p) < Fraction(1, 2) else (upper, -1)
     guess = -(-2 * small.log()).sqrt()
 
@@ -135,7 +135,7 @@ def mu_of(p0, p1, places):
 
 
 def mu_exact(params):
-    """Return the largest mu over datasets and interior thresholds; only few ones are searched, where it is largest in the tests."""
+    """Return the largest mu over datasets and interior thresholds; only thresholds where it was largest in tests are searched."""
     n = params["n"]
     found = pairs(n, params["lam"])
     data = range(n) if n <= 10 else range(3)
@@ -145,7 +145,7 @@ def mu_exact(params):
 def mu_printed(params):
     """Return the published mu* over interior breakpoints: Phi^-1(1 - alpha) - Phi^-1(beta) at (F(k), 1 - F(k+1))."""
     law, _ = fair(params["n"], params["lam"])
-    # B - 1 <= k if and only if B <= k + 1
+    # B - 1 <= k holds if and only if B <= k + 1.
     return mu_of([law[0] + law[1], *law[2:]], law, range(12))
 
 
@@ -173,12 +173,12 @@ def cheu_eps(params):
 
 
 def claim_c1(params):
-    """Return ln(1 + sqrt(32 L4/H))."""
+    """Return ln(1 + sqrt(32 L4/H)), the published eps of a sum with H fair coins."""
     return (1 + (32 * log_over(4, params) / params["H"]).sqrt()).log()
 
 
 def real_sum(params):
-    """Return delta of all n r bits, the other users at 0, the target at 0 against r, in the worse direction."""
+    """Return delta of the sum of all n r bits for the target's number 0 against 1, in the worse order; all other users have 0."""
     n, r = params["n"], params["r"]
     q = ball(Fraction(params["lam"], 2 * n))
     p0 = law_of_bits([(n * r, q)])
@@ -230,19 +230,22 @@ def flipped(n, ones, q):
 
 
 def flipped_hockey_stick(params, side):
-    """Return H(P0||P1) for side 0, H(P1||P0) for side 1."""
+    """Return H(P0 || P1) for side 0, and H(P1 || P0) for side 1."""
     return bit_hockey_sticks(flipped(params["n"], params.get("m", 0), ball(params["q"])), ball(params["q"]), exp_of(params))[side]
 
 
 def crossing(delta_of, params, guess):
-    """Return the argument at which log delta_of is the target, by the secant method."""
+    """Return the argument at which log delta_of(argument) is the target, by the secant method."""
     target = ball(params["delta"]).log()
     guess = ball(guess)
     return secant(lambda x: delta_of(x).log() - target, guess, guess * ball("1.000001"))
 
 
 def least_flip(params):
-    """Return the flip probability with the given delta in the worse direction, all other users at 0; starts from a double."""
+    """Return the flip probability with the given delta in the worse order, if all other users have value 0.
+
+    The search starts from a double.
+    """
     n, e = params["n"], exp_of(params)
     eps, delta = float(params["eps"]), float(params["delta"])
 
@@ -253,7 +256,7 @@ def least_flip(params):
 
 
 def bisect(value_of, target, low, high):
-    """Return the approximate argument at which a decreasing function is the target."""
+    """Return the approximate argument at which a decreasing function equals the target."""
     for _ in range(34):
         half = math.sqrt(low * high)
         if value_of(half) > target:
@@ -275,22 +278,22 @@ def least_shift(params):
 
 
 def a_of(params):
-    """Return 1 - e^-eps."""
+    """Return A = 1 - e^-eps."""
     return 1 - 1 / exp_of(params)
 
 
 def q436(params):
-    """Return 3 L2/(n A^2)."""
+    """Return the flip probability 3 L2/(n A^2) of (4.36)."""
     return 3 * log_over(2, params) / (params["n"] * a_of(params) ** 2)
 
 
 def nq448(params):
-    """Return 3 L2/A^2 + 4/A."""
+    """Return the mean number of flips 3 L2/A^2 + 4/A of (4.48)."""
     return 3 * log_over(2, params) / a_of(params) ** 2 + 4 / a_of(params)
 
 
 def nq448_refined(params):
-    """Return ((sqrt(3 L2) + sqrt(3 L2 + 8 A))/(2 A))^2."""
+    """Return the number of flips ((sqrt(3 L2) + sqrt(3 L2 + 8 A))/(2 A))^2."""
     three, a = 3 * log_over(2, params), a_of(params)
     return ((three.sqrt() + (three + 8 * a).sqrt()) / (2 * a)) ** 2
 
@@ -314,16 +317,19 @@ def b55fix(params):
 
 
 def clear_delta(params):
-    """Return delta of one report among dummy reports: N ~ Bin(m, 2/d) of these are in the two bins, Bin(N, 1/2) in the first."""
+    """Return delta of one exact report among dummy reports.
+
+    N ~ Bin(m, 2/d) of the dummy reports are in the target's two bins, and Bin(N, 1/2) of these in the first.
+    """
     m, d, e = params["m"], params["d"], exp_of(params)
 
     def given(total):
-        """Return the positive part of P - E Q over the counts of the first bin, for `total` dummy reports in both bins."""
+        """Return the sum of the positive parts of P - E Q over the counts of the first bin, for `total` dummies in both bins."""
         ks = range(total + 2)
         b = binomial_run(total, arb(1) / 2, 0, total + 1) if total <= 400 else None
         if b is not None:
             return hockey_stick([b[k - 1] if k else arb(0) for k in ks], [b[k] for k in ks], e)
-        # b(k-1) > e b(k) for k from the cut on
+        # b(k-1) > e b(k) holds for k from `cut` on.
         cut = math.floor(middle((total + 1) * e / (e + 1))) + 1
         last = min(total + 1, cut + 40 * math.isqrt(total))
         b = binomial_run(total, arb(1) / 2, cut - 1, last)
@@ -337,7 +343,7 @@ def clear_delta(params):
 
 
 def fake_flip(params):
-    """Return delta of one user in bin 1 or 2 among uniform dummy reports, every bit flipped, over the counts of both bins."""
+    """Return delta of a user in bin 1 or 2 among uniform dummy reports, all bits flipped, by a sum over the counts of both bins."""
     q, d, e = Fraction(params["q"]), params["d"], Fraction(params["E"])
     p = 1 - q
     fake = {(1, 0): (p * p + q * q) / d + (1 - Fraction(2, d)) * p * q, (1, 1): 2 * p * q / d + (1 - Fraction(2, d)) * q * q}
@@ -363,7 +369,10 @@ def fake_flip(params):
 
 
 def record_level(params):
-    """Return delta with all other users in bin 1: records 10 and 01 have probabilities p^2, q^2, for a target in bin 2 q^2, p^2."""
+    """Return delta of shuffled records if all other users are in bin 1.
+
+    For a user in bin 1 the records 10 and 01 have probabilities p^2 and q^2; for a target in bin 2 they have q^2 and p^2.
+    """
     n, q, e = params["n"], ball(params["q"]), exp_of(params)
     p = 1 - q
     low, high = window(n - 1, q * q, 40)
@@ -377,12 +386,12 @@ def record_level(params):
         mean = centre.get(b, (n - 1 - b) * float(middle(given)))
         spread = 26 * math.sqrt(n * 2 * float(middle(q))) + 30
         first, last = max(0, math.floor(mean - spread)), min(n - 1 - b, math.ceil(mean + spread))
-        # T(a, b) is that of the other users; T(a-1, b) and T(a, b-1) include the target's record
+        # T(a, b) is the probability of the other users' records; T(a-1, b) and T(a, b-1) include the target's record.
         run = binomial_run(n - 1 - b, given, first, last)
         for a, mass in enumerate(run, first):
             t = weight * mass
             left = n - 1 - a - b
-            # ratios of multinomial probabilities, for the record that the target adds
+            # These are ratios of multinomial probabilities with and without the target's record.
             before_a = t * a * (2 * p * q) / ((left + 1) * p * p) if a else arb(0)
             before_b = t * b * (2 * p * q) / ((left + 1) * q * q) if b else arb(0)
             one = p * p * before_a + q * q * before_b + 2 * p * q * t
@@ -417,7 +426,7 @@ def fail_exact(params):
 
 
 def two_bins(params):
-    """Return delta of (B+1, B') against (B, B'+1)."""
+    """Return delta of the pair of (B+1, B') and (B, B'+1)."""
     n, g = params["n"], ball(params["gamma"])
     times, eps = params["eps_total"].split("*")
     e = (ball(times) * ball(eps)).exp()
@@ -456,7 +465,7 @@ def support_size(params):
         mass = binomial_run(n, p, k - 1, k - 1)[0]
 
         def term(j):
-            # probabilities downward from k - 1, each by its ratio to the one before
+            # The probabilities are computed downward from k - 1, each from the one before.
             nonlocal mass
             now, mass = mass, mass * (j * (1 - p)) / ((n - j + 1) * p)
             return now
@@ -470,7 +479,7 @@ def support_size(params):
     return arb(high)
 
 
-# the function for each prefix of an id; the longest matching prefix is used
+# For each prefix of an id, the function that computes its value; the longest matching prefix is used.
 MADE = {
     "s000.delta_exact": delta_exact,
     "s000.delta_thm2": delta_thm2,

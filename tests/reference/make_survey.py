@@ -3,7 +3,7 @@
     python tests/reference/make_survey.py [part of an id] [--write]
 
 The methods are, with mpmath at 50 digits, sums over enumerated outcomes, quadrature of densities, roots of exact functions, and
-closed forms where the item is one. Numbers in the parameters are exact decimals. Takes about forty seconds.
+closed forms of items that are closed forms. Numbers in the parameters are exact decimals. Takes about forty seconds.
 """
 
 import math
@@ -50,7 +50,7 @@ def binomial_tail(n, p, k):
 
 
 def chernoff(n, p, k):
-    """Return -n KL(k/n || p)."""
+    """Return Chernoff's exponent -n KL(k/n || p)."""
     x = mpf(k) / n
     return -n * (x * mpmath.log(x / p) + (1 - x) * mpmath.log((1 - x) / (1 - p)))
 
@@ -64,7 +64,7 @@ def poibin_tail(chances, k):
 
 
 def rr_law(eps):
-    """Return the two distributions of randomized response."""
+    """Return both distributions of randomized response."""
     p = mpmath.exp(eps) / (1 + mpmath.exp(eps))
     return (p, 1 - p), (1 - p, p)
 
@@ -82,7 +82,7 @@ def hockey_stick(p, q, eps):
 
 
 def discrete():
-    """Return the two distributions on four outcomes."""
+    """Return two distributions on four outcomes."""
     return [[num(x) for x in law] for law in LAWS]
 
 
@@ -95,9 +95,9 @@ def laplace_below(x, scale=1):
 
 
 def laplace_delta(c):
-    """Return delta of Laplace noise: the integral of the positive part, which ends at one point."""
+    """Return delta of Laplace noise: the integral of the positive part of p - e^eps q, up to its only zero."""
     shift, eps = num(c["eps0"]), num(c["eps"])
-    # the ratio is e^(shift - 2x) between 0 and shift
+    # Between 0 and `shift` the likelihood ratio is e^(shift - 2x).
     end = (shift - eps) / 2
     return laplace_below(end) - mpmath.exp(eps) * laplace_below(end - shift)
 
@@ -133,12 +133,12 @@ def noisy_max(scores, i):
 
 
 def one_sided(scores, rate, i):
-    """Return the same for exponential noise of the given rate: a polynomial, integrated term by term over subsets."""
+    """Return the same probability for exponential noise of the given rate: the integral of a polynomial, term by term."""
     top = max(scores)
     chance = [mpmath.exp(-rate * (top - s)) for s in scores]
     others = [c for j, c in enumerate(chance) if j != i]
     total = mpf(0)
-    # int_0^1 s_i prod (1 - s_j t) dt
+    # Each term is int_0^1 s_i prod (1 - s_j t) dt.
     for chosen in product((0, 1), repeat=len(others)):
         size = sum(chosen)
         weight = mpmath.fprod(-c for c, take in zip(others, chosen, strict=True) if take)
@@ -187,14 +187,14 @@ def composed_delta(budgets, eps_total):
 
 
 def composed_equal(k, eps, eps_total):
-    """Return the same for k equal budgets."""
+    """Return the same delta for k equal budgets."""
     p = mpmath.exp(eps) / (1 + mpmath.exp(eps))
     return mpmath.fsum(mpmath.binomial(k, j) * p**j * (1 - p) ** (k - j) * (1 - mpmath.exp(eps_total - (2 * j - k) * eps))
                        for j in range(k + 1) if (2 * j - k) * eps > eps_total)
 
 
 def bracketed(falling, target, low, high):
-    """Return the argument at which the logarithm of a decreasing function equals that of the target."""
+    """Return the argument at which a decreasing function has the value `target`; logarithms are compared."""
     return mpmath.findroot(lambda x: log(falling(x) / target), (low, high), solver="anderson", tol=mpf(10) ** -70, verify=False)
 
 
@@ -210,12 +210,12 @@ def mixed(eps_total):
 
 
 def above_threshold(c):
-    """Return the level that the largest of k query noises plus the threshold's noise exceeds with probability beta."""
+    """Return the level that the maximum of k query noises plus the threshold's noise exceeds with probability beta."""
     k, beta, eps = c["k"], num(c["beta"]), num(c["eps"])
     query, threshold = 4 / eps, 2 / eps
 
     def failing(a):
-        # 1 - (1 - e^(-(a-u)/query))^k by powers of one exponential, u the size of the threshold's noise
+        # u is the size of the threshold's noise; 1 - (1 - e^(-(a-u)/query))^k is expanded in powers of the exponential.
         total = mpmath.exp(-a / threshold)
         for j in range(1, k + 1):
             rate = 1 / threshold - mpf(j) / query
@@ -228,9 +228,13 @@ def above_threshold(c):
 
 
 def ns_fail(c):
-    """Return the probability that the answer's noise alone exceeds the published accuracy; budget and delta cancel at cutoff 1."""
+    """Return the probability that the answer's noise alone exceeds the published accuracy.
+
+    At cutoff 1 it does not depend on the budget and delta.
+    """
     k, beta = c["k"], num(c["beta"])
-    # alpha = (ln k + ln(4c/beta)) sqrt(c ln(2/delta)) (r + 1)/eps, noise sqrt(32 c ln(2/delta)) (r + 1)/(2 eps), r = sqrt(512)
+    # The accuracy is alpha = (ln k + ln(4c/beta)) sqrt(c ln(2/delta)) (r + 1)/eps, and the noise has scale sqrt(32 c ln(2/delta))
+    # (r + 1)/(2 eps), with r = sqrt(512).
     return mpmath.exp(-(mpmath.log(k) + mpmath.log(4 * c["c"] / beta)) / (mpmath.sqrt(32) / 2))
 
 
@@ -245,7 +249,7 @@ def cks(rdp, alpha, delta):
 
 
 def best_order(c):
-    """Return the smallest eps over orders in the conversion of rho alpha, at the root of its derivative."""
+    """Return the smallest eps over all orders for Renyi divergences rho times the order, at the root of the derivative."""
     rho, delta = num(c["rho"]), num(c["delta"])
     guess = 1 + mpmath.sqrt(mpmath.log(1 / delta) / rho)
     with mpmath.workdps(80):
@@ -291,7 +295,7 @@ def abowd(c):
 
 
 def svt_moment():
-    """Return E 1/Pr[N(0, 3) >= z]^2 over a standard normal z."""
+    """Return E Pr[N(0, 3) >= z]^-2 over a standard normal z."""
     def integrand(z):
         return mpmath.npdf(z) / big_phi(-z / mpmath.sqrt(3)) ** 2
 
@@ -299,7 +303,10 @@ def svt_moment():
 
 
 def svt_runs(queries):
-    """Return the outcome probabilities of Gaussian sparse vector: first query above, second above, neither; noises 1 and 2."""
+    """Return the probabilities of the outcomes of Gaussian sparse vector: first query above, second above, or neither.
+
+    The noise has standard deviation 1 on the threshold and 2 on the queries.
+    """
     def above(z, q):
         return big_phi((q - z) / 2)
 
@@ -330,13 +337,13 @@ def advanced(c):
 
 
 def largest_ratio():
-    """Return e^eps of the max divergence with slack 1/5 of uniform distributions on 5 and on 10 outcomes, over all sets."""
+    """Return e^eps of the max divergence with slack 1/5 of the uniform distributions on 5 and on 10 outcomes, over all sets."""
     return max((Fraction(i, 5) - Fraction(1, 5)) / Fraction(i, 10) for i in range(1, 6))
 
 
 log, exp, sqrt = mpmath.log, mpmath.exp, mpmath.sqrt
 
-# the function for each prefix of an id; the longest matching prefix is used
+# For each prefix of an id, the function that computes its value; the longest matching prefix is used.
 MADE = {
     "t22_exact": lambda c: binomial_tail(c["n"], c["p"], 3),
     "t22_correct": lambda c: exp(-c["n"] * num(c["mu"]) * num(c["eps"]) ** 2 / 3),

@@ -18,7 +18,7 @@ FILE = Path(__file__).with_name("worst-data.json")
 
 
 def times(law, row):
-    """Return the distribution of the counts of all outputs but the first, after one more message."""
+    """Return the distribution of the counts of all outputs except the first, after one more message."""
     out = np.zeros([size + 1 for size in law.shape])
     inner = tuple(slice(0, size) for size in law.shape)
     out[inner] += row[0] * law
@@ -29,7 +29,7 @@ def times(law, row):
 
 
 def answer(rows, users, eps):
-    """Return worst, all_equal and the dataset that attains worst."""
+    """Return `worst`, `all_equal` and the dataset that attains `worst`."""
     laws = {(0,) * len(rows): np.ones((1,) * (len(rows[0]) - 1))}
     for _ in range(users - 1):
         grown = {}

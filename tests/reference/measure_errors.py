@@ -26,7 +26,7 @@ from tests.reference import make_binomial, make_clones, measure_gamma, measure_s
 
 
 def ulps(actual, exact):
-    """Return |actual - exact| in ulps of exact."""
+    """Return |actual - exact| in ulp of the exact value."""
     value = float(exact.mid())
     if math.isinf(value) or math.isnan(value):
         return 0.0 if actual == value else math.inf
@@ -39,7 +39,7 @@ def log_uniform(rng, low, high):
 
 
 def special(rng, trials):
-    """Yield the rows of _special.pyx, in ulp of the result."""
+    """Yield the rows of the table in _special.pyx, in ulp of the result."""
     flint.ctx.prec = 200
 
     def log1pmx(x):
@@ -81,7 +81,7 @@ def special(rng, trials):
             return 1 / arb(x)
         flint.ctx.prec = 400
         x = arb(x)
-        # e^(x^2/2) erfc(x/sqrt 2) as U(1/2, 1/2, x^2/2)/sqrt(pi)
+        # The reference value of e^(x^2/2) erfc(x/sqrt 2) is U(1/2, 1/2, x^2/2)/sqrt(pi).
         value = (x * x / 2).hypgeom_u(arb(1) / 2, arb(1) / 2) / arb(2).sqrt()
         flint.ctx.prec = 200
         return value
@@ -129,14 +129,14 @@ def tail_ratio(module, rng, trials):
 
 
 def about(rng, m, least):
-    """Return a random number: from `least` to 2**53, close to m, or next to m."""
+    """Return a random number: between `least` and 2**53, close to m, or next to m."""
     return rng.choice(
         (log_uniform(rng, least, 2**53), m * rng.uniform(0.3, 3), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)))
     )
 
 
 def outside(rng, trials):
-    """Yield the rows of the double-double functions and of the binomial tail ratio, called through their C interface."""
+    """Yield the rows of the double-double functions and of the binomial tail ratio, which are called through the C interface."""
     import tempfile
 
     from tests.core.extending import build
@@ -182,7 +182,7 @@ def outside(rng, trials):
 
 
 def binomial_point(rng):
-    """Return k, n, p: n log-uniform, p near 0, near 1 or between, k within 40 sigmas, anywhere, or at an end."""
+    """Return random k, n, p: n is log-uniform, p near 0, near 1 or between, and k near the mean, anywhere, or at an end."""
     n = round(log_uniform(rng, 1, 2**53))
     p = rng.choice((rng.random(), math.exp(rng.uniform(-45, 0)), 1 - math.exp(rng.uniform(-36, 0)), math.exp(rng.uniform(-740, 0))))
     p = min(max(p, 5e-324), 1 - 2.0**-53)
@@ -251,7 +251,7 @@ def compound(rng, trials):
 
 
 def gamma(rng, trials):
-    """Yield the rows of _gamma.pyx; at large parameters it is compared with _beta.pyx, and that with _binomial.pyx."""
+    """Yield the rows of _gamma.pyx, compared with _beta.pyx for large parameters, and that with _binomial.pyx."""
     yield "a 1e-10..300, x 1e-5..600, both functions", 1, list(measure_gamma.gamma_errors(rng, trials))
     yield "a 84..1e15, x to 40 sigma, against _beta at b 2**330", 1, list(measure_gamma.wide_errors(rng, trials))
 
@@ -261,7 +261,8 @@ def beta(rng, trials):
     yield "a, b 1e-10..200, any x, both functions", 1, list(measure_gamma.beta_errors(rng, trials))
 
 
-# kernel -> (function for its rows, trials of a quick run, trials of a full run); `outside` compiles a module that cimports kernels
+# For each kernel, the function that yields its rows, and the numbers of trials of a quick and of a full run. `outside` compiles a
+# module that cimports kernels.
 KERNELS = {
     "special": (special, 200, 20000),
     "outside": (outside, 0, 20000),

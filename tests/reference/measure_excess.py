@@ -1,4 +1,4 @@
-"""Errors of the excess kernel: against powers of polynomials at 400 bits, and gaps where there is no exact value.
+"""Errors of the excess kernel: against powers of polynomials at 400 bits, and gaps of cases without an exact value.
 
     python tests/reference/measure_excess.py        a few minutes
 """
@@ -46,7 +46,7 @@ def sides(values, log_mass, n):
 
 
 def powers(rng, trials, users=600):
-    """Return, for enumerated and for other distributions, whether the exact value is outside of the bounds, and the gaps."""
+    """Return whether the exact value is outside of the bounds, and the gaps, for enumerated and for other distributions."""
     outside, gaps = {"listed": [], "contour": []}, {"listed": [], "contour": []}
     while len(gaps["listed"]) < trials:
         values, log_mass = random_law(rng)
@@ -59,7 +59,7 @@ def powers(rng, trials, users=600):
 
 
 def clones(rng, trials):
-    """Return whether the bounds of binary response are disjoint from those of the clone sweep, and the gaps."""
+    """Return whether the bounds of binary randomized response and of the clone sum are disjoint, and the gaps."""
     outside, gaps = [], []
     for _ in range(trials):
         n, eps0 = round(10 ** rng.uniform(4, 9)), rng.uniform(0.5, 8)
@@ -75,7 +75,10 @@ def clones(rng, trials):
 
 
 def noise(rng, trials, sigmas):
-    """Return gaps for Gaussian noise on [0, 1], 1e3..1e6 users, eps of 1 to 6 standard deviations of the mean of X at eps = 0."""
+    """Return gaps for Gaussian noise on [0, 1], for 1e3..1e6 users and for eps of 1 to 6 standard deviations.
+
+    The deviation is that of the mean of X at eps = 0.
+    """
     gaps = []
     for _ in range(trials):
         law, n = GaussianMechanism(rng.choice(sigmas)).excess_laws()[0].upper, round(10 ** rng.uniform(3, 6))

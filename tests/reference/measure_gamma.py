@@ -20,7 +20,7 @@ from tests.reference import make_binomial
 
 
 def unit(value, other):
-    """Return the allowed error of log p = value where log(1 - p) = other."""
+    """Return the allowed error of log p = value if log(1 - p) = other."""
     if value > -0.69:
         return abs(value) * (1e-13 + 4 * math.ulp(other)) + 4 * math.ulp(value)
     return 1e-13 + 4 * math.ulp(value)
@@ -41,7 +41,7 @@ def pair(lower, upper):
 
 
 def errors(functions, arguments, exact):
-    """Return the errors of both functions in units."""
+    """Return the errors of both functions as multiples of the allowed error."""
     values = [float(e.mid()) for e in exact]
     out = []
     for i, f in enumerate(functions):

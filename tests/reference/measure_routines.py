@@ -34,7 +34,7 @@ def normal_below(x):
 
 
 def gaussian_delta(rng, trials):
-    """Yield errors of log delta over max(1, |log delta|), mu in 1e-6 .. 100, down to log delta = -2e6."""
+    """Yield errors of log delta over max(1, |log delta|) for mu in 1e-6 .. 100, down to log delta = -2e6."""
     ctx.prec = BITS
     for _ in range(trials):
         mu = log_uniform(rng, 1e-6, 100.0)
@@ -45,12 +45,12 @@ def gaussian_delta(rng, trials):
 
 
 def gaussian_beta(rng, trials):
-    """Yield errors of log beta over max(1, |log beta|), log alpha in -1e5 .. -1e-20, mu to 300."""
+    """Yield errors of log beta over max(1, |log beta|) for log alpha in -1e5 .. -1e-20 and mu up to 300."""
     ctx.prec = BITS
     for _ in range(trials):
         mu, log_alpha = log_uniform(rng, 1e-3, 300.0), -log_uniform(rng, 1e-20, 1e5)
         z = arb(-float(ndtri_exp(log_alpha)))
-        for _ in range(6):          # Newton's method, from a start with at most thirteen correct digits
+        for _ in range(6):  # Newton's method starts with at most thirteen correct digits.
             tail = normal_below(-z)
             z = arb((z + (tail.log() - arb(log_alpha)) * tail * (z * z / 2).exp() * (2 * arb.pi()).sqrt()).mid())
         exact = normal_below(z - arb(mu)).log()
@@ -58,7 +58,7 @@ def gaussian_beta(rng, trials):
 
 
 def optimal_composition(rng, trials):
-    """Yield gaps of the bounds, relative to the logarithm where that is above 1; the exact sum must be between the bounds."""
+    """Yield gaps of the bounds, relative to the logarithm if that is above 1; the exact sum must be between the bounds."""
     mp = mpmath.mp.clone()
     mp.dps = 50
     for _ in range(trials):
@@ -79,7 +79,7 @@ def optimal_composition(rng, trials):
 
 
 def one_sided_arg_max(rng, trials):
-    """Yield relative errors of the probabilities of 2 to 7 candidates, against the integral of the polynomial term by term."""
+    """Yield relative errors of the probabilities of 2 to 7 candidates, against the term-by-term integral of a polynomial."""
     mp = mpmath.mp.clone()
     mp.dps = 60
     for _ in range(trials):
@@ -95,7 +95,10 @@ def one_sided_arg_max(rng, trials):
 
 
 def far_behind(rng, trials):
-    """Yield relative errors of the probability of a candidate 600 to 700 noise scales below the best, of 2 to 7 candidates."""
+    """Yield relative errors of the probability of a candidate whose score is 600 to 700 noise scales below the best.
+
+    There are 2 to 7 candidates.
+    """
     mp = mpmath.mp.clone()
     mp.dps = 60
     for _ in range(trials):
@@ -108,7 +111,7 @@ def far_behind(rng, trials):
 
 
 def laplace_arg_max(rng, trials):
-    """Yield relative errors of the probabilities of 2 to 4 candidates, against quadrature in 40 digits."""
+    """Yield relative errors of the probabilities of 2 to 4 candidates, against quadrature with 40 digits."""
     mp = mpmath.mp.clone()
     mp.dps = 40
     for _ in range(trials):
@@ -126,7 +129,7 @@ def laplace_arg_max(rng, trials):
             yield float(abs(chance / exact - 1))
 
 
-# routine -> (pattern of the sentence in the page, trials of a quick run, trials of a full run)
+# For each routine, the pattern of its sentence in the page, and the numbers of trials of a quick and of a full run.
 ROUTINES = {
     gaussian_delta: (r"3000 cases to \$\\log\\delta = -2\\cdot10\^6\$: ([\d.e-]+) of", 60, 3000),
     gaussian_beta: (r"\$\\mu\$ to 300, 2000 cases: ([\d.e-]*\d)\.", 60, 2000),

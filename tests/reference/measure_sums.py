@@ -1,6 +1,7 @@
 """Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess.
 
-Each function yields rows for measure_errors.py: the row's name in the kernel's header, and errors in the unit of the header.
+Each function yields rows for measure_errors.py: the row's name in the kernel's header, and the errors in the unit that the header
+states.
 """
 
 import math
@@ -20,7 +21,7 @@ ROUND = 2.0**-52
 
 
 def unit(log_p):
-    """Return the unit of errors of the lattice kernels for a log probability."""
+    """Return the unit of the errors of the lattice kernels for this log probability."""
     return 1e-13 * min(1.0, abs(log_p)) + ROUND * abs(log_p)
 
 
@@ -38,7 +39,7 @@ def chances(rng, n):
 
 
 def convolved(p):
-    """Return the probabilities of the sum of bits, as intervals."""
+    """Return the probabilities of the sum of bits as intervals."""
     law = [arb(1)]
     for x in p:
         chance, rest = arb(x), 1 - arb(x)
@@ -47,7 +48,7 @@ def convolved(p):
 
 
 def lattice(rng, trials):
-    """Yield the rows of _lattice.pyx: single points in the whole support."""
+    """Yield the rows of _lattice.pyx: errors at single points of the whole support."""
     ctx.prec = 512
     errors = []
     while len(errors) < trials:
@@ -59,7 +60,7 @@ def lattice(rng, trials):
                 tail, pmf, _ = kernel.point(float(k), upper)
                 exact = sum(law[k:], arb(0)) if upper else sum(law[: k + 1], arb(0))
                 for got, ball in ((tail, exact), (pmf, law[k])):
-                    # the log of a probability close to 1, from its complement
+                    # The log of a probability close to 1 is computed from its complement.
                     rest = sum(law[:k], arb(0)) if upper else sum(law[k + 1 :], arb(0))
                     log = (-rest).log1p() if ball is exact and rest < 0.5 else ball.log()
                     value = float(log.mid())
@@ -83,7 +84,7 @@ def lattice(rng, trials):
 
 
 def blocks(rng, trials):
-    """Yield the row of _blocks.pyx: all probabilities of sums of 2 to 120 bits, and of several hundred equal ones."""
+    """Yield the row of _blocks.pyx: all probabilities of sums of 2 to 120 bits, and of several hundred equal bits."""
     ctx.prec = 512
     errors = []
     while len(errors) < trials:
@@ -102,7 +103,7 @@ def less(actual, exact, spare=4):
 
 
 def bits(rng, trials):
-    """Yield the row of _bits.pyx: all datasets of up to 12 users, by fractions."""
+    """Yield the row of _bits.pyx: all datasets of up to 12 users, in fractions."""
     errors = []
     while len(errors) < trials:
         others, flip = rng.randint(0, 11), rng.uniform(0.01, 0.45)
@@ -120,7 +121,7 @@ def bits(rng, trials):
 
 
 def gap_of(flip, eps):
-    """Return ln((1 - flip)/flip) - eps, correct to an ulp also where both are close."""
+    """Return ln((1 - flip)/flip) - eps with an error of an ulp, even if the two terms are close."""
     old, ctx.prec = ctx.prec, 200
     q = arb(flip)
     value = float((((1 - q) / q).log() - arb(eps)).mid())
@@ -129,7 +130,7 @@ def gap_of(flip, eps):
 
 
 def worst(rng, trials):
-    """Yield the row of _worst.pyx: sums of 2 to 4 bits per user, by fractions; errors of the middle of the bounds."""
+    """Yield the row of _worst.pyx: sums of 2 to 4 bits per user, in fractions; errors of the middle of the bounds."""
     errors = []
     while len(errors) < trials:
         others, width, flip = rng.randint(1, 12), rng.randint(2, 4), rng.uniform(0.01, 0.45)
@@ -155,7 +156,7 @@ CONTOUR = {
 
 
 def contour(rng, trials):
-    """Yield the rows of _contour.pyx: the middle of its bounds against that of the sweep, and the gap."""
+    """Yield the rows of _contour.pyx: the middle of its bounds against that of _compound.pyx, and the gap."""
     for (span, steep), (least, most, low, high) in CONTOUR.items():
         middles, gaps = [], []
         while len(middles) < trials:
@@ -177,7 +178,7 @@ def contour(rng, trials):
 
 
 def sized(rng, most):
-    """Return random atoms of two distributions: logarithms of masses, in the order of their ratio."""
+    """Return random atoms of two distributions as logarithms of masses, in the order of their ratio."""
     n = rng.randint(2, 40)
     laws = [np.array([-rng.uniform(0, most) for _ in range(n)]) for _ in range(2)]
     log_p, log_q = (law - np.logaddexp.reduce(law) for law in laws)
@@ -203,7 +204,7 @@ def tradeoff(rng, trials):
                 exact = sum(part, arb(0)).log()
                 knots.append(distance(got, exact) / relative_unit(float(exact.mid())))
         eps = np.array(sorted((rng.uniform(-3, 3) for _ in range(4)), reverse=True))
-        # atoms in the order of decreasing p/q
+        # The atoms are in decreasing order of p/q.
         fallen = [np.ascontiguousarray(law[::-1]) for law in (log_p, log_q)]
         for e, got in zip(eps, _tradeoff.log_hockey_stick(*fallen, eps), strict=True):
             exact = sum((d for d in (x - arb(float(e)).exp() * y for x, y in zip(p, q, strict=True)) if d > 0), arb(0))

@@ -1,4 +1,4 @@
-"""The exact bits of about 1100 results of all public classes: they show which results a change of the code changes.
+"""The exact bits of about 1100 results of all public classes, which show the results that a change of the code affects.
 
 Record them before a change that is meant to keep results, and compare after it::
 
@@ -27,7 +27,8 @@ from shufflebounds.profile import DominatingPair
 RECORDED = Path(__file__).with_name("bits.json")
 
 LIMIT = 0.4
-"""Limit of the CPU seconds of one result when it is recorded. A higher limit adds slow results and lengthens the comparison."""
+"""Limit of the CPU time in seconds of one result when it is recorded. Raised: slower results are included, and the comparison takes
+longer."""
 
 QUESTIONS = {
     "delta(0.3)": ("delta", 0.3), "log_delta(0)": ("log_delta", 0.0), "log_delta(1.7)": ("log_delta", 1.7),
@@ -37,11 +38,11 @@ QUESTIONS = {
     "tradeoff.delta(0.3)": ("tradeoff", "delta", 0.3), "5 releases epsilon(1e-6)": ("self_compose", 5, "epsilon", 1e-6),
     "3 releases log_delta(1)": ("self_compose", 3, "log_delta", 1.0),
 }
-"""Results by name: the method and its arguments; for curves and compositions, the method that is called on these."""
+"""Results by name: a method and its arguments. For curves and compositions, the method of the curve or composition follows."""
 
 
 def subjects():
-    """Return the profiles whose results are recorded, by public class; every call makes new objects."""
+    """Return the profiles whose results are recorded, by public class; every call creates new objects."""
     gaussian, laplace = m.GaussianMechanism, m.LaplaceMechanism
     matrix = ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), (0.3, 0.2, 0.5))
     with_zeros = ((0.5, 0.5, 0.0), (0.0, 0.25, 0.75))
@@ -118,7 +119,7 @@ LEFT_OUT = {"interop.AccountingProfile": "its numbers are those of another libra
 def answer(profile, question):
     """Return the lower and the upper bound in hexadecimal, or the name of the exception if the method does not support it."""
     method, *arguments = QUESTIONS[question]
-    profile = copy.deepcopy(profile)     # a copy, so that caches filled by earlier calls have no effect
+    profile = copy.deepcopy(profile)  # The answer is that of a copy, so that caches filled by earlier calls have no effect.
 
     def one(bound):
         if method == "tradeoff":
@@ -139,7 +140,7 @@ def recorded():
 
 
 def moved(name):
-    """Return the results of one public class that differ from the recorded ones, one line per result."""
+    """Return one line for each result of a public class that differs from the recorded one."""
     found = []
     rows = recorded().get(name, {})
     for profile in subjects()[name]:
@@ -155,7 +156,7 @@ def _decimal(words):
 
 
 class TooSlow(Exception):
-    """A result took longer than `LIMIT`."""
+    """Raised if a result takes longer than `LIMIT`."""
 
 
 def record():

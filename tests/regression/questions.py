@@ -1,4 +1,7 @@
-"""Questions of the regression test: how an object is built, and which of its methods is called with which arguments.
+"""Questions of the regression test: how an object is created, and which of its methods is called with which arguments.
+
+A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the results of
+an older version can be stored with it. ``sided`` states whether the method has a `bound` argument.
 
 A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the results of
 an older version can be stored with it. sided: whether the method has a `bound` argument.
@@ -15,7 +18,7 @@ import shufflebounds
 RECORDED = Path(__file__).with_name("recorded.json")
 
 MANY = 27
-"""Number of questions per row of `SUBJECTS`; record.py drops the slow ones."""
+"""Number of questions for each row of `SUBJECTS`; record.py drops the slow ones."""
 
 
 def _eps(r):
@@ -143,19 +146,19 @@ def questions(seed=1):
 
 
 def built(question):
-    """Return a new object of the class and parameters in the question."""
+    """Return a new object with the class and the parameters of the question."""
     path, arguments = question["build"]
     return attrgetter(path)(shufflebounds)(**arguments)
 
 
 def parameter(profile):
-    """Return the parameter that was calibrated, which has a different name in each class."""
+    """Return the calibrated parameter, whose name depends on the class."""
     return next(float(getattr(profile, name)) for name in ("flip", "gamma", "lam", "trials", "fakes", "sigma", "scale", "bound")
                 if hasattr(profile, name))
 
 
 def answer(question):
-    """Return the lower and the upper bound; for a calibrated object its parameter, twice."""
+    """Return the lower and the upper bound; for a calibrated object, twice its parameter."""
     subject, method, arguments = built(question), question["ask"], question["arguments"]
     if method == "calibrated":
         return [parameter(subject)] * 2
@@ -183,10 +186,10 @@ def _gap(lower, upper):
 
 
 def problem(row, now):
-    """Return a description of the violation if the new bounds contradict the recorded ones or are wider, else an empty text."""
+    """Return a description if the new bounds contradict the recorded ones or have a larger gap, otherwise an empty text."""
     (lower, upper), (least, most) = (row["lower"], row["upper"]), now
     if row["ask"] == "calibrated":
-        # a calibrated parameter is equal within the tolerance of the search
+        # A calibrated parameter is determined up to the tolerance of its search.
         close = abs(least - lower) <= (1e-3 if "Flipped" in row["build"][0] else 1e-4) * abs(lower)
         return "" if close else f"chose {lower!r}, now {least!r}"
     if math.isnan(least) or math.isnan(most):
@@ -194,7 +197,7 @@ def problem(row, now):
     if not (lower <= most and least <= upper):
         return f"was in [{lower!r}, {upper!r}], now in [{least!r}, {most!r}]"
     size = abs(upper) if math.isfinite(upper) else 0.0
-    # searches over users or datasets end at a relative 1e-9, for each of the two bounds
+    # Searches over users or datasets end at a relative 1e-9 for each of the two bounds.
     if _gap(least, most) > _gap(lower, upper) + 2.5e-9 * size:
         return f"[{lower!r}, {upper!r}] is now as wide as [{least!r}, {most!r}]"
     return ""

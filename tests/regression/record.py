@@ -1,8 +1,8 @@
 """Records the results of the installed version: python -m tests.regression.record [limit in seconds].
 Compares them with the recorded ones: python -m tests.regression.record compare.
 
-recorded.json has each question with both bounds and the CPU seconds they took. Questions above the limit are not included, nor are
-those that the version refuses. Takes about ten minutes. Record before a change that is meant to keep every result, never to make
+recorded.json has each question with both bounds and the CPU seconds they took. Questions that take longer than the limit, or that
+raise an error, are not included. Takes about ten minutes. Record before a change that is meant to keep every result, never to make
 a failing test pass.
 """
 
@@ -15,7 +15,7 @@ from tests.regression.questions import RECORDED, answer, key, problem, questions
 
 
 class TooSlow(Exception):
-    """A question exceeded the time limit."""
+    """Raised if a question takes longer than the time limit."""
 
 
 def _late(*_):

@@ -1,4 +1,4 @@
-"""Results of every public class against the recorded ones, bit by bit; on request only (see bits.py)."""
+"""Results of every public class, compared with the recorded ones bit by bit; the comparison runs on request only (see bits.py)."""
 
 import os
 
@@ -23,7 +23,8 @@ def test_every_public_class_is_recorded():
     named = {*bits.subjects(), *bits.LEFT_OUT}
     missing = profile_classes().keys() - named
     assert not missing, f"add profiles of {sorted(missing)} to subjects() in tests/regression/bits.py and record them"
-    gone = named - profile_classes().keys() - {"profile.DominatingPair"}     # abstract: results of from_pmfs are recorded
+    # DominatingPair is abstract; results of its constructor from_pmfs are recorded.
+    gone = named - profile_classes().keys() - {"profile.DominatingPair"}
     assert not gone, f"{sorted(gone)} are no public classes"
 
 
@@ -31,7 +32,7 @@ def test_every_subject_has_recorded_answers():
     rows = bits.recorded()
     for name, profiles in bits.subjects().items():
         for profile in profiles:
-            # a class may be slow, but not for every result
+            # Some results of a class may be too slow to be recorded, but at least two must be recorded.
             answers = rows.get(name, {}).get(repr(profile), {})
             assert len(answers) >= 2, f"{profile!r}: record it with python -m tests.regression.bits record"
 

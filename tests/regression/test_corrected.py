@@ -1,8 +1,8 @@
 """Each result that differs from the recorded one (corrected.json) is verified by another method.
 
 Two releases are summed over all pairs of outcomes, ten by inverting a Laplace transform at its saddle point, an adaptive
-composition of ten backward on a grid. Bounds of Gaussian users are computed by the formula in the documentation, with its rates,
-on a grid of truncation ranges. mu is the maximum over all breakpoints of the curves of all targets.
+composition of ten releases by a backward recursion on a grid. Bounds of Gaussian users are computed by the formula in the
+documentation, with its rates, on a grid of truncation ranges. mu is the maximum over all breakpoints of the curves of all targets.
 """
 
 import math
@@ -33,7 +33,7 @@ def of(row):
 
 
 def noise_laws(trials, prob):
-    """Return log P and log Q of noisy counts that differ by one."""
+    """Return log P and log Q of two noisy counts whose exact counts differ by one."""
     law = binom.logpmf(np.arange(trials + 1), trials, prob)
     return np.append(law, -np.inf), np.append(-np.inf, law)
 
@@ -78,8 +78,8 @@ def many(laws, eps, reach):
     r"""Return log delta of a product: (2 pi i)^-1 \int \prod_j (E e^{z L_j})^{k_j} e^{-z eps}/(z (z + 1)) dz.
 
     ``laws`` are triples log P, log Q, k, without outcomes of infinite loss. The integration line runs through the saddle point. Its
-    step puts 16 standard deviations between aliases. It ends at `reach`; almost equidistant losses cause secondary maxima, which
-    decrease.
+    step is such that aliases are 16 standard deviations apart. The line ends at `reach`. If the losses are almost equidistant, the
+    integrand has secondary maxima, which decrease.
     """
     laws = [(log_p, log_p - log_q, k) for log_p, log_q, k in laws]
 
@@ -101,7 +101,10 @@ def many(laws, eps, reach):
 
 
 def adaptive_strategy(log_p, log_q, times, eps, step):
-    """Return delta if (P, Q) or (Q, P) is chosen for each release given the earlier ones, by linear interpolation in e^eps."""
+    """Return delta if (P, Q) or (Q, P) is chosen for each release after the earlier outcomes.
+
+    Delta is interpolated linearly in e^eps.
+    """
     grid = np.arange(eps - 12, eps + 12, step)
     value = np.maximum(0.0, -np.expm1(grid))
     factor = np.exp(grid)
@@ -117,7 +120,10 @@ def adaptive_strategy(log_p, log_q, times, eps, step):
 
 
 def gaussian_rates(target, others, reach):
-    """Return the mass of the interval and min R_i/max(R_0, R_1) over it, for users at 0 or 1, at ends, middle and extrema."""
+    """Return the mass of the window and the smallest R_i/max(R_0, R_1) in it, for users at 0 or 1.
+
+    The candidates are the ends of the window, its middle and the extrema.
+    """
     a, b = 1 / target**2, (1 / others**2)[:, None]
     logs = []
     for x in (0.0, 1.0):
@@ -131,7 +137,7 @@ def gaussian_rates(target, others, reach):
 
 
 def gaussian_bound(target, others, eps, reach):
-    """Return the bound for one interval: clones of the two distributions inside, and the whole mass outside."""
+    """Return the bound for one window: clones of the two distributions restricted to it, and the whole mass outside."""
     mass, least = gaussian_rates(target, others, reach)
     ratio = math.exp(reach / target**2)
     weights = np.ones(1)
@@ -143,14 +149,14 @@ def gaussian_bound(target, others, eps, reach):
 
 
 def gaussian_delta(sigma, eps):
-    """Return the maximum over targets of the smallest bound over intervals, or of the bound by the noise alone if smaller."""
+    """Return the maximum over targets of the smallest bound over windows, or the bound without shuffling if that is smaller."""
     def bound(i, reach):
         return gaussian_bound(sigma[i], np.delete(sigma, i), eps, reach)
 
     def alone(target):
         return ndtr(0.5 / target - eps * target) - math.exp(eps) * ndtr(-0.5 / target - eps * target)
 
-    # the smallest reach at which the ratio inside can exceed e^eps
+    # From this reach on, the likelihood ratio in the window can exceed e^eps.
     least = eps * sigma**2 * (1 + 1e-9)
     once = [min(bound(i, least[i] + part * sigma[i]) for part in (0.0, 1.0, 2.0)) for i in range(len(sigma))]
     worst = 0.0
@@ -168,7 +174,7 @@ def gaussian_delta(sigma, eps):
 
 
 def clone_mu(log_p, log_q):
-    """Return the least mu of Gaussian privacy of a pair, from all breakpoints of its trade-off function."""
+    """Return the smallest mu of Gaussian differential privacy of a pair, from all breakpoints of its trade-off function."""
     order = np.argsort(log_q - log_p)
     alpha = np.cumsum(np.exp(log_p[order]))[:-1]
     above, power = np.cumsum(np.exp(log_p[order])[::-1])[::-1][1:], np.cumsum(np.exp(log_q[order]))[:-1]
@@ -181,7 +187,7 @@ def clone_mu(log_p, log_q):
 def test_ten_counts_of_rare_noise_by_adaptive_composition(trials, eps):
     lower, upper = (BinomialNoise(trials, 0.125).self_compose(10).delta(eps, bound=side) for side in ("lower", "upper"))
     coarse, fine = (adaptive_strategy(*noise_laws(trials, 0.125), 10, eps, step) for step in (4e-3, 2e-3))
-    # the error of linear interpolation is proportional to the square of the step: extrapolate
+    # The error of linear interpolation is proportional to the square of the step, so two steps are extrapolated.
     exact = fine - (coarse - fine) / 3
     assert lower <= exact <= upper * (1 + 1e-5)
     assert upper - lower <= 2e-3 * exact
@@ -190,7 +196,7 @@ def test_ten_counts_of_rare_noise_by_adaptive_composition(trials, eps):
 @pytest.mark.slow
 @pytest.mark.parametrize("row", asked("BinomialNoise", "self_compose.delta"), ids=of)
 def test_ten_counts_of_fair_noise(row):
-    # the losses are almost equidistant; outcomes of infinite loss have probability e^-16600
+    # The losses are almost equidistant. Outcomes with infinite loss have probability e^-16600.
     times, eps = row["arguments"]
     trials = row["build"][1]["trials"]
     k = np.arange(1, trials + 1)
@@ -218,7 +224,7 @@ def test_two_clone_bounds(row):
     users, local_eps = row["build"][1].values()
     rate = 2 / (math.exp(local_eps) + 1) if "Stronger" in row["build"][0] else math.exp(-local_eps)
     laws = uniform_clone_laws(users, local_eps, rate)
-    # delta decreases with eps: delta at the lower bound exceeds the target, delta at the upper bound does not
+    # Delta decreases in eps: at the lower bound of eps it is at least the target, and at the upper bound at most.
     for lower, upper in (answer(row), (row["lower"], row["upper"])):
         assert twice(*laws, lower) >= row["arguments"][1] >= twice(*laws, upper)
 
@@ -233,9 +239,9 @@ def test_gaussian_users(row):
     else:
         log_exact = math.log(gaussian_delta(sigma, asked_for))
         log_lower, log_upper = (lower, upper) if row["ask"] == "log_delta" else (math.log(lower), math.log(upper))
-    # intervals are chosen on a grid of masses, so the bound may be slightly above the smallest one
+    # Windows are chosen on a grid of masses, so the bound may be slightly above the smallest one.
     assert log_lower - 2e-5 <= log_exact <= log_upper + 1e-9
-    # the maximum of the target's two distributions gives a better bound than their sum
+    # The maximum of the target's two distributions gives a smaller bound than their sum.
     assert upper < row["lower"]
 
 

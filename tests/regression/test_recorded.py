@@ -1,4 +1,6 @@
-"""The bounds recorded from an older version and the present ones must contain a common value, and no gap may be wider.
+"""Present bounds against those recorded from an older version: they must contain a common value, and no gap may be wider.
+
+recorded.json is written by record.py; `python -m tests.regression.record compare` prints violations and changes of the run time.
 
 recorded.json is made by record.py; `python -m tests.regression.record compare` prints violations and changes of the run time.
 """
@@ -15,7 +17,7 @@ CORRECTED: dict[str, str] = json.loads(Path(__file__).with_name("corrected.json"
 """Keys of questions whose recorded result was wrong or whose gap may be wider, with the reason."""
 
 QUICK = 0.02
-"""Questions up to this many CPU seconds are tested in every run, slower ones with the slow tests."""
+"""Questions that take at most this CPU time in seconds are tested in every run, and the others with the slow tests."""
 
 BY_CLASS = defaultdict(list)
 for row in recorded():

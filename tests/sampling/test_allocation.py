@@ -55,7 +55,7 @@ def test_two_steps_against_quadrature(sigma, eps):
 
 @pytest.mark.slow
 def test_three_steps_against_the_grid():
-    """The sum of three ratios by a direct convolution on a fine grid of outcomes."""
+    """The sum of three ratios is computed by a direct convolution on a fine grid of outcomes."""
     y = np.linspace(-9, 10, 401)
     weight = np.exp(-y * y / 2)
     weight /= weight.sum()
@@ -65,12 +65,12 @@ def test_three_steps_against_the_grid():
     both = np.multiply.outer(weight, weight)
     exact = sum(w * float((both * np.maximum(two + r - 3 * math.exp(0.25), 0)).sum()) for w, r in zip(weight, ratio)) / 3
     pair = AllocationPair(GaussianMechanism(1.0), 3)
-    # the reference value has the error of a trapezoidal rule across kinks
+    # The reference value has the error of a trapezoidal rule for a function with kinks.
     assert pair.delta(0.25, bound="lower") * (1 - 2e-4) <= exact <= pair.delta(0.25) * (1 + 2e-4)
 
 
 def multinomial(p, q, steps, eps, removed):
-    """Return the exact divergence of the average of P in one step and Q in the others, from Q^t, by counts of outcomes."""
+    """Return the exact divergence of the average of P in one step and Q in the others from Q^t, by the counts of outcomes."""
     weight = Fraction(math.exp(eps))
     total = Fraction(0)
     for counts in itertools.product(range(steps + 1), repeat=len(p)):
@@ -91,7 +91,7 @@ def test_discrete_mechanisms_by_counts(steps, eps, removed):
     keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
     exact = multinomial([keep, 1 - keep], [1 - keep, keep], steps, eps, removed)
     encloses(AllocationPair(RandomizedResponse(1.0), steps, removed), eps, exact, 1e-6)
-    # three outcomes with likelihood ratios e, 1 and 1/e
+    # The mechanism has three outcomes with the likelihood ratios e, 1 and 1/e.
     mechanism = GeometricMechanism(1.0, sensitivity=2)
     listed = mechanism._pair_info().atoms
     p = [Fraction(math.exp(x)) for x in listed.log_p]
@@ -112,7 +112,7 @@ def test_laplace_by_sampling():
 
 @pytest.mark.slow
 def test_a_thousand_steps_by_importance_sampling():
-    """Importance sampling: outputs without the record, except for one tilted step; the weight is an average over that step."""
+    """The outputs are drawn without the record, except for one tilted step; the weight is an average over this step."""
     rng = np.random.default_rng(7)
     values, shift = [], 5.0
     for _ in range(40):
@@ -137,17 +137,17 @@ def test_gap_below_one_per_cent(sigma, steps, eps):
     for pair in RandomAllocation(GaussianMechanism(sigma), steps).pairs():
         low, high = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
         assert low <= high
-        # for delta >= 1e-12
+        # The gap is limited for delta >= 1e-12.
         assert high - low < 0.01 or high < -27.7
 
 
 def test_contraction_keeps_the_mean():
-    """For decreasing masses, and for masses that increase and decrease, at most a small remainder is moved down."""
+    """For decreasing masses, and for masses that increase and then decrease, only a small remainder is moved down."""
     grid = np.arange(2000.0)
     for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):
         lean = 0.5 - 1 / 600 * (1 if mass[0] == mass.max() else 0.5)
         mass, means = mass / mass.sum(), grid + lean
-        # the mean of the first cell is its grid point, as in random allocation
+        # The mean of the first cell is its grid point, as in random allocation.
         means[0] = 0.0
         law = contracted(0.0, 1.0, mass, means)
         assert law.mass.sum() == pytest.approx(1.0, abs=1e-12)
@@ -158,7 +158,7 @@ def test_contraction_keeps_the_mean():
 def test_many_chosen_steps_are_bounded_from_above():
     one = RandomAllocation(GaussianMechanism(4.0), 20)
     two = RandomAllocation(GaussianMechanism(4.0), 40, chosen=2)
-    # the lower bound is that of one step, which the record enters with probability 2/40
+    # The lower bound is that of one step, which the record enters with probability 2/40.
     assert 0 < two.delta(0.1, bound="lower") <= two.delta(0.1)
     assert two.delta(0.1) == pytest.approx(one.self_compose(2).delta(0.1), rel=1e-2)
     with pytest.raises(TypeError, match="composition"):
@@ -215,7 +215,8 @@ def test_spread_and_contraction_bound_stop_losses():
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(1.0), GaussianMechanism(0.5), LaplaceMechanism(2.0)])
 def test_grids_of_ratios_reach_their_top(mechanism):
-    # a ratio between the last point and the top would have no point above it, and the upper distribution would not be larger
+    # A ratio between the last grid point and the largest ratio would have no grid point above it, and the upper distribution would
+    # not be larger.
     law = Allocation(ratios(mechanism), 4)
     least = math.exp(law._range[0])
     for top, step in itertools.product((least + 0.7, least + 2.3, least + 11.0), (0.1, 0.037, 0.25)):
@@ -252,7 +253,7 @@ def test_the_bound_below_the_floor_is_an_upper_bound(step):
     exact = np.maximum(step * np.arange(direct.size)[:, None] - levels, 0).T @ direct
     bound = StopLoss(law, 20, upper=True).log_stop_loss(levels, floor=math.inf)
     assert (bound >= np.log(exact)).all()
-    # a Chernoff bound is within a factor of about the tilted standard deviation of the value
+    # A Chernoff bound exceeds the value by a factor of about the tilted standard deviation.
     assert (bound <= np.log(exact) + 6).all()
 
 
@@ -268,7 +269,7 @@ NOISES = [GaussianMechanism(2.0), LaplaceMechanism(1.0), RandomizedResponse(1.0)
 
 
 def same_after(make, before, question):
-    """Assert that a question has the answer of a fresh object, bit by bit, after other questions."""
+    """Assert that a question has the same answer, bit by bit, after other questions as for a new object."""
     used = make()
     for one in before:
         QUESTIONS[one](used)
@@ -288,7 +289,7 @@ def test_answers_do_not_depend_on_earlier_ones(mechanism):
 )
 def test_answers_do_not_depend_on_any_earlier_ones(mechanism, steps, removed, before, question):
     same_after(lambda: AllocationPair(mechanism, steps, removed), before, question)
-    # both directions share their transforms
+    # Both directions use the same transforms.
     same_after(lambda: RandomAllocation(mechanism, steps), before, question)
 
 

@@ -1,4 +1,4 @@
-"""Sampled mechanisms at eps close to the pure budget, with several pairs, and mechanisms that must be refused."""
+"""Sampled mechanisms at eps close to the pure budget, mechanisms with several pairs, and mechanisms that must be refused."""
 
 import math
 
@@ -29,12 +29,12 @@ ROWS = (
     ids=lambda profile: type(profile).__name__,
 )
 def test_epsilon_meets_its_delta(profile, delta):
-    """delta(epsilon(d)) <= d holds in doubles, also if epsilon(d) is the pure budget."""
+    """delta(epsilon(d)) <= d holds in double precision, even if epsilon(d) is the pure budget."""
     assert profile.delta(profile.epsilon(delta)) <= delta
 
 
 def exact_renyi(order, rate, removed):
-    """Return the largest Renyi divergence of the sampled rows, over both orders of the rows, at 60 digits."""
+    """Return the largest Renyi divergence of the sampled rows, over both orders of the rows, with 60 digits."""
     with mp.workdps(60):
         a, q, found = mp.mpf(order), mp.mpf(rate), []
         for first, second in (ROWS, ROWS[::-1]):
@@ -70,7 +70,7 @@ def test_renyi_of_several_pairs_is_the_largest(order, removed):
     ids=lambda profile: type(profile).__name__,
 )
 def test_a_protocol_private_under_replacement_is_refused(kind, protocol):
-    """The number of messages reveals the number of records: StrongerClones(1, 1.0) at rate 0.1 has delta 0.1 at every eps."""
+    """The number of messages reveals the number of records: delta of StrongerClones(1, 1.0) at rate 0.1 is 0.1 at every eps."""
     with pytest.raises(ValueError, match=r"replacement of a record.*use WithoutReplacement"):
         kind(protocol, 0.1)
 

@@ -1,4 +1,4 @@
-"""Sampled random matrices against enumeration in interval arithmetic: zeros, almost equal rows and masses down to 2^-1000."""
+"""Sampled random matrices against enumeration in interval arithmetic: zeros, nearly equal rows and masses down to 2^-1000."""
 
 import math
 import random
@@ -23,7 +23,7 @@ def precision():
 
 
 def random_row(rng, outputs, kind):
-    """Return random probabilities: dyadic, with 53 bits, or with masses far below an ulp of 1."""
+    """Return random probabilities: multiples of a power of 2, arbitrary doubles, or with masses far below an ulp of 1."""
     if kind != "tiny":
         unit = {"dyadic": 2**10, "fine": 2**53}[kind]
         cuts = sorted(rng.randrange(unit + 1) for _ in range(outputs - 1))
@@ -36,7 +36,7 @@ def random_row(rng, outputs, kind):
 
 
 def random_matrix(rng):
-    """Return two or three rows; the later ones may be small changes or permutations of the first."""
+    """Return two or three rows; the later ones may be the first one with small changes, or permuted."""
     outputs, kind = rng.choice([2, 3, 4]), rng.choice(["dyadic", "fine", "tiny"])
     rows = [random_row(rng, outputs, kind)]
     for _ in range(rng.choice([1, 1, 2])):
@@ -52,7 +52,7 @@ def random_matrix(rng):
 
 
 def budget(pairs):
-    """Return the pure budget of the largest of several pairs, inf where there is none."""
+    """Return the largest pure budget of several pairs, or inf if one has none."""
     largest = arb(0)
     for p, q in pairs:
         for a, b in zip(p, q):
@@ -71,7 +71,7 @@ def largest_delta(pairs, factor):
 
 
 def largest_divergence(pairs, order):
-    """Return the largest Renyi divergence, at most the pure budget, by a sum that is correct for totals not exactly 1."""
+    """Return the largest Renyi divergence, at most the pure budget, by a sum that is correct even if totals are not exactly 1."""
     a, out = arb(order), arb(0)
     for pair in pairs:
         top = budget([pair])

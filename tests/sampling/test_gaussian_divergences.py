@@ -10,14 +10,14 @@ from shufflebounds.sampling import SampledPair
 
 
 def exact_renyi(mu: float, rate: float, order: int) -> mpf:
-    """Binomial sum of Mironov, Talwar, Zhang (2019), section 3.3: the record is removed, the order is an integer."""
+    """Return the binomial sum of Mironov, Talwar, Zhang (2019), section 3.3, for a removed record and an integer order."""
     m, q = mpf(mu), mpf(rate)
     terms = (mp.binomial(order, k) * (1 - q) ** (order - k) * q**k * mp.expm1(k * (k - 1) * m * m / 2) for k in range(order + 1))
     return mp.log1p(mp.fsum(terms)) / (order - 1)
 
 
 def integral_renyi(mu: float, rate: float, order: float, removed: bool) -> mpf:
-    """The divergence of any order >= 1 by quadrature; all terms are positive, so that it has digits where it is small."""
+    """Return the divergence of any order >= 1 by quadrature; all terms are positive, so small divergences are accurate, too."""
     m, q, a = mpf(mu), mpf(rate), mpf(order if removed else 1 - order)
 
     def term(x: mpf) -> mpf:
@@ -87,8 +87,9 @@ def test_mu_is_that_of_the_noise(sigma, rate, times):
     with mp.workdps(60):
         whole = mp.sqrt(times) / mpf(sigma)
         assert low <= whole <= high
-        # the test "sum of all results >= level" has the power P(the record is in every batch) P(normal >= level - whole) at least.
-        # For large z, log P(normal >= z) lies between -z^2/2 - log(z + 1/z) and -z^2/2 - log z, both without log sqrt(2 pi)
+        # The test that the sum of all results is at least `level` has a power of at least P(the record is in every batch) P(normal
+        # >= level - whole). For large z, log P(normal >= z) is between -z^2/2 - log(z + 1/z) and -z^2/2 - log z, both without the
+        # constant log sqrt(2 pi).
         level = mpf(10) ** 15
         z = level - whole
         log_power = times * mp.log(mpf(rate)) - z * z / 2 - mp.log(z + 1 / z)

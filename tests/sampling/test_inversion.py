@@ -1,4 +1,4 @@
-"""Compositions of Gaussian noise on a Poisson sample, by inversion of the moment generating function of the loss."""
+"""Compositions of Gaussian noise on a Poisson sample, by inverting the moment generating function of the loss."""
 
 import math
 
@@ -21,7 +21,7 @@ def moment(mu: float, rate: float, order: float) -> mpf:
 
 
 def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mpf:
-    """Return log delta of two releases: the integral over the first output of the closed form for the second."""
+    """Return log delta of two releases: the integral, over the first output, of the closed form for the second."""
     mu, q = 1 / mpf(sigma), mpf(rate)
 
     def tail(x: mpf) -> mpf:
@@ -31,14 +31,14 @@ def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mp
         return 1 - q + q * mp.exp(mu * x - mu * mu / 2)
 
     def excess(level: mpf) -> mpf:
-        # E max(0, ratio - level) without the record
+        # The function returns E max(0, ratio - level) without the record.
         if level <= 1 - q:
             return 1 - level
         x = (mp.log((level - 1 + q) / q) + mu * mu / 2) / mu
         return q * tail(x - mu) - (level - 1 + q) * tail(x)
 
     def lack(level: mpf) -> mpf:
-        # E max(0, level - ratio)
+        # The function returns E max(0, level - ratio).
         if level <= 1 - q:
             return mpf(0)
         x = (mp.log((level - 1 + q) / q) + mu * mu / 2) / mu
@@ -46,7 +46,7 @@ def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mp
 
     level = mp.exp(mpf(eps))
     ends = [-9, -6, -4, -2, 0, 1, 2, 3, 4, 5, 6, 8, 10, 9 + 2 * mu]
-    # the integrand has a kink where the sign of the closed form's argument changes
+    # The integrand has a kink where the argument of the closed form changes its sign.
     for kink in ([level / (1 - q)] if removed else [1 / level / (1 - q)]):
         if kink > 1 - q:
             ends.append((mp.log((kink - 1 + q) / q) + mu * mu / 2) / mu)
@@ -64,7 +64,7 @@ def test_without_sampling_the_composition_is_one_gaussian(sigma, times, removed)
     for log_delta in (-1.0, -14.0, -200.0):
         eps = whole.epsilon(math.exp(log_delta))
         (low, high), account = inversion.log_delta(eps)
-        # sigma/sqrt(times) is rounded, which changes log delta by about eps times its derivative
+        # sigma/sqrt(times) is rounded, which changes log delta by about eps times its derivative.
         rounding = 1e-15 * (10 + 4 * abs(log_delta))
         assert low <= whole.log_delta(eps) + rounding
         assert whole.log_delta(eps, bound="lower") - rounding <= high
@@ -106,14 +106,14 @@ def test_cumulants_are_those_of_an_integral(mu, rate, removed, theta):
     with mp.workdps(40):
         exact = mp.log(moment(mu, rate, theta + 1 if removed else -theta))
         assert abs(mpf(tilted.scale) - exact) <= tilted.error
-    # small cumulants have a small relative error
+    # Cumulants close to 0 have a small relative error, too.
     assert tilted.error <= 1e-11 * abs(tilted.scale) + 1e-15
 
 
 @pytest.mark.parametrize("removed", [True, False])
 @pytest.mark.parametrize("mu", [0.1, 1.0, 5.0])
 def test_spectrum_of_an_unsampled_gaussian(mu, removed):
-    # E e^(z L) = e^(z (z + 1) mu^2/2)
+    # Without sampling, E e^(z L) = e^(z (z + 1) mu^2/2).
     theta, spacing = 1.7, 0.3 / mu
     tilted = SampledGaussian(mu, 1.0, removed).tilted(theta)
     differences, error = tilted.spectrum(spacing, 150)
@@ -138,7 +138,7 @@ def test_decay_bounds_all_larger_frequencies(mu, rate, removed, theta):
         assert decay <= last
         assert math.exp(decay) >= size[place:].max()
         last = decay
-    # the bound is not trivial
+    # The bound is not the trivial one, 0.
     assert last < -0.1
 
 
@@ -169,7 +169,7 @@ def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
 
 
 def test_extreme_parameters_have_valid_bounds():
-    # sigma from 1e-6 to 1e9, rates down to 1e-100, 2**53 releases and eps up to 1e300
+    # The cases have sigma from 1e-6 to 1e9, rates down to 1e-100, 2**53 releases and eps up to 1e300.
     cases = [(1e-6, 0.5, 3, 1.0), (1e9, 1e-100, 2**53, 1e-3), (1.0, 1e-100, 10, 1e-30), (0.02, 0.9, 2, 1e300)]
     for sigma, rate, times, eps in cases:
         for removed in (True, False):

@@ -1,4 +1,4 @@
-"""Renyi divergences and mu of mixtures are at most the bounds by joint convexity; ReplaceOne has a lower bound."""
+"""Bounds by joint convexity of the Renyi divergences and mu of mixtures, and the lower bound of ReplaceOne."""
 
 import itertools
 import math
@@ -70,7 +70,7 @@ def test_compositions_of_mixtures_are_finite():
 
 
 def test_infinite_loss_of_shuffled_messages_is_infinite_from_below():
-    # only the target can send the third output, and only with the first input: it reveals the target's input
+    # Only the target can send the third output, and only for the first input, so this output reveals the target's input.
     shuffled = Shuffled(FiniteRandomizer([[0.5, 0.4, 0.1], [0.6, 0.4, 0.0]]), users=10**4)
     assert shuffled.gdp_mu(bound="lower") == math.inf
     assert (np.asarray(shuffled.rdp([1.0, 2.0], bound="lower")) == math.inf).all()
@@ -82,7 +82,8 @@ def test_few_users_of_discrete_gaussian_have_finite_divergences():
 
 
 def test_replaced_gaussian_records():
-    # a sum of values in [-1, 1] with N(0, 1) noise: replacing a record changes it by at most 2, and by at least 1 in the worst case
+    # The mechanism is a sum of values in [-1, 1] with N(0, 1) noise. Replacing a record changes the sum by at most 2, and the bound
+    # covers a change of 1 at least.
     replaced = ReplaceOne(GaussianMechanism(1.0))
     one, two = GaussianMechanism(1.0), GaussianMechanism(1.0, 2.0)
     for eps in (0.0, 0.5, 2.0, 6.0):
@@ -90,17 +91,17 @@ def test_replaced_gaussian_records():
         assert replaced.log_delta(eps, bound="lower") <= one.log_delta(eps)
         assert two.log_delta(eps) <= replaced.log_delta(eps) + 1e-9
     assert replaced.gdp_mu(bound="lower") == pytest.approx(1.0)
-    # group privacy: the mu of two steps are added
+    # By group privacy, the mu of the two steps are added.
     assert 2.0 <= replaced.gdp_mu() <= 2.0 * (1 + 1e-12)
     for order in ORDERS:
         assert order / 2 * (1 - 1e-9) <= replaced.rdp(order, bound="lower") <= order / 2
-        # bounds: the divergence of N(0, 1) and N(2, 1), and the triangle inequality
+        # The lower limit is the divergence of N(0, 1) and N(2, 1); the upper limit is the triangle inequality.
         assert 2 * order <= replaced.rdp(order)
         assert replaced.rdp(order) <= 2 * max(order, 1.1) * (1 + 1 / max(order - 0.5, 0.6)) * 2
 
 
 def test_replaced_records_of_samples():
-    # replacing a record by one with value 0 is a removal, and the opposite an addition
+    # Replacing a record by one with value 0 is a removal, and the opposite is an addition.
     sampled = GaussianMechanism(1.0).subsampled(0.1)
     for eps in (0.05, 1.0):
         one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
@@ -109,12 +110,12 @@ def test_replaced_records_of_samples():
 
 @pytest.mark.slow
 def test_several_steps_chosen_of_gaussian_noise():
-    # with all steps chosen the sum of the outputs is sufficient, and mu is the square root of the number of steps
+    # If all steps are chosen, the sum of the outputs is a sufficient statistic, and mu is the square root of the number of steps.
     exact = GaussianMechanism(1.0, math.sqrt(2.0))
     all_steps = RandomAllocation(GaussianMechanism(1.0), 2, chosen=2)
     for eps in (0.0, 1.0, 4.0):
         assert exact.log_delta(eps) * (1 + 1e-9) - 1e-9 <= all_steps.log_delta(eps, bound="lower") <= exact.log_delta(eps)
-    # the sum of 100 outputs, 5 of which used the record, has mu 5/10
+    # For the sum of 100 outputs, 5 of which used the record, mu is 5/10.
     part = RandomAllocation(GaussianMechanism(1.0), 100, chosen=5)
     assert GaussianMechanism(2.0).log_delta(1.0) - 1e-9 <= part.log_delta(1.0, bound="lower") < part.log_delta(1.0)
 

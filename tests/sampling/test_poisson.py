@@ -1,4 +1,4 @@
-"""Poisson sampling against quadrature, enumeration and dp-accounting; batches without replacement by brute force."""
+"""Poisson sampling against quadrature, enumeration and dp-accounting; batches without replacement against enumeration."""
 
 import itertools
 import math
@@ -54,7 +54,7 @@ def mixture_hockey_stick(p, q_law, rate, eps, removed, points):
 def test_gaussian_against_quadrature(sigma, rate, eps, removed):
     with mp.workdps(30):
         q, s, e = mp.mpf(rate), mp.mpf(sigma), mp.mpf(eps)
-        # the ratio crosses e^eps once
+        # The likelihood ratio crosses e^eps at one point.
         level = (mp.e**e - (1 - q)) / q if removed else (mp.e**-e - (1 - q)) / q
         kink = s * s * mp.log(level) + mp.mpf(1) / 2 if level > 0 else mp.mpf(0)
         exact = mixture_hockey_stick(lambda y: mp.npdf(y, 1, s), lambda y: mp.npdf(y, 0, s), q, e, removed, [kink])
@@ -106,7 +106,7 @@ def test_discrete_composition_against_enumeration(mechanism, rate, times, remove
         exact = float(enumerated(first, second, times, Fraction(math.exp(eps))))
         low, high = profile.delta(eps, bound="lower"), profile.delta(eps)
         assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12) + 1e-300
-        # the losses of three or more atoms are not on one grid, so a gap remains
+        # The losses of three or more atoms are not on one grid, so the bounds have a gap.
         assert high - low <= 1e-3 * exact + 1e-15
 
 
@@ -120,7 +120,7 @@ def test_gaussian_twice_against_quadrature():
             return (1 - q) * mp.npdf(y) + q * mp.npdf(y, 1, 1)
 
         def at(y):
-            # given the first output, the divergence of the second one at eps minus the loss of the first
+            # Given the first output, delta is that of the second release at eps minus the loss of the first.
             left = e - mp.log(mixed(y) / mp.npdf(y))
             kink = mp.log((mp.e**left - (1 - q)) / q) + 0.5 if mp.e**left > 1 - q else -mp.inf
             return mixed(y) * ((1 - q) * mp.ncdf(-kink) + q * mp.ncdf(1 - kink) - mp.e**left * mp.ncdf(-kink))
@@ -169,7 +169,7 @@ def test_dp_accounting_agrees():
 )
 @settings(max_examples=60, deadline=None)
 def test_sampling_only_helps(rate, eps, mechanism):
-    """Both directions are below rate times the mechanism's delta, and adding is below removing."""
+    """Delta of both directions is at most rate times the mechanism's delta, and that of an addition at most that of a removal."""
     remove, add = mechanism.subsampled(rate).pairs()
     assert remove.delta(eps) <= mechanism.delta(eps) * (1 + 1e-12) + 1e-300
     assert add.delta(eps) <= remove.delta(eps) * (1 + 1e-9) + 1e-300
@@ -217,7 +217,10 @@ def test_pairs_that_are_not_symmetric():
 
 @pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 3), (5, 5)])
 def test_batches_by_brute_force(records, batch):
-    """Randomized response on the parity of the batch: below the bound, which the mechanism attains that reveals the batch."""
+    """Randomized response on the parity of the batch has a delta below the bound.
+
+    The mechanism that reveals the batch attains the bound.
+    """
     local = RandomizedResponse(1.0)
     keep = Fraction(math.exp(1.0)) / (1 + Fraction(math.exp(1.0)))
     bound = WithoutReplacement(local, records, batch)
@@ -239,7 +242,7 @@ def test_batches_by_brute_force(records, batch):
                 p, q = law(data, of), law((1 - data[0], *data[1:]), of)
                 worst = max(worst, sum(max(a - weight * b, 0) for a, b in zip(p, q)))
         assert float(worst) <= bound.delta(eps) * (1 + 1e-12)
-    # the maximum of the batch is 1 if and only if the batch contains the record that differs from 0
+    # The maximum of the batch is 1 if and only if the batch contains the one record that is not 0.
     p, q = law((1, *[0] * (records - 1)), max), law((0,) * records, max)
     exact = float(sum(max(a - Fraction(math.exp(0.2)) * b, 0) for a, b in zip(p, q)))
     between(bound, 0.2, exact)
@@ -258,7 +261,7 @@ def test_composed_batches_have_valid_bounds():
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(2.0, 2.0), GaussianMechanism(0.7), LaplaceMechanism(1.0)], ids=repr)
 def test_both_orders_at_once(mechanism):
-    """The six divergences between three distributions are at most delta; the sampled pair is close to the bound in both orders."""
+    """The six divergences between three distributions are at most delta; the pair is close to the bound in both orders."""
     laws = three_laws(mechanism)
     eps = np.array([0.0, 0.01, 0.1, 0.3, 0.7, 1.0, 2.0])
     bound = mechanism.delta(eps)
@@ -294,7 +297,7 @@ def test_adjacency_relations_cannot_be_mixed():
 
 
 def test_replace_one_bounds_a_replaced_record():
-    """Replacing a record with value +1 by one with value -1: the two mixtures under Gaussian noise, by quadrature."""
+    """A record with value +1 is replaced by one with value -1: the divergence of the two Gaussian mixtures, by quadrature."""
     sampled = GaussianMechanism(1.0).subsampled(0.25)
     bound = ReplaceOne(sampled)
     y = np.linspace(-12, 12, 200_001)
@@ -323,7 +326,7 @@ def test_bad_mechanisms():
 
 
 def test_the_budget_of_a_sample_of_nearly_all_keeps_its_digits():
-    # in 1 - q + q e^-eps both terms are far below an ulp of 1
+    # Both terms of 1 - q + q e^-eps are far below an ulp of 1.
     sample = SampledPair(KaryResponse(895278, 29.99999999999999), 0.9999999999999997, False)
     with mp.workdps(50):
         rate, local = mp.mpf(sample.rate), mp.mpf(29.99999999999999)
@@ -340,6 +343,6 @@ def test_losses_of_rare_samples_do_not_cancel(loss, rate):
 
 
 def test_releases_of_a_rare_sample_have_positive_delta():
-    # all losses but one are of the size of the rate; a rounding error used to remove one term, and delta was 0
+    # All losses but one are about as large as the rate. A rounding error once removed one term, and delta was 0.
     many = SampledPair(KaryResponse(3, 30.0), 1e-100, True).self_compose(2)
     assert many.log_delta(1e-311, bound="lower") <= -229.5653621188449773871 <= many.log_delta(1e-311)

@@ -1,4 +1,4 @@
-"""The lower bound for shuffled batches: its pair against enumeration, its value against quadrature."""
+"""The lower bound for shuffled batches: its pair of distributions against enumeration, and its value against quadrature."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from shufflebounds.sampling.shuffled_batches import largest
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 2), (6, 2), (6, 3)])
 @pytest.mark.parametrize(("gradient", "shift"), [(1, 2), (0, 1)])
 def test_the_pair_by_all_orders(records, batch, gradient, shift):
-    """Over all orders of the records, one uniformly random batch has a sum that exceeds the other sums by `shift`."""
+    """Over all orders of the records, the sum of one uniformly random batch exceeds those of the other batches by `shift`."""
     gradients = [gradient] + [-1] * (records - 1)
     seen = Counter()
     for order in itertools.permutations(range(records)):
@@ -30,7 +30,7 @@ def test_the_pair_by_all_orders(records, batch, gradient, shift):
 
 def hockey_stick(eps, sigma, first, second):
     """Return the exact divergence of the mixtures over two batches with means `first` and `second`, by quadrature."""
-    # because of the kink the error is proportional to the square of the step: extrapolate from two step sizes
+    # Because of the kink, the error is proportional to the square of the step, so two step sizes are extrapolated.
     fine, coarse = (trapezoid(eps, sigma, first, second, points) for points in (1601, 801))
     return (4 * fine - coarse) / 3
 
@@ -51,7 +51,7 @@ def test_two_batches_by_quadrature(sigma, eps):
     lower = shuffled_sgd_delta(eps, sigma, 2)
     assert 0.4 * exact <= lower <= exact * (1 + 3e-5)
     if sigma <= 0.5:
-        # the largest entry has most of the information
+        # The largest entry contains most of the information.
         assert lower >= 0.9 * exact
 
 
@@ -63,7 +63,7 @@ def test_one_batch_is_the_gaussian_mechanism(sigma, eps):
 
 @pytest.mark.slow
 def test_epochs_are_a_product():
-    """Two epochs against the sum over all pairs of intervals, in both orders."""
+    """Two epochs are compared with the sum over all pairs of intervals, in both orders."""
     sigma, steps, eps = 0.5, 20, 2.0
     p, q = (np.exp(law) for law in largest(sigma, steps))
     two_p, two_q = np.multiply.outer(p, p), np.multiply.outer(q, q)
@@ -88,7 +88,7 @@ def test_the_largest_entry_by_its_own_formula():
 
 @pytest.mark.slow
 def test_shuffled_batches_have_larger_delta_than_sampled_ones():
-    """Chua et al. 2024: with little noise, delta of shuffled batches is much larger than that of Poisson sampling."""
+    """With little noise, delta of shuffled batches is much larger than that of Poisson sampling (Chua et al. 2024)."""
     poisson = GaussianMechanism(0.4).subsampled(1 / 100).self_compose(100)
     assert shuffled_sgd_delta(4.0, 0.4, 100) > 10 * poisson.delta(4.0)
 
@@ -101,8 +101,8 @@ def test_bad_arguments(bad):
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.01, 2), (1.0, 100), (3.0, 10**5)])
 def test_intervals_have_a_minimum_share_of_the_smaller_tail(sigma, steps):
-    # A mass is the difference of two tails, with a relative error a thousand times larger where it is a thousandth of them. At
-    # sigma = 0.01 neighbouring tails can be equal doubles, and the interval between them would have mass 0.
+    # A mass is the difference of two tails. If the mass is a thousandth of the tails, its relative error is a thousand times larger
+    # than theirs. At sigma = 0.01 neighbouring tails can be equal doubles, and the interval between them would have mass 0.
     for log_mass in largest(sigma, steps):
         mass = np.exp(log_mass)
         smaller = np.minimum(np.cumsum(mass)[1:-1], np.cumsum(mass[::-1])[::-1][1:-1])

@@ -33,7 +33,10 @@ def value(key):
 
 
 def by_permutations(s):
-    """Permute-and-flip by its definition: in a random order, take item i with probability s_i. Exact for rational s, max s = 1."""
+    """Return the probabilities of permute-and-flip by its definition: in a random order, take item i with probability s_i.
+
+    The result is exact for rational s with maximum 1.
+    """
     out = [Fraction(0)] * len(s)
     for order in itertools.permutations(range(len(s))):
         left = Fraction(1)
@@ -44,7 +47,7 @@ def by_permutations(s):
 
 
 def by_quadrature(y, digits=60):
-    """Return the probability of each y_i + Laplace(1) to be the largest, from the defining integral."""
+    """Return the probability that y_i + Laplace(1) is the largest, for each i, from the defining integral."""
     with mp.workdps(digits):
         y = [mp.mpf(float(a)) for a in y]
         ends = sorted(set(y))
@@ -96,7 +99,7 @@ def test_reference():
         got = selection_probs([0, 1, 2.5, 2], 1.4, noise="exponential")[i]
         assert got == pytest.approx(value(f"onesided_{i}"), rel=1e-14)
     assert selection_probs([0, 5], 2.0)[0] == pytest.approx(value("em_two_item"), rel=1e-14)
-    # scores that change in opposite directions, (1, 11) against (0, 12), with the noise for monotone scores
+    # The scores change in opposite directions, (1, 11) against (0, 12), under the noise for monotone scores.
     one, other = (selection_log_probs(s, 1.0, monotone=True, noise="laplace") for s in ([0.0, 12.0], [1.0, 11.0]))
     assert max(abs(one - other)) == pytest.approx(value("rnm_loss_nonmono"), rel=1e-13)
 
@@ -134,7 +137,7 @@ def test_privacy(scores, moves, eps):
         other = np.array(scores) + moves[: len(scores)]
         loss = selection_log_probs(scores, eps, noise=noise) - selection_log_probs(other, eps, noise=noise)
         assert abs(loss).max() <= eps * (1 + 1e-9)
-        # all scores increase by at most 1: half the noise suffices
+        # All scores increase by at most 1, so half of the noise suffices.
         rise = np.array(scores) + np.abs(moves[: len(scores)])
         before, after = (selection_log_probs(s, eps, noise=noise, monotone=True) for s in (scores, rise))
         loss = before - after
@@ -148,10 +151,10 @@ def test_thousands_of_candidates():
     for noise in NOISES:
         assert math.fsum(selection_probs(scores, 2.0, noise=noise)) == pytest.approx(1, abs=1e-12)
         assert selection_probs(np.zeros(10**6), 2.0, noise=noise)[0] == pytest.approx(1e-6, rel=1e-12)
-        # a thousand equal candidates and one far below
+        # There are a thousand equal candidates, and one with a far smaller score.
         many = selection_log_probs(np.append(np.zeros(1000), -50.0), 2.0, noise=noise)
         assert many[0] == pytest.approx(-math.log(1000), rel=1e-12)
-    # the single candidate with weight s has probability s int (1-t)^1000 dt
+    # The single candidate, whose weight is s, has probability s int (1-t)^1000 dt.
     assert many[-1] == pytest.approx(-50 - math.log(1001), rel=1e-14)
     spread = selection_probs(np.arange(2000) * 0.01, 2.0, noise="laplace")
     assert math.fsum(spread) == pytest.approx(1, abs=1e-12)
@@ -174,7 +177,7 @@ def test_selection_error_holds(scores, eps, beta):
     for noise in ("gumbel", "exponential"):
         probs = selection_probs(scores, eps, noise=noise)
         assert probs[scores <= scores.max() - margin].sum() <= beta * (1 + 1e-12)
-    # the error of one-sided noise is at most as large
+    # The error of one-sided noise is at most that of Gumbel noise.
     ranked = np.argsort(scores)
     gumbel, flip = (np.cumsum(selection_probs(scores, eps, noise=n)[ranked]) for n in ("gumbel", "exponential"))
     assert (flip <= gumbel * (1 + 1e-12)).all()
@@ -251,7 +254,7 @@ def test_failure_law_by_simulation():
 def test_accuracy_of_any_scales(wide, narrow, k, c, log_beta):
     beta = math.exp(log_beta)
     alpha = svt_accuracy(SVTScales(wide, narrow, None, c), k, beta)
-    # at least the quantile of each noise alone, at most the union bound
+    # The quantile is at least that of each noise alone, and at most that of the union bound.
     alone = max(wide * -math.log(-math.expm1(math.log1p(-beta) / c)), narrow * -math.log(-math.expm1(math.log1p(-beta) / k)))
     assert alone * (1 - 1e-9) <= alpha <= svt_accuracy(SVTScales(wide, narrow, None, c), k, beta, method="union")
 
@@ -289,14 +292,14 @@ def gaussian(sigma, sensitivity=1.0):
 def test_renyi_reference():
     got = svt_rdp(8, gaussian(10), gaussian(20, 2), cutoff=5, max_queries=100)
     assert got == pytest.approx(value("svt_g_rdp"), rel=1e-12)
-    # two queries, threshold noise 1, query noise 2, order 3: the exact divergence is below the bound
+    # For two queries, threshold noise 1, query noise 2 and order 3, the exact divergence is below the bound.
     assert svt_rdp(3, gaussian(1), gaussian(2, 2), max_queries=2) > value("svt_gauss_D3")
 
 
 @pytest.mark.parametrize("cutoff", [1, 2])
 @pytest.mark.parametrize("order", [1.5, 3.0, 12.0])
 def test_renyi_bound_against_the_outputs(order, cutoff):
-    """Gaussian sparse vector on three queries without resampling: the probability of every output by quadrature."""
+    """Gaussian sparse vector on three queries without resampling: the probability of every output is computed by quadrature."""
     s1, s2, k = 0.8, 1.1, 3
     x, w = np.polynomial.hermite_e.hermegauss(80)
     normal = scipy.special.ndtr
@@ -304,7 +307,7 @@ def test_renyi_bound_against_the_outputs(order, cutoff):
     def chances(q):
         out = []
         for pattern in itertools.product((0, 1), repeat=k):
-            # truncated after the last allowed answer; patterns that agree up to there are one output
+            # An output ends after the last allowed answer, so patterns that agree up to there are one output.
             stop = next((i + 1 for i in range(k) if sum(pattern[: i + 1]) == cutoff), k)
             if any(pattern[stop:]):
                 continue
@@ -329,12 +332,12 @@ def test_renyi_forms():
             np.logaddexp(math.log(a / (2 * a - 1)) + (a - 1) * eps, math.log((a - 1) / (2 * a - 1)) - a * eps) / (a - 1)
         )
 
-    # the form for pure privacy, and the form by the number of outputs where it is smaller
+    # The bound is that for pure privacy, or that by the number of outputs if it is smaller.
     assert svt_rdp(2.0, gaussian(1), laplace(0.5)) == pytest.approx(1.0 + 0.5, rel=1e-12)
     assert svt_rdp(2.0, gaussian(1), laplace(0.5), cutoff=3, resample=True) == pytest.approx(3 + 1.5, rel=1e-12)
     counted = 0.25 + 50 * 4 / 162 + math.log(8) / 49
     assert svt_rdp(50.0, gaussian(10), gaussian(9, 2), max_queries=7) == pytest.approx(counted, rel=1e-12)
-    # the bound by moments of the length: once with the supremum of its mean, once with its second moment
+    # The bound uses moments of the length: first the supremum of its mean, and then its second moment.
     base = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=math.log(6))
     assert base == pytest.approx(4 / 18 + 16 / 50 + math.log(6) / 3, rel=1e-12)
     second = svt_rdp(4.0, gaussian(3), gaussian(5, 2), log_moment=2 * math.log(6), moment=2.0)
@@ -383,7 +386,7 @@ def test_scores_at_the_ends_of_their_range(noise):
 @pytest.mark.parametrize("delta", [1e-300, 1e-6, 1 - 2.0**-53])
 def test_budgets_at_the_end_of_the_range(delta, numeric):
     scales = svt_scales(700.0, delta, numeric=numeric)
-    # 2/threshold is the budget of one run, at most 700
+    # The budget of one run is 2/threshold, which is at most 700.
     assert 2 / 700 <= scales.threshold <= 2 / 700 * 1.126
 
 
@@ -409,12 +412,12 @@ def test_arguments_of_sparse_vector_of_another_kind():
 
 
 def _exact_log_probability(scores, rate, i):
-    """Return log Pr[score i is the largest after Laplace noise], from the sum of exponentials on each piece between scores."""
+    """Return log Pr[score i is the largest after Laplace noise], as a sum of exponentials on each interval between scores."""
     levels = [mp.mpf(x) * mp.mpf(rate) for x in scores]
     edges = [-mp.inf, *sorted(levels), mp.inf]
     total = mp.mpf(0)
     for low, high in itertools.pairwise(edges):
-        # the integrand is a sum of terms factor * e^(power * y)
+        # The integrand is the sum of the terms factor * e^(power * y), stored as {power: factor}.
         terms = {0: mp.mpf(1)}
         for j, level in enumerate(levels):
             below = high <= level
@@ -433,7 +436,7 @@ def _exact_log_probability(scores, rate, i):
 
 
 def test_laplace_scores_far_apart_against_a_closed_form():
-    # an independent quadrature gave -150.91555495828 for the first one
+    # For the first candidate, an independent quadrature gave -150.91555495828.
     scores, eps = [-261.6020994342484, 8624.580599772537, 0.0], 0.017392150060485962
     got = selection_log_probs(scores, eps, monotone=True, noise="laplace")
     with mp.workdps(200):

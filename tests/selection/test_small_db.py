@@ -1,4 +1,4 @@
-"""SmallDB: its distribution over enumerated databases, and the bound of its error."""
+"""SmallDB: its output distribution over enumerated databases, and the bound of its error."""
 
 import math
 from itertools import product
@@ -30,7 +30,7 @@ def test_the_error_is_at_most_its_bound():
     errors = np.abs(databases @ QUERIES.T / size - QUERIES @ data / 100).max(axis=1)
     bound = small_db_error(3, 2, 100, eps, beta, size=size).error
     assert probs[errors > bound].sum() <= beta
-    # some database has at most the error of the first term
+    # At least one database has an error of at most the first term of the bound.
     assert errors.min() <= math.sqrt(math.log(4) / (2 * size))
 
 

@@ -1,4 +1,4 @@
-"""Runs of sparse vector: when they halt, the frequency of errors, and the privacy of stages."""
+"""Runs of sparse vector: when they end, how often they err, and the privacy of the stages."""
 
 import math
 
@@ -33,7 +33,7 @@ def test_frequency_of_errors_is_the_exact_probability():
     scales, runs, queries = svt_scales(1.0), 4000, 3
     alpha = svt_accuracy(scales, queries, 0.2)
     rng = np.random.default_rng(2)
-    # all queries are alpha below the threshold: a wrong answer is one found above
+    # All queries are alpha below the threshold, so an answer "above" is wrong.
     wrong = sum(any(SparseVector(alpha, scales, rng=rng).run([0.0] * queries)) for _ in range(runs))
     assert wrong / runs <= 0.2 + 5 * math.sqrt(0.2 * 0.8 / runs)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def product(a_low, a_high, b_low, b_high):
-    """Return the range of a product of two intervals."""
+    """Return the smallest and the largest value of the product of two intervals."""
     corners = np.stack([a_low * b_low, a_low * b_high, a_high * b_low, a_high * b_high])
     return corners.min(axis=0), corners.max(axis=0)
 
@@ -19,7 +19,7 @@ class Ranges:
 
     @classmethod
     def variables(cls, lows, highs):
-        """Return the coordinates of the boxes as functions on them."""
+        """Return the coordinates of the boxes as functions on the boxes."""
         found = []
         for place, (low, high) in enumerate(zip(lows, highs)):
             rows = np.zeros((2, len(lows) + 1, low.size))
@@ -59,7 +59,7 @@ class Ranges:
     __rmul__ = __mul__
 
     def mapped(self, value, slope):
-        """Return g(self) for a monotone g, from the ranges of g and of its derivative."""
+        """Return g(self) for a monotone function g, from the ranges of g and of its derivative."""
         low, high = product(*slope, self.low[1:], self.high[1:])
         return Ranges(np.vstack([value[0], low]), np.vstack([value[1], high]))
 
@@ -73,6 +73,6 @@ class Ranges:
         return self.mapped((low, high), (0.5 / high, 0.5 / low))
 
     def exp(self):
-        """Return e to the power of self."""
+        """Return the exponential of self."""
         values = np.exp(self.low[0]), np.exp(self.high[0])
         return self.mapped(values, values)

@@ -114,7 +114,8 @@ def test_errors_of_one_bin_and_of_any():
     laws = [ClearReports.calibrate(bins, **goal), FlippedReports.calibrate(users, bins, **goal, view="sums"),
             ShuffledHistogram.calibrate(users, bins, **goal)]
     even = [200, 200, [200] * bins]
-    # the error of one bin that is exceeded with probability 5 % is exceeded by some of 500 bins almost surely
+    # If the error of one bin exceeds a value with probability 5 %, the error of some of 500 bins exceeds it with probability close
+    # to 1.
     found = [(law.error_quantile(0.05, truth if i else None), law.error_quantile(0.05, truth if i else None, of="any"))
              for i, (law, truth) in enumerate(zip(laws, even))]
     assert [round(one, 1) for one, _ in found] == [12.6, 13.8, 12.7]

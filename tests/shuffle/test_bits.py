@@ -19,7 +19,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "shuffled-bits
 
 
 def both_directions(chances, flip, factor):
-    """Return H(P0 || P1) and H(P1 || P0) for other bits that are 1 with the given probabilities."""
+    """Return H(P0 || P1) and H(P1 || P0) for other bits that are 1 with the probabilities `chances`."""
     law = [Fraction(1)]
     for chance in chances:
         law = with_bit(law, chance)
@@ -63,7 +63,7 @@ def test_reference_pairs(entry):
     pair = mechanism.pair(p.get("m", 0))
     pair = pair.reverse() if "H(P1||P0)" in entry["quantity"] else pair
     true = mpmath.log(mpmath.mpf(entry["value"]))
-    # rounding the decimals of q and eps to doubles changes the logarithm by a few 1e-14
+    # Rounding the decimal q and eps to doubles changes the logarithm by a few 1e-14.
     assert pair.log_delta(float(p["eps"]), bound="lower") - 1e-13 <= true <= pair.log_delta(float(p["eps"])) + 1e-13
     assert abs(pair.log_delta(float(p["eps"])) - true) < 5e-12
 
@@ -77,7 +77,8 @@ def test_reference_worst_case(entry):
 
 
 def test_the_worst_dataset_is_not_all_zeros():
-    # for the flip probability of reference seed 001 with a million users, delta is larger by 1.8 % for m = 1466 ones than for 0
+    # For a million users and the flip probability of a reference entry, delta is larger by 1.8 % for m = 1466 ones than for no
+    # ones.
     mechanism = ShuffledBits(10**6, 5.7017637389136647e-5)
     assert mechanism.delta(1.0, bound="lower") > 1.0176e-9 > ShuffledBits(10**6, mechanism.flip, ones=0).delta(1.0)
     assert mechanism.delta(1.0) < 1.001 * mechanism.delta(1.0, bound="lower") * (1 + 1e-6)
@@ -91,7 +92,7 @@ def test_symmetry_and_monotonicity(users, flip, share, eps):
     mechanism = ShuffledBits(users, flip, ones=ones)
     lower, upper = mechanism.log_delta(eps, bound="lower"), mechanism.log_delta(eps)
     assert lower <= upper <= 0
-    # exchanging 0 and 1 changes nothing; a larger eps, more users and more flips do not increase delta
+    # Exchanging 0 and 1 does not change delta. A larger eps, more users and more flips do not increase it.
     assert ShuffledBits(users, flip, ones=users - 1 - ones).log_delta(eps, bound="lower") <= upper
     assert mechanism.log_delta(eps + 0.1, bound="lower") <= upper
     if users < 2**53:
@@ -183,7 +184,7 @@ def test_bad_data():
 def test_tiny_flip_probabilities(flip):
     pair = ShuffledBits(10**6, flip).pair(5)
     assert pair.delta([0.0, 1.0, 600.0]).tolist() == [1.0, 1.0, 1.0]
-    # ln(1/flip) is the local budget; with zeros only and no flipped bit, delta = 1 - e^(eps - ln(1/flip))
+    # The local budget is ln(1/flip) up to rounding. If all bits are 0 and none is flipped, delta is 1 - e^(eps - ln(1/flip)).
     local, zeros = -math.log(flip), ShuffledBits(10**6, flip).pair(0)
     assert zeros.delta(local - 1) >= 1 - math.exp(-1)
     assert zeros.delta(650.0, bound="lower") >= 1 - math.exp(650 - local) - 1e-12
@@ -212,7 +213,7 @@ def test_an_ulp_before_the_local_budget(users, flip):
         if users < 10 and eps < local:
             exact = hockey_stick(with_bit(law, q), with_bit(law, 1 - q), rational(eps))
             assert logarithm(exact) <= mechanism.log_delta(eps)
-        # delta does not increase with eps, up to the rounding of the local budget
+        # Delta does not increase with eps, up to the rounding of the local budget.
         assert mechanism.log_delta(eps) <= max(mechanism.log_delta(eps * (1 - 1e-12)) + 1e-9, -700)
     assert mechanism.epsilon(0.0) >= local
 
@@ -226,7 +227,7 @@ def test_the_pure_budget_is_not_rounded_down(flip):
 
 @pytest.mark.parametrize("flip", [2e-7, 1e-10, 0.3])
 def test_curve_over_all_data_of_small_flips(flip):
-    # the exact value at a level halfway between two vertices of the worst curve, in rational arithmetic
+    # The exact value is computed in fractions, at a level halfway between two vertices of the worst curve.
     mechanism, q = ShuffledBits(6, flip), Fraction(flip)
     levels = [Fraction(x) for x in (flip, 2.5 * flip, 0.2)]
     points = set()
@@ -289,5 +290,5 @@ def test_dummies_reduce_the_flip_probability_but_not_the_error():
     few, many = (ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=fakes) for fakes in (0, 200))
     assert many.delta(1.0) <= 1e-6
     assert many.flip < few.flip
-    # this contradicts Zhilyaev, section 4.4
+    # Zhilyaev, section 4.4, states the contrary.
     assert many.variance > few.variance

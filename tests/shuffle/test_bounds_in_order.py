@@ -1,4 +1,4 @@
-"""Both bounds of a shuffled randomizer fall with users and eps and grow with the local budget, as the exact divergence does."""
+"""Both bounds of a shuffled randomizer decrease with users and eps and increase with the local budget, as the exact delta does."""
 
 import itertools
 
@@ -19,20 +19,20 @@ FAMILIES = {
 ORDERED = [family if family == "k-ary response" else slow(family) for family in FAMILIES]
 
 SEARCH = 3e-3
-"""The search over datasets ends at most this far above the largest log delta found where its bound is near that of equal inputs.
-Other errors of the bounds are below 1e-3 in log delta. Each step of the tests below changes the exact log delta by more."""
+"""Tolerance of the search over datasets in log delta, for a bound close to that of equal inputs. Other errors of the bounds are
+below 1e-3 in log delta. Each step of the tests below changes the exact log delta by more."""
 
 
 def falls(values, tolerance):
     assert all(after <= before + tolerance for before, after in itertools.pairwise(values)), values
-    # constant values would pass the first line
+    # Without this line constant values would pass.
     assert values[-1] < values[0] - 10 * tolerance
 
 
 @pytest.mark.parametrize("family", ORDERED)
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_more_users_reduce_delta(family, bound):
-    # one user, those enumerated, one user more near 90, and many
+    # The numbers are one user, numbers whose datasets are enumerated, numbers on both sides of the limit near 90, and many users.
     users = (1, 2, 7, 8, 90, 91, 2000, 2100)
     falls([FAMILIES[family](1.0, n).log_delta(0.05, bound=bound) for n in users], SEARCH)
 

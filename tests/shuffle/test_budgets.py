@@ -32,11 +32,11 @@ def hockey_stick(pairs, eps):
 
 
 def assert_bounds_hold(profile, pairs):
-    """Assert that both bounds hold for one pair, without any tolerance at eps close to its budget."""
+    """Assert that both bounds are valid for one pair, without any tolerance at eps close to its budget."""
     budget = max(((p / q).log() for p, q in pairs), key=float)
     for eps in near(budget):
         exact = hockey_stick(pairs, eps).min(arb(1))
-        # a comparison with an interval is true only if it holds for all of its numbers
+        # A comparison with an interval is true only if it is true for all numbers of the interval.
         assert not exact < profile.delta(eps, bound="lower")
         assert not exact > profile.delta(eps)
     assert hockey_stick(pairs, profile.epsilon(0.0)) == 0
@@ -64,7 +64,7 @@ def rappor_pairs(f, p, q, d):
      (0.2765687327927041, 1.0, 0.9999999999990905, 1)],
 )
 def test_shuffled_rappor(parameters):
-    """The rounding of the loss of one bit, and of 1 - q* for q* close to 1, was once not part of the error bound."""
+    """The rounding errors of the loss of one bit, and of 1 - q* for q* close to 1, were once missing in the error bound."""
     report = Rappor(*parameters)
     pairs = rappor_pairs(*parameters[:3], report._differ)
     assert_bounds_hold(report, pairs)
@@ -74,7 +74,7 @@ def test_shuffled_rappor(parameters):
 @pytest.mark.parametrize("p", [1 + 2**-40, 3.0, 1e133, 2.4537132467529067e280])
 @pytest.mark.parametrize("part", [1.0, 0.3315956447238394])
 def test_variation_ratio_of_any_size(p, part):
-    """Computed from shares of about 1/p, the mass of the largest loss was inaccurate: lower bounds were 2e-14 too large."""
+    """When the mass of the largest loss was computed from shares of about 1/p, lower bounds were too large by 2e-14."""
     known = VariationRatio(p, part * (p - 1) / (p + 1), p)
     a = arb(known.beta) / (arb(p) - 1)
     rest = (1 - (arb(p) + 1) * a).max(arb(0))
@@ -97,7 +97,7 @@ def test_unary_encoding(p, ratio):
     ("users", "lam", "bits"), [(1, 0.75, 2), (2, 1.6015625, 3), (2, 1.5028352371023164, 3), (2, 0.06838664203427669, 3)]
 )
 def test_columns_next_to_their_budget(users, lam, bits):
-    """All columns have their worst dataset; the quotient of eps and the number of columns was once rounded up."""
+    """The quotient of eps and the number of columns was once rounded up; all columns have their worst dataset."""
     protocol = RealSum(users, lam, bits, view="columns")
     q = arb(protocol.flip)
 
@@ -116,7 +116,7 @@ def test_columns_next_to_their_budget(users, lam, bits):
             both = hockey_stick(pairs, eps).max(hockey_stick([(r, p) for p, r in pairs], eps))
             largest[eps] = largest.get(eps, arb(0)).max(both)
     for eps, exact in largest.items():
-        # datasets may differ between columns, so this is a lower bound of the exact value
+        # The worst dataset may differ between columns, so the enumeration gives a lower bound of the exact value.
         assert exact <= protocol.delta(eps)
     assert largest[max(largest)] == 0 == protocol.delta(protocol.epsilon(0.0))
 
@@ -125,7 +125,7 @@ def test_columns_next_to_their_budget(users, lam, bits):
 @pytest.mark.parametrize(("vector", "eps"), [(GaussianVector(0.7, 2, "sphere"), 0.0), (GaussianVector(1.0, 2), 0.5)], ids=repr)
 @pytest.mark.parametrize("participation", [1.0, 0.25])
 def test_delta_of_few_shuffled_messages_is_at_most_the_local_one(vector, eps, participation):
-    """The discretized blanket of two users once exceeded the delta of the target's message alone."""
+    """For two users, the discretized blanket once exceeded the delta of the target's message alone."""
     alone, pair = vector.shuffled(1, participation), vector.shuffled(2, participation)
     most = participation * vector.delta(eps) * (1 + 1e-13)
     assert alone.delta(eps) <= most

@@ -125,7 +125,7 @@ def test_bad_input(call, named):
 @pytest.mark.parametrize(("fakes", "bins"), [(7, 2), (25, 3), (40, 10)])
 @pytest.mark.parametrize("eps", [0.0, 0.25, 1.0, 5.0, 900.0])
 def test_the_mixture_by_its_definition(fakes, bins, eps):
-    # the sum over N of Bin(m, 2/d) times the hockey-stick divergence of Bin(N, 1/2) and its shift, with fifty digits
+    # The exact value is the sum over N ~ Bin(m, 2/d) of the divergence of Bin(N, 1/2) and its shift, with fifty digits.
     with mpmath.workdps(50):
         e, r, total = mpmath.exp(mpmath.mpf(eps)), mpmath.mpf(2) / bins, mpmath.mpf(0)
         for hits in range(fakes + 1):
@@ -145,5 +145,5 @@ def test_the_largest_number_of_dummy_reports():
     upper, lower = reports.epsilon(1e-9), reports.epsilon(1e-9, bound="lower")
     assert reports.delta(upper) <= 1e-9 <= reports.delta(lower, bound="lower") * (1 + 1e-14)
     assert upper - lower < 1e-11 * upper
-    # a delta below the probability that no dummy is in the two bins
+    # This delta is below the probability that no dummy report is in the two bins.
     assert ClearReports(8, 2).epsilon(1e-5) == ClearReports(8, 2).epsilon(1e-5, bound="lower") == math.inf

@@ -1,4 +1,4 @@
-"""Clone bounds against enumeration, direct sums over both distributions, and the reference file."""
+"""Clone bounds against enumeration, direct sums over both distributions, and reference values."""
 
 import dataclasses
 import math
@@ -48,7 +48,7 @@ def enumerate_pair(n, eps0, eps, rate_of):
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
 @pytest.mark.parametrize(("n", "odds"), [(1, 3), (2, 2), (6, 9)])
 def test_curves_by_enumeration(kind, n, odds):
-    # e^eps0 = odds up to an ulp of eps0; log of odds is not a double
+    # e^eps0 equals `odds` up to an ulp of eps0, because log(odds) is not a double.
     rate, low = (Fraction(1, odds) if kind is Clones else Fraction(2, odds + 1)), Fraction(1, odds + 1)
     laws = [], []
     for c in range(n):
@@ -81,7 +81,7 @@ def test_small_n_by_enumeration(kind, eps0, n):
 
 
 def test_rational_rates_by_fractions():
-    # e^eps0 = 3 and e^eps = 2, so all masses are rational; rounding the logarithms changes delta by a few ulp
+    # With e^eps0 = 3 and e^eps = 2, all masses are fractions. Rounding the logarithms changes delta by a few ulp.
     n, e0, e = 6, Fraction(3), Fraction(2)
     w = 1 / (e0 + 1)
     for kind, r in ((Clones, 1 / e0), (StrongerClones, 2 / (e0 + 1))):
@@ -106,7 +106,7 @@ def test_the_smallest_delta_of_the_cases_is_tiny():
 
 
 def sensitivity(mechanism, eps):
-    """Return the change of log delta if eps and eps0 change by an ulp, as by rounding the decimals of the file."""
+    """Return the change of log delta if eps and eps0 change by an ulp, the rounding error of the decimals in the file."""
     step = 1e-6 * max(eps, 1e-3)
     slope = abs(mechanism.log_delta(eps + step) - mechanism.log_delta(max(eps - step, 0.0))) / step
     return slope * math.ulp(max(eps, 2.0**-10)) + mechanism.users * math.ulp(mechanism.local_eps) * 1e-6
@@ -145,7 +145,7 @@ def test_reference_epsilon(case):
     assert upper - lower < 2e-11 * exact
 
 
-# from section 3 of the survey of accountants: values of independent code, to the published digits
+# The values are those of section 3 of the survey of accountants, from independent code, to the published digits.
 GRID = [
     (10**3, 1, 1e-6, 0.1486706),
     (10**4, 1, 1e-6, 0.04320616),
@@ -217,12 +217,12 @@ def test_very_many_users(users, eps0):
     upper, lower = mechanism.epsilon(1e-12), mechanism.epsilon(1e-12, bound="lower")
     assert lower <= upper <= lower * (1 + 1e-10)
     assert mechanism.delta(upper) <= 1e-12
-    # Theorem 3.2's closed form: ln(1 + (E-1)(4 sqrt(2 ln(4/delta)/((E+1) n)) + 4/n))
+    # The upper limit is the closed form of Theorem 3.2, ln(1 + (E-1)(4 sqrt(2 ln(4/delta)/((E+1) n)) + 4/n)).
     e0 = math.exp(eps0)
     assert 0 < upper < math.log1p((e0 - 1) * (4 * math.sqrt(2 * math.log(4e12) / ((e0 + 1) * users)) + 4 / users))
 
 
-# for eps close to eps0 the term of one clone dominates, and 1 - u is a few ulp
+# For eps close to eps0 the term of one clone dominates, and 1 - u is a few ulp.
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
 @pytest.mark.parametrize(("users", "eps0"), [(2, 1.0), (3, 0.3), (8, 5.0), (8, 0.01)])
 @pytest.mark.parametrize("below", [1, 2, 5, 1000])
@@ -236,7 +236,7 @@ def test_last_places_below_the_local_budget(kind, users, eps0, below):
 
 
 def test_one_user_is_the_local_randomizer():
-    # randomized response: delta(eps) = (e^eps0 - e^eps)/(1 + e^eps0)
+    # For randomized response, delta(eps) = (e^eps0 - e^eps)/(1 + e^eps0).
     for eps0 in (0.25, 1.0, 5.0):
         for eps in (0.0, 0.125, 0.2):
             with mpmath.workdps(40):
@@ -304,7 +304,7 @@ def test_bad_parameters(kind, field, value):
 
 
 def law_of_closer_values(d_eps0, eps0, eps):
-    """Return the exact distribution, as (value, probability), of one summand of the bound for values at distance d."""
+    """Return the exact distribution {value: probability} of one summand of the bound for two values at distance d."""
     v, tau = mpmath.exp(-mpmath.mpf(d_eps0)), mpmath.tanh(mpmath.mpf(eps) / 2)
     chance = mpmath.exp(-mpmath.mpf(eps0)) / (1 + v)
     return [((1 - v) - tau * (1 + v), chance), (-(1 - v) - tau * (1 + v), chance), (mpmath.mpf(0), 1 - 2 * chance)]
@@ -313,7 +313,7 @@ def law_of_closer_values(d_eps0, eps0, eps):
 @pytest.mark.parametrize("eps0", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
 def test_summands_for_closer_values_are_smaller_in_the_convex_order(eps0, share):
-    """The summands have equal means, and E(Y - c)_+ does not decrease with the distance."""
+    """The summands have equal means, and E(Y - c)_+ does not decrease with the distance of the two values."""
     eps = share * eps0
     grid = [law_of_closer_values(d * eps0, eps0, eps) for d in (0.05, 0.3, 0.6, 0.95, 1.0) if d > share]
     means = [sum(y * chance for y, chance in law) for law in grid]
@@ -326,7 +326,7 @@ def test_summands_for_closer_values_are_smaller_in_the_convex_order(eps0, share)
 @pytest.mark.parametrize("users", [1, 2, 3, 7, 50, 1000])
 @pytest.mark.parametrize("eps0", [0.5, 2.0])
 def test_laplace_values_closer_than_the_range(users, eps0):
-    """Values at a distance d < 1 have fewer clones but closer distributions; the bound for distance 1 covers them."""
+    """Two values at a distance d < 1 have fewer clones but more similar distributions; the bound for d = 1 covers them."""
     for share in (0.02, 0.3, 0.7, 0.95):
         eps = share * eps0
         whole = StrongerClones(users, eps0).log_delta(eps)

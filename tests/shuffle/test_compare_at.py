@@ -1,4 +1,4 @@
-"""Protocols and oracles at equal privacy: each meets the target closely, and the table is sorted."""
+"""Protocols and oracles at equal privacy: each meets the target closely, and the table is sorted by error."""
 
 import json
 import math
@@ -33,7 +33,7 @@ def test_rows_meet_the_target_and_are_sorted(table):
         assert row.bits >= 2 - 1e-9
         assert str(table).count(row.name) == 1
         if isinstance(row.profile, Shuffled):
-            # a slightly larger local budget does not meet the target; the search over datasets moves delta by up to 0.3 %
+            # A slightly larger local budget does not meet the target. The search over datasets changes delta by up to 0.3 %.
             assert row.profile.delta(1.0) > 1e-4 * (1 - 4e-3)
     assert table.records()[0]["name"] == table.rows[0].name
 
@@ -74,7 +74,10 @@ def test_error_of_the_simulated_protocol(table):
 
 @pytest.mark.slow
 def test_the_order_holds_for_uneven_data(table):
-    """The protocol that is best for evenly spread users reports 0 for bins of few users: its error there is in the first column."""
+    """The protocol with the smallest error for evenly spread users reports 0 for bins with few users.
+
+    The first column has its error for such bins.
+    """
     row = next(row for row in table if row.name == "histogram")
     rng = np.random.default_rng(5)
     data = np.repeat(np.arange(4), [2000 - 3 * 12, 12, 12, 12])

@@ -1,4 +1,4 @@
-"""If Chernoff's bound shows that all outputs but the cut ones are negligible, the bounds contain the value of the kernel."""
+"""If Chernoff's bound shows that only outputs that identify the target ("cut" outputs) matter, they determine delta."""
 
 import math
 
@@ -21,7 +21,7 @@ def test_cut_alone_agrees_with_the_kernel(sigma, users):
             assert alone.lower <= high
             assert alone.upper >= low
             assert alone.upper - alone.lower <= 1e-9
-            # what the atoms add is below e^-40 of it, so the cut outputs make up the whole
+            # The contribution of the atoms is below e^-40 of the total, so the cut outputs determine the value.
             cut = math.log(float(np.maximum(np.exp(law.log_cut) - math.exp(eps) * np.exp(law.log_cut_b), 0.0).sum()))
             assert alone.lower <= cut <= alone.upper
         elif high < -59:

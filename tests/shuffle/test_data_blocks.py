@@ -1,4 +1,4 @@
-"""Blocks of datasets: their curves are at least those of all their datasets, and close to them."""
+"""Blocks of datasets: the bound of a block is at least delta of all its datasets, and close to the largest."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ EPS = np.array([0.0, 0.01, 0.1, 0.5])
 
 
 def block_of(ones, blocks):
-    """Return the index of the block of datasets that contains this number of ones."""
+    """Return the index of the block that contains the datasets with this number of ones."""
     return next(i for i, block in enumerate(blocks) if any(first <= ones <= last for first, last in block))
 
 

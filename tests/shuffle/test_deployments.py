@@ -1,4 +1,4 @@
-"""Functions for arrays: they return the numbers of the classes, are valid bounds, and release the interpreter lock."""
+"""Functions for arrays: they return the results of the classes, are valid bounds, and release the interpreter lock."""
 
 import itertools
 import math
@@ -31,7 +31,7 @@ def test_epsilon_is_verified_and_the_class_agrees(users, local_eps, delta, stron
     if lower > 0:
         assert kind.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if upper < local_eps and lower > 0 and delta > 1e-250:
-        # within 1e-9, unless delta is nearly constant, so that its error bound moves eps by more
+        # The values agree to 1e-9, unless delta is so flat in eps that its error bound changes eps by more.
         flat = kind.log_delta(upper * 0.999) - kind.log_delta(upper)
         gap = kind.log_delta(upper) - kind.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (1e-9 + 0.01 * gap / max(flat, 1e-300))
@@ -57,7 +57,7 @@ def test_broadcasting():
 
 
 def edge_of_one(users, local_eps, eps, rate):
-    """Return delta in mpmath for eps close to the budget, where only messages that all equal the target's contribute."""
+    """Return delta with mpmath for eps close to the budget, where only messages that all equal the target's contribute."""
     with mpmath.workdps(60):
         e0, e = mpmath.mpf(local_eps), mpmath.mpf(eps)
         return -mpmath.expm1(e - e0) / (1 + mpmath.exp(-e0)) * (1 - rate(e0) / 2) ** (users - 1)
@@ -66,7 +66,7 @@ def edge_of_one(users, local_eps, eps, rate):
 @pytest.mark.parametrize("users", [1, 2, 3, 100])
 @pytest.mark.parametrize("local_eps", [1e-300, 1e-12, math.log(3), 8.0, 40.0, 700.0])
 def test_the_edge_of_the_budget(users, local_eps):
-    # eps is one of the next doubles below the budget, where any rounding of the budget changes delta
+    # eps is one of the next doubles below the budget, where any rounding error of the budget changes delta.
     eps = local_eps
     for _ in range(3):
         eps = math.nextafter(eps, 0)
@@ -137,7 +137,7 @@ def test_another_thread_makes_progress():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_an_interrupt_is_answered():
-    # a million deployments, which would take a minute without the interrupt
+    # Without the interrupt, a million deployments would take a minute.
     timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):

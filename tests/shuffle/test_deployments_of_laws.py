@@ -1,4 +1,4 @@
-"""Binomial noise and shuffled randomizers for arrays of parameters: the numbers of the classes, valid bounds, no lock."""
+"""Arrays of binomial noise and shuffled randomizers: the results of the classes, valid bounds, no interpreter lock."""
 
 import math
 
@@ -45,7 +45,7 @@ def test_noise_is_verified_and_the_class_agrees(trials, prob, delta):
     if 0 < lower < math.inf:
         assert noise.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if math.isfinite(upper) and lower > 0 and delta > 1e-250:
-        # as close as the error bound of delta permits
+        # The values agree up to the effect of the error bound of delta.
         flat = noise.log_delta(upper * 0.999) - noise.log_delta(upper)
         gap = noise.log_delta(upper) - noise.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (2e-12 + 0.01 * gap / max(flat, 1e-300))
@@ -59,7 +59,7 @@ def test_log_delta_of_noise_is_that_of_the_class(trials, prob, eps):
 
 
 def agree(count, seed):
-    """Assert that arrays and single calls of noise give the same numbers, and that each is verified."""
+    """Assert that arrays and single calls of noise give the same results, and that each result is a valid bound."""
     trials, prob, delta = mechanisms_of_noise(count, seed)
     for side in SIDES:
         eps = shuffle.noise_epsilon(trials, prob, delta, bound=side)
@@ -83,7 +83,10 @@ def test_many_arrays_of_noise_are_the_single_calls(seed):
 
 
 def agree_shuffled(count, seed, least_users=2000.0):
-    """Assert the same for shuffled randomizers whose class uses the blanket alone; otherwise the eps of the class is at most it."""
+    """Assert the same for shuffled randomizers whose class uses the blanket alone.
+
+    For other randomizers the eps of the class may be smaller.
+    """
     kinds, users, delta = deployments(count, seed, least_users)
     upper, lower = (shuffle.shuffled_epsilon(kinds, users, delta, bound=side) for side in SIDES)
     assert (lower <= upper * (1 + 1e-8)).all()
@@ -91,7 +94,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
         protocol = shuffle.Shuffled(kinds[i], int(users[i]))
         alone = isinstance(kinds[i], mechanisms.KaryResponse)
         found = protocol.epsilon(delta[i])
-        # a class with two upper bounds searches for eps with a relative tolerance of up to 1e-6
+        # If the class has two upper bounds, it searches for eps with a relative tolerance of up to 1e-6.
         assert found == upper[i] if alone else lower[i] <= found <= upper[i] * (1 + 2e-6)
         assert protocol.epsilon(delta[i], bound="lower") == lower[i]
         assert protocol.delta(upper[i]) <= delta[i]
@@ -103,7 +106,7 @@ def agree_shuffled(count, seed, least_users=2000.0):
     assert np.array_equal(values[1], singles[1])
     assert np.array_equal(values[0][alone], np.array(singles[0])[alone])
     assert (np.array(singles[0]) <= values[0]).all()
-    # a smaller eps does not meet delta, up to the gap of the bounds
+    # A smaller eps does not meet delta, up to the gap of the bounds.
     inside = upper > 1e-6
     less = shuffle.shuffled_log_delta([k for k, some in zip(kinds, inside) if some], users[inside], upper[inside] * (1 - 1e-6))
     assert (less > np.log(delta[inside])).all()
@@ -128,7 +131,7 @@ def test_lower_bounds_of_few_users_are_those_of_the_class():
 
 
 def test_heavy_tails_are_evaluated_by_the_class():
-    # the compiled search once ended at eps 19.57, although 10.45 meets delta
+    # The compiled search once returned eps = 19.57, although 10.45 meets delta.
     kinds = [mechanisms.GaussianMechanism(0.35), mechanisms.KaryResponse(4, 1.0)]
     population = shuffled_deployments._DeploymentArray(kinds, 10**4, 1.0, delta=np.array(1e-8))
     for side in SIDES:

@@ -1,4 +1,4 @@
-"""Eps within an ulp of the pure budget and parameters at the ends of their ranges: bounds against exact values."""
+"""Bounds against exact values for eps within an ulp of the pure budget, and for parameters at the ends of their ranges."""
 
 import math
 
@@ -50,7 +50,7 @@ def test_budget_is_exact_to_the_last_bit_but_one(chance):
 @pytest.mark.parametrize("flip", [1e-300, 1e-9, 0.1, 0.3, 0.4999, 0.5 - 1e-13, 0.5 - 1e-16])
 @pytest.mark.parametrize("users", [1, 2, 5])
 def test_bits_next_to_their_budget(users, flip):
-    # all zeros is the only outcome with a loss above eps
+    # The outcome with all bits 0 is the only one with a loss above eps.
     bits, q = shuffle.ShuffledBits(users, flip, ones=0), mp.mpf(flip)
     total = shuffle.RealSum(users, 2 * users * flip, 1)
     for eps in ulps_below(bits.epsilon(0.0)):
@@ -73,7 +73,7 @@ def test_personal_bits_of_tiny_budgets():
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-10, 1.0])
 def test_clones_of_weight_a_quarter_one_ulp_below_three(scale):
-    # no user sends a clone, so delta is that of the two weights alone
+    # No user sends a clone, so delta follows from the two weights alone.
     for weight in (0.25, 0.1, 1e-9, 0.499999, 1e-290):
         profile, w = shuffle.PersonalizedClones(weight, [0.0], scale), mp.mpf(weight)
         for eps in ulps_below(log_odds(weight).above):
@@ -89,7 +89,8 @@ def test_reports_next_to_their_budget(view, fakes, bins):
     flip, q = 0.3957546622364118, mp.mpf(0.3957546622364118)
     protocol = shuffle.FlippedReports(3, fakes, bins, flip, view=view)
     pure = protocol.epsilon(0.0)
-    # the target's two bits have the largest loss, and the bits of the others are equally likely for both
+    # The outcome in which the target's two bits have the largest loss decides, and the bits of the other users are equally likely
+    # for both.
     for eps in (0.8463716487192399, *ulps_below(pure)):
         gain = max((1 - q) ** 2 - mp.exp(mp.mpf(eps)) * q**2, mp.mpf(0))
         rest = ((1 - q) * q) ** (2 + fakes)
@@ -111,7 +112,7 @@ def test_records_of_tiny_budgets(bins):
 
 @pytest.mark.parametrize("lam", [2 * (1 - 1e-13), 2 - 2.0**-51, 1.9, 1e-300])
 def test_columns_of_tiny_budgets(lam):
-    # two users and two columns, by enumeration of all outcomes
+    # For two users and two columns, all outcomes are enumerated.
     mp.mp.dps = 1500
     protocol = shuffle.RealSum(2, lam, 2, view="columns")
     q = mp.mpf(protocol.flip)
@@ -129,7 +130,7 @@ def test_columns_of_tiny_budgets(lam):
 
 
 def test_equal_losses_within_rounding():
-    # x - y rounds to eps, but is above it
+    # x - y rounds to eps, although the exact difference is larger.
     rng = np.random.default_rng(3)
     with mp.workdps(60):
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""Bounds of a shuffled matrix for few users against the maximum over every dataset in rational arithmetic."""
+"""Bounds of a shuffled matrix for few users against the maximum over every dataset in fractions."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def random_rows(rng, inputs, outputs):
     for _ in range(inputs):
         weights = [rng.choice([0, 1, 1, 2, 5, 9, 40]) for _ in range(outputs)]
         weights[rng.randrange(outputs)] += 1
-        # dyadic probabilities, which are exact doubles
+        # The probabilities are multiples of a power of 2, and so exact doubles.
         cuts = [0, *(round(2**20 * sum(weights[: y + 1]) / sum(weights)) for y in range(outputs - 1)), 2**20]
         rows.append([Fraction(high - low, 2**20) for low, high in itertools.pairwise(cuts)])
     return rows
@@ -52,7 +52,7 @@ def test_both_bounds_are_the_exact_maximum(seed):
     rng = random.Random(seed)
     rows = random_rows(rng, rng.choice([2, 2, 3]), rng.choice([2, 2, 3]))
     if seed % 4 == 3:
-        # nearly equal rows
+        # The rows of these matrices differ by 1e-9.
         rows = [[Fraction(2**30 + step, 2**31), Fraction(2**30 - step, 2**31)] for step in (0, 1, 3)]
     if len({tuple(row) for row in rows}) == 1:
         pytest.skip("equal rows")
@@ -65,7 +65,7 @@ def test_both_bounds_are_the_exact_maximum(seed):
             continue
         exact = exact_maximum(sent, users, Fraction(math.exp(eps)))
         lower, upper = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
-        # E = e^eps is rounded in the reference too
+        # E = e^eps is rounded in the reference value, too.
         assert Fraction(lower) <= exact * (1 + Fraction(1, 10**12)) + Fraction(1, 10**16)
         assert exact <= Fraction(upper) * (1 + Fraction(1, 10**12)) + Fraction(1, 10**16)
         assert upper <= float(exact) * (1 + 1e-9) + 1e-11
@@ -73,7 +73,7 @@ def test_both_bounds_are_the_exact_maximum(seed):
 
 @pytest.mark.parametrize(("users", "eps"), [(40, 0.3), (300, 0.1), slow(1000, 0.05)])
 def test_two_outputs_against_convolutions_of_integers(users, eps):
-    # probabilities in sixteenths, so that all coefficients are integers over 16^users
+    # The probabilities are multiples of 1/16, so that all coefficients are integers divided by 16^users.
     protocol = shuffle.Shuffled(FiniteRandomizer([[0.25, 0.75], [0.5, 0.5], [0.6875, 0.3125]]), users)
     factor = Fraction(math.exp(eps))
     low, up = (protocol.delta(eps, bound=bound) for bound in ("lower", "upper"))
@@ -104,7 +104,7 @@ def test_more_outputs(inputs, outputs, users):
 
 @pytest.mark.parametrize(("inputs", "outputs", "users"), [(2, 10, 6), (3, 6, 8), slow(2, 4, 40)])
 def test_the_enumeration_has_entries_for_multisets_only(inputs, outputs, users):
-    # a table for every vector of counts would have 11**9 entries here, or take minutes of convolutions
+    # A table for every vector of counts would have 11**9 entries here, or take minutes of convolutions.
     weights = np.random.default_rng(outputs).dirichlet(3 * np.ones(outputs), inputs)
     protocol = shuffle.Shuffled(FiniteRandomizer(weights), users)
     assert protocol.argument(0.1) == "every dataset"
@@ -132,7 +132,10 @@ def test_eps_above_700():
     (5, 2, 9, (0, 1, 2, 3)), slow(7, 3, 8, (0, 3, 4)), slow(7, 3, 8, (0, 2, 4)), slow(8, 4, 8, (0, 1, 4)),
 ])
 def test_arcs_of_a_circle_are_below_the_bound_of_priv_unit(cells, arc, users, held):
-    """Some inputs at equal angles and caps that are unions of cells: PrivUnit on the circle as a matrix, and all its datasets."""
+    """Some inputs at equal angles and caps that are unions of cells make PrivUnit on the circle a matrix.
+
+    All datasets of the matrix are enumerated.
+    """
     local_eps = 1.0
     lifted = (np.arange(cells)[None, :] - np.array(held)[:, None]) % cells < arc
     rows = np.where(lifted, math.exp(local_eps), 1.0)
@@ -145,7 +148,7 @@ def test_arcs_of_a_circle_are_below_the_bound_of_priv_unit(cells, arc, users, he
         exact = matrix.log_delta(eps, bound="lower")
         assert exact <= WorstDataset(data, users).log_delta(eps) + 1e-9
         assert exact <= unit.shuffled(users).log_delta(eps) + 1e-9
-    # among many users the bound is that of the worst dataset, and some dataset of the matrix is known
+    # For many users the bound is that of the worst dataset, and the matrix gives the delta of some dataset.
     many = unit.shuffled(4000)
     assert many.argument(0.05) == "worst dataset"
     assert randomizer.shuffled(4000).log_delta(0.05, bound="lower") <= many.log_delta(0.05)
@@ -156,14 +159,14 @@ def test_priv_unit_with_wide_caps_is_below_its_blanket():
     protocol = unit.shuffled(10**4)
     eps = protocol.epsilon(1e-6)
     assert protocol.argument(eps) == "worst dataset"
-    # the bound is half way between the lower bound and the blanket
+    # The bound is about half-way between the lower bound and the blanket.
     assert protocol.epsilon(1e-6, bound="lower") < eps < 0.96 * shuffle.shuffled_epsilon(unit, 10**4, 1e-6)
-    # narrow caps may be disjoint from those of both vectors of the target, which gives the blanket
+    # Narrow caps may be disjoint from the caps of both target vectors; the bound is then that of the blanket.
     assert PrivUnit(dimension=3, local_eps=4.0).dataset_laws() is None
 
 
 def rappor_rows(report, bits):
-    """Return the sets of bits of all values and the probabilities of all reports."""
+    """Return the sets of bits of all values, and the probabilities of all reports for each."""
     one, _, other, _, _ = report._support_probabilities()
     held = list(itertools.combinations(range(bits), report.hashes))
     words = np.array(list(itertools.product((0, 1), repeat=bits)))
@@ -177,7 +180,7 @@ def rappor_rows(report, bits):
     slow(Rappor(0.5, 0.75, 0.5, 2, 5), 1000, 0.05),
 ])
 def test_all_values_of_rappor_are_below_its_bound(report, users, eps):
-    """The matrix of all values: for the few users of the first cases every dataset is enumerated."""
+    """The upper bound is at least that of the matrix of all values; for few users every dataset is enumerated."""
     matrix = FiniteRandomizer(rappor_rows(report, report.bits)[1]).shuffled(users)
     upper = WorstDataset(report.dataset_laws(), users).log_delta(eps)
     assert matrix.log_delta(eps, bound="lower") <= upper + 1e-9
@@ -210,9 +213,9 @@ def test_rappor_with_two_hashes_is_far_below_its_blanket():
     report = Rappor(0.5, 0.75, 0.5, 2)
     protocol = report.shuffled(10**4)
     eps = protocol.epsilon(1e-6)
-    # the blanket has .0235
+    # The blanket alone gives .0235.
     assert protocol.epsilon(1e-6, bound="lower") < eps < 0.0179
     assert protocol.argument(eps) == "worst dataset"
-    # many kinds of users, less than 2h bits, a blanket of next to no mass
+    # These randomizers have many kinds of users, or fewer than 2h bits, or a blanket with a mass near 0.
     for other in (Rappor(0.5, hashes=5), Rappor(0.5, hashes=2, bits=3), Rappor(1e-200, hashes=2)):
         assert other.dataset_laws() is None

@@ -1,4 +1,4 @@
-"""Flipped reports against enumeration of sums and of records, the reference values and simulation."""
+"""Flipped reports against enumeration of sums and of records, reference values and simulation."""
 
 import functools
 import itertools
@@ -17,7 +17,7 @@ from tests.strategies import slow
 
 
 def record(held, bins, flip):
-    """Return the distribution of one flipped record of a user in bin `held`; held = None for a uniform dummy."""
+    """Return the distribution of one flipped record of a user in bin `held`; `held` is None for a uniform dummy report."""
     if held is None:
         law = {}
         for other in range(bins):
@@ -56,7 +56,7 @@ def worst(law, users, fakes, bins, flip, factor, *, known=False):
 
 @functools.cache
 def every_pair(law, users, fakes, bins, flip, known):
-    """Return the distributions with the target in bin 0 and in bin 1 for all datasets, which serve every eps."""
+    """Return the distributions with the target in bin 0 and in bin 1, for all datasets; they serve every eps."""
     rest = [None] * fakes if not known else []
     return [
         tuple(law([target, *others, *rest], bins, flip) for target in range(2))
@@ -93,7 +93,7 @@ def test_sums_of_more_bins_among_uniform_dummies_are_within_the_bounds(users, fa
 
 
 def test_the_sums_of_other_bins_are_informative_among_uniform_dummies():
-    # the third bin's sum depends on the number of dummies outside the first two
+    # The sum of the third bin depends on the number of dummy reports outside of the first two bins.
     exact, two = (worst(law, 2, 2, 3, 0.2, rational(1.0)) for law in (sums, lambda *a: first_two(sums(*a))))
     assert exact > two
     assert FlippedReports(2, 2, 3, 0.2, view="sums").delta(1.0, bound="lower") == pytest.approx(float(two), rel=1e-9)
@@ -111,7 +111,7 @@ def first_two(law):
     ("users", "fakes", "bins", "flip", "eps"), [slow(3, 2, 3, 0.125, 0.5), (4, 1, 4, 0.25, 0.0), slow(2, 3, 3, 0.25, 1.0)]
 )
 def test_two_releases_among_uniform_dummies_use_the_sums_of_both_bins(users, fakes, bins, flip, eps):
-    # all others are in the bin of the target; both orders of the pair may be chosen for the second release
+    # All other users are in the target's bin. Either order of the pair may be chosen for the second release.
     laws = [first_two(sums([target] + [0] * (users - 1) + [None] * fakes, bins, flip)) for target in (0, 1)]
     pairs = [[(law[seen], other[seen]) for seen in law] for law, other in (laws, laws[::-1])]
     factor = rational(eps)
@@ -157,10 +157,10 @@ def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
 
 
 def test_proposition_is_false_for_records():
-    # three users, q = 1/5, E = 2: 6839/15625 for records, 1024/3125 for sums
+    # For three users, q = 1/5 and E = 2, delta is 6839/15625 for records and 1024/3125 for sums.
     for view, exact in (("records", Fraction(6839, 15625)), ("sums", Fraction(1024, 3125))):
         assert_encloses(FlippedReports(3, 0, 2, 0.2, view=view), math.log(2), exact, apart=1e-9)
-    # the published flip probability of (5.16) for n = 10**4, eps = 1, delta = 1e-6
+    # This is the published flip probability of (5.16) for n = 10**4, eps = 1 and delta = 1e-6.
     assert FlippedReports(10**4, 0, 2, 0.0305, view="sums").delta(1.0) < 1e-28
     assert FlippedReports(10**4, 0, 2, 0.0305, view="records").delta(1.0, bound="lower") > 1.8e-3
 
@@ -169,7 +169,7 @@ def test_proposition_is_false_for_records():
 def test_reference_records_of_one_dataset(entry):
     p, exact = entry["params"], float(entry["value"])
     mechanism = FlippedReports(p["n"], 0, 2, float(p["q"]), view="records")
-    # the reference is for one dataset, so the maximum is at least this
+    # The reference value is for one dataset, so the maximum is at least this value.
     assert mechanism.delta(float(p["eps"])) >= exact
     assert mechanism.delta(float(p["eps"]), bound="lower") == pytest.approx(exact, rel=1e-3)
 
@@ -179,7 +179,7 @@ def test_reference_sums_among_uniform_dummies(entry):
     p, exact = entry["params"], float(entry["value"])
     mechanism = FlippedReports(p["n"], p["m"], p["d"], float(Fraction(p["q"])), view="sums")
     eps = math.log(float(Fraction(p["E"])))
-    # the reference is for the sums of two bins, which is exact only if there are no other bins
+    # The reference value is for the sums of two bins, which determine delta only if there are no other bins.
     assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=2e-10)
     assert mechanism.delta(eps) >= exact
     if p["d"] == 2:
@@ -187,10 +187,11 @@ def test_reference_sums_among_uniform_dummies(entry):
 
 
 def test_all_others_in_the_bin_that_the_target_leaves_are_the_worse_dataset():
-    # n = 6, q = 1/5, e^eps = 3: delta is .12670 for this dataset, and .10114 if no other user is in the target's bins
+    # For n = 6, q = 1/5 and e^eps = 3, delta is .12670 for this dataset, and .10114 if no other user is in the target's bins.
     mechanism = FlippedReports(6, 0, 3, 0.2, view="sums")
     assert mechanism.delta(math.log(3)) == pytest.approx(0.12670, abs=5e-6)
-    # The flip probability 42.649/n is calibrated for the dataset with no other user in these bins. It is too small for this one.
+    # The flip probability 42.649/n is calibrated for the dataset with no other user in the target's bins. It is too small for this
+    # dataset.
     assert FlippedReports(10**6, 0, 100, 42.649e-6, view="sums").delta(1.0, bound="lower") > 4.7e-6
 
 
@@ -338,7 +339,8 @@ def test_the_pair_of_one_bin_attains_its_sum_in_both_orders():
 
 
 def test_bounds_for_curves_do_not_rise_where_tables_end():
-    # Below log delta = -540 there are no tables, and few datasets are evaluated: delta at a smaller eps is the better upper bound.
+    # Below log delta = -540 there are no tables, and few datasets are evaluated. The delta at a smaller eps is then the better
+    # upper bound.
     protocol = FlippedReports(30_000, 0, 32, 0.04, view="sums", fake="uniform")
     lower, upper = protocol._rough_log_delta(np.array([0.1, 1.0, 2.0, 3.3, 5.0]))
     assert np.all(np.diff(upper) <= 0)

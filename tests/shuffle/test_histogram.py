@@ -17,7 +17,7 @@ from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, 
 
 
 def seen(counts, users, gamma):
-    """Return the distribution of the numbers of messages of every bin."""
+    """Return the distribution of the numbers of messages in every bin."""
     noise = power(coin(1 - Fraction(gamma)), users)
     law = {}
     for drawn in itertools.product(noise.items(), repeat=len(counts)):
@@ -43,7 +43,7 @@ def test_reference_pairs(entry):
     mechanism = ShuffledHistogram(p["n"], 9, float(p["gamma"]))
     assert mechanism.delta(eps) == pytest.approx(exact, rel=1e-10)
     assert mechanism.delta(eps, bound="lower") == pytest.approx(exact, rel=1e-10)
-    # the published composition bound: twice eps and delta of one bin
+    # The published bound by composition is twice the delta of one bin at eps/2.
     assert mechanism.delta(eps) < 2 * ZeroSum(p["n"], float(p["gamma"])).delta(eps / 2)
 
 
@@ -127,7 +127,7 @@ def test_delta_of_one_bin_is_zero():
 @pytest.mark.parametrize("blocks", [3, 5, 40])
 @pytest.mark.parametrize("falls", [0.0, 0.02, 0.7])
 def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
-    # sum of binomial(n, p; i) e^(-falls i) = (1 - p + p e^-falls)^n; there are few wide blocks, so the mode is inside of one
+    # The sum of Pr[Bin(n, p) = i] e^(-falls i) is (1 - p + p e^-falls)^n. There are few wide blocks, so the mode is inside of one.
     monkeypatch.setattr(_mixed_sum, "MOST_TERMS", blocks)
     n, p = 1000.0, 0.3
 
@@ -137,7 +137,7 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
     lower, upper = _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, n, p), math.floor((n + 1) * p), 0.0, n, value)
     exact = n * math.log1p(p * math.expm1(-falls))
     assert lower < exact < upper
-    # the error of both bounds is at most the change of the terms within a block
+    # The error of each bound is at most the change of the terms within a block.
     if blocks == 40:
         assert upper - lower < 12.0
 
@@ -161,7 +161,7 @@ def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
         monkeypatch.setattr(module, "enclose_sum", recorded)
     ShuffledHistogram(users, 2, gamma).delta(0.5)
     samples._log_missed(users, gamma, 3)
-    # binomial(n, gamma) increases up to its mode and decreases beyond: pmf(k + 1)/pmf(k) = (n - k) gamma/((k + 1)(1 - gamma))
+    # Bin(n, gamma) increases up to its mode and decreases beyond: pmf(k + 1)/pmf(k) = (n - k) gamma/((k + 1)(1 - gamma)).
     chance = Fraction(gamma)
     assert len(given) == 2
     for mode in map(int, given):
@@ -191,7 +191,7 @@ def test_bad_input(call, named):
 
 
 def test_a_sum_far_from_the_mode_of_its_masses_takes_one_truncation_range(monkeypatch):
-    # The largest term is 360 standard deviations from the mode, where a bound of the terms outside by wide blocks is far too large.
+    # The largest term is 360 standard deviations from the mode, where wide blocks give a far too large bound of the terms outside.
     ranges = []
     edge = _mixed_sum._edge
     monkeypatch.setattr(_mixed_sum, "_edge", lambda *arguments: ranges.append(edge(*arguments)) or ranges[-1])

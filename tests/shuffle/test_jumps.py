@@ -1,4 +1,4 @@
-"""Sums of a few heavy and many light values, against enumeration and against Fourier inversion alone."""
+"""Sums of a few heavy and many light values, against enumeration and against Fourier inversion of all values."""
 
 import math
 
@@ -14,7 +14,7 @@ from tests.strategies import slow
 
 
 def listed(values, log_mass, users):
-    """Return log E S_+ by a sum over all numbers of users at each of a few values."""
+    """Return log E S_+ by a sum over the numbers of users with each of a few values."""
     log_fact = np.array([math.lgamma(k + 1) for k in range(users + 1)])
     rest = math.log1p(-math.fsum(np.exp(log_mass)))
     left, total, log_p = np.array([users]), np.zeros(1), np.array([log_fact[users]])
@@ -30,12 +30,12 @@ def listed(values, log_mass, users):
 @pytest.mark.parametrize(("users", "values", "mass"), [
     (30, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (40, [-2.0, 1.0, 7e6, -5e6], [0.3, 0.45, 4e-4, 1e-4]),
-    # few users have a value other than 0
+    # In these cases few users have a value other than 0.
     (40, [-1.0, 2.0, 7e6, -5e6], [0.2, 0.1, 4e-4, 1e-4]),
     (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
-    # the light values are negligible
+    # The light values are negligible.
     (30, [-1.0, 1.5, -2e6, 2.5e6], [0.9, 0.02, 4e-3, 1e-4]),
-    # heavy values that partly cancel
+    # Some heavy values cancel partly.
     (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
 ])
 def test_bounds_contain_the_enumerated_value(users, values, mass):
@@ -53,7 +53,7 @@ def test_less_than_one_user_in_a_thousand_has_a_value(mass):
     lower, upper = sum_with_jumps(np.array(values), np.log(mass), 30)
     with mpmath.workdps(50):
         a, b, c = map(mpmath.mpf, mass)
-        # no other numbers of the users with each value give a positive sum
+        # Only these numbers of users with each value give a positive sum.
         exact = mpmath.log(mpmath.fsum(
             mpmath.binomial(30, j) * mpmath.binomial(30 - j, k) * a**j * c**k * (1 - a - b - c)**(30 - j - k) * max(8*k - 5*j, 0)
             for k in range(31) for j in range(31 - k)
@@ -117,7 +117,7 @@ def test_values_too_far_apart_are_declined():
     ([1e100, 1e120, -1e100], [-400.0, -420.0, -1.5]),
 ])
 def test_masses_that_underflow(values, log_mass):
-    # without these masses the sum would be too small: log E S_+ is about that of the single positive value
+    # Without these masses the sum would be too small: log E S_+ is about that of the single positive value.
     gain = max(w + math.log(x) for x, w in zip(values, log_mass) if x > 0) + math.log(20)
     least = gain + 19 * math.log1p(-math.fsum(np.exp(log_mass)))
     lower, upper = sum_with_jumps(np.array(values), np.array(log_mass), 20)
@@ -132,7 +132,7 @@ def test_merged_rare_values_give_upper_and_lower_bounds():
     for upper in (False, True):
         at, log_left = gathered(values, log_mass, upper=upper)
         rare = log_left < -600
-        # log E X_+ of the rare values
+        # The two numbers are log E X_+ of the rare values.
         found, exact = (float(np.logaddexp.reduce(w[x > 0] + np.log(x[x > 0]))) for x, w in
                         ((at[rare], log_left[rare]), (values[40:], log_mass[40:])))
         assert 0 <= (found - exact) * (1 if upper else -1) <= 0.26
@@ -142,7 +142,7 @@ def test_merged_rare_values_give_upper_and_lower_bounds():
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e38])
 @pytest.mark.parametrize(("users", "chance", "gain"), [(50, 2e-5, 75.0), (4408, 2e-6, 6612.0), (10**5, 1e-8, 1e7)])
 def test_light_values_that_are_all_equal(users, chance, gain, size):
-    """For densities at large eps, every value of X except for the positive ones rounds to -e^eps."""
+    """For densities at large eps, every value of X that is not positive rounds to -e^eps."""
     values = size * np.array([gain, -1.0, -1.0, -1.0])
     lower, upper = sum_with_jumps(values, np.log([chance, (1 - chance) / 2, (1 - chance) / 4, (1 - chance) / 4]), float(users))
     with mpmath.workdps(30):
@@ -154,10 +154,10 @@ def test_light_values_that_are_all_equal(users, chance, gain, size):
 
 
 @pytest.mark.parametrize(("users", "values", "mass", "gap"), [
-    # only a rare large value makes the sum positive
+    # Only a rare large value makes the sum positive.
     (30, [-1.0, 0.05, 50.0], [0.9, 0.05, 1e-9], 0.01),
     (30, [-1.0, 40.0, 45.0, 60.0], [0.9, 1e-7, 1e-9, 1e-12], 0.5),
-    # many moderate values do so as well: the bound is valid, and far below
+    # Several moderate values can make the sum positive, too; the bound is valid, but far below the exact value.
     (30, [-1.0, 1.1, 9.0], [0.4, 0.35, 0.01], 20.0),
     (2, [-1.0, 1e-3, 7.0], [0.4, 0.5, 1e-5], 7.0),
     (1, [-1.0, 2.0], [0.5, 0.25], 1e-12),
@@ -174,7 +174,7 @@ def test_one_large_value_that_is_too_small():
 
 
 def test_lower_bound_of_shuffled_noise_where_inversion_has_none():
-    # log delta = -86 was reported with the same upper bound, and -840 to -4142 for 1000 users
+    # The upper bound was once the same, but the lower bound of log delta was -86, and -840 to -4142 for 1000 users.
     lower, upper = (GaussianMechanism(1.0).shuffled(10**5).log_delta(0.05, bound=bound) for bound in ("lower", "upper"))
     assert -37.7 < lower < upper < -36.6
 
@@ -190,7 +190,7 @@ def test_lower_bounds_of_shuffled_noise_at_large_eps():
 
 
 def test_lower_bound_of_a_matrix_with_many_outputs():
-    # one bound at a time of more than 1024 atoms: the lower one was -inf
+    # For more than 1024 atoms and one requested bound, the lower bound was once -inf.
     rows = 1.0 + np.sin(np.outer([1.0, 2.0], np.arange(1100)))**2
     shuffled = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(5000)
     lower, upper = (shuffled.log_delta(0.01, bound=bound) for bound in ("lower", "upper"))

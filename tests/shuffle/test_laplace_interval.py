@@ -17,7 +17,7 @@ WIDEST = math.log(10)
 """Largest length of the interval for which the theorem is stated."""
 
 LEAST = 0.1
-"""Length of the interval below which the inequality of the page is proved by hand."""
+"""Length of the interval below which the inequality is proved without interval arithmetic."""
 
 
 def density(x, y):
@@ -25,18 +25,18 @@ def density(x, y):
 
 
 def stop_loss(first, second, other, ratio, c, length):
-    """Return the integral of (R_first - ratio R_second - c R_other)_+ from its definition, by quadrature between all kinks."""
+    """Return the integral of (R_first - ratio R_second - c R_other)_+ from its definition, by quadrature between kinks."""
     def integrand(y):
         return max(0.0, density(first, y) - ratio * density(second, y) - c * density(other, y))
 
-    # beyond the outermost inputs the three densities are multiples of one exponential
+    # Beyond the outermost inputs the three densities are multiples of one exponential function.
     ends = 2 * integrand(0.0) * 0.5 + 2 * integrand(length) * 0.5
     places = np.unique([0.0, first, second, other, length])
     return ends + sum(quad(integrand, a, b, limit=400)[0] for a, b in pairwise(places))
 
 
 def closed(length, ratio, place, c):
-    """Return the three stop-loss transforms of the page: of the pair (a, L) with another user at 0, and of (0, L) with 0 and L."""
+    """Return three stop-loss transforms of the theorem: (a, L) with another user at 0, and (0, L) with another at 0 and at L."""
     top, a = math.exp(length), math.exp(place)
     s, base = ratio / top, 1 - ratio - c
     v = 1 / a - s
@@ -54,7 +54,7 @@ def closed(length, ratio, place, c):
 
 
 def drawn(rng, longest=WIDEST):
-    """Return random L, E, a and c where the pair (a, L) has a positive divergence in both directions."""
+    """Return random L, E, a and c for which the pair (a, L) has a positive divergence in both orders."""
     length = rng.uniform(0.02, longest)
     place = length * rng.uniform(0.01, 0.99)
     ratio = math.exp((length - place) * rng.uniform(-1, 1))
@@ -62,7 +62,7 @@ def drawn(rng, longest=WIDEST):
 
 
 def test_closed_stop_loss_transforms():
-    """The three formulas of the page against the definition, by quadrature."""
+    """The three formulas of the theorem agree with the definition, by quadrature."""
     rng = np.random.default_rng(11)
     for _ in range(60):
         length, ratio, place, c = drawn(rng)
@@ -73,7 +73,7 @@ def test_closed_stop_loss_transforms():
 
 @pytest.mark.parametrize("longest", [0.3, 1.0, WIDEST])
 def test_mixture_of_ends_is_larger(longest):
-    """The inequality of the theorem with its weight p = 2h/(1 + h), h = (A - 1)/(E Lambda), at random places."""
+    """The inequality of the theorem holds with the weight p = 2h/(1 + h), h = (A - 1)/(E Lambda), at random points."""
     rng = np.random.default_rng(5)
     for _ in range(20_000):
         length, ratio, place, c = drawn(rng, longest)
@@ -85,7 +85,7 @@ def test_mixture_of_ends_is_larger(longest):
 
 
 def test_mixture_fails_on_a_long_interval():
-    """At L = 4 no weight of the two ends is enough: the statement needs a short interval."""
+    """At L = 4 no weight of the two ends satisfies the inequality, so the theorem needs a limit of the length."""
     length, ratio, place = 4.0, 1.3, 0.4
     least, most = 0.0, 1.0
     for c in np.linspace(1 - ratio * math.exp(length), math.exp(length) - ratio, 20_001).tolist():
@@ -98,7 +98,7 @@ def test_mixture_fails_on_a_long_interval():
 
 
 def lower_bound(lows, highs, shortest, longest):
-    """Return lower bounds of F of the page over boxes of (ln A, -ln s, tau), for all L between `shortest` and `longest`."""
+    """Return lower bounds of the theorem's F over boxes of (ln A, -ln s, tau), for all L between `shortest` and `longest`."""
     least, most = math.exp(shortest), math.exp(longest)
 
     def parts(lows, highs):
@@ -107,7 +107,7 @@ def lower_bound(lows, highs, shortest, longest):
         v = a.inverse() - s
         t = tau * (a - 1.0) + 1.0
         c = v * t * t
-        # p/(A - 1), and what multiplies p: the first decreases in Lambda, the second increases
+        # `weight` is p/(A - 1), which decreases in Lambda, and its factor increases in Lambda.
         weight, largest = ((s * top**2 + a - 1.0).inverse() * 2.0 for top in (most, least))
         far = 1.0 - (s + c * (1 / least)).sqrt()
         below, above = (s * (1.0 - c)).sqrt(), (s * (a - c)).sqrt()
@@ -125,7 +125,7 @@ def lower_bound(lows, highs, shortest, longest):
         for formula, centre, factor in zip(formulas, parts(middle, middle)[-2:], (gain, far)):
             change = sum(np.maximum(np.abs(formula.low[i + 1]), np.abs(formula.high[i + 1])) * radius[i] for i in range(3))
             value = np.maximum(centre.low[0] - change, formula.low[0])
-            # the weight at the largest Lambda is the smallest one, which is the worst case for a nonnegative factor
+            # The weight is smallest at the largest Lambda, which is the worst case for a nonnegative factor.
             found.append(np.where(factor.low[0] >= 0, value, -np.inf))
     for value in found:
         best = np.maximum(best, np.where(np.isfinite(value), value, -np.inf))
@@ -133,7 +133,9 @@ def lower_bound(lows, highs, shortest, longest):
 
 
 def proved(shortest, longest, rounds=12):
-    """Return whether F > 1e-7, far above rounding, for all L in the range: boxes where the bound is too small are divided.
+    """Return whether F > 1e-7, far above rounding errors, for all L in the range.
+
+    Boxes in which the bound is too small are divided. The answer is False if boxes are left after `rounds` divisions.
 
     The answer is False if boxes are left after `rounds` divisions.
     """
@@ -141,7 +143,7 @@ def proved(shortest, longest, rounds=12):
     lows = np.stack(np.meshgrid(*(np.arange(16) * w for w in widths), indexing="ij")).reshape(3, -1)
     for _ in range(rounds):
         log_a, z = lows[0], lows[1]
-        # s lies between A/Lambda^2 and 1/A
+        # s is between A/Lambda^2 and 1/A.
         lows = lows[:, (z + widths[1] >= log_a) & (z <= 2 * longest - log_a)]
         if not lows.size:
             return True
@@ -162,12 +164,12 @@ LENGTHS = [LEAST, 0.2, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.7, 1.8, 1.9, 2.0, 2.1, 2.
 
 @pytest.mark.parametrize(("shortest", "longest"), list(pairwise(LENGTHS)))
 def test_inequality_by_interval_arithmetic(shortest, longest):
-    """The computer's part of the proof: F > 0 on all boxes of the region, for every length from .1 to ln 10."""
+    """F > 0 on all boxes of the region, for every length from .1 to ln 10: the part of the proof by interval arithmetic."""
     assert proved(shortest, longest)
 
 
 def test_inequality_by_hand_for_short_intervals():
-    """The inequality 1/(2 Lambda) > 1 - Lambda^-2 + Lambda - 1/Lambda holds up to the length where the boxes begin."""
+    """The inequality 1/(2 Lambda) > 1 - Lambda^-2 + Lambda - 1/Lambda holds up to the length at which the boxes begin."""
     top = math.exp(LEAST)
     assert 1 / (2 * top) > 1 - top**-2 + top - 1 / top
     assert interval_datasets(WIDEST * (1 + 1e-12)) is None
@@ -176,7 +178,7 @@ def test_inequality_by_hand_for_short_intervals():
 
 @pytest.mark.parametrize("longest", [0.5, WIDEST, 3.5])
 def test_boxes_compute_the_gap(longest):
-    """In a box that is one point F is the gap of the two stop-loss transforms over A - 1; at L = 3.5 the gap may be negative."""
+    """For a box that is a point, F is the difference of the two stop-loss transforms over A - 1; it may be negative at L = 3.5."""
     rng = np.random.default_rng(8)
     gaps = []
     for _ in range(400):
@@ -196,7 +198,10 @@ def test_boxes_compute_the_gap(longest):
 
 
 def test_inner_inputs_are_combinations_and_a_positive_rest():
-    """R_x minus the combination of two grid points: 0 outside of the cell, the Green's function inside, with the mass stated."""
+    """R_x minus the combination for two grid points is the Green's function inside of the cell, and 0 outside.
+
+    The test compares its mass with the stated one.
+    """
     rng = np.random.default_rng(3)
     for _ in range(50):
         width = rng.uniform(0.01, 0.5)
@@ -216,11 +221,11 @@ def test_inner_inputs_are_combinations_and_a_positive_rest():
 
 @pytest.mark.parametrize("length", [0.2, 1.0, 2.3])
 def test_radius_holds_for_inputs_between_the_points(length):
-    """The distance that the bound uses is at least that of random mixtures of inputs of the interval, computed on a fine grid."""
+    """The distance in the bound is at least that of random mixtures of inputs of the interval, computed on a fine grid."""
     data = interval_datasets(length)
     y = np.linspace(0, length, 4001)
     rng = np.random.default_rng(1)
-    # beyond the ends all ratios are constant: two further atoms
+    # Beyond the ends all ratios are constant, which gives two further atoms.
     def row(x):
         inner = density(x, 0.5 * (y[1:] + y[:-1])) * (y[1] - y[0])
         return np.concatenate([[0.5 * math.exp(-x)], inner, [0.5 * math.exp(x - length)]])
@@ -235,7 +240,7 @@ def test_radius_holds_for_inputs_between_the_points(length):
 
 
 def test_ratio_tail_is_that_of_the_ends():
-    """The largest probability of a likelihood ratio above t over pairs of inputs, against quadrature for random pairs."""
+    """The largest probability of a likelihood ratio above t is at least that of random pairs of inputs, by quadrature."""
     length = 1.7
     tail = interval_datasets(length).ratio_tail
     rng = np.random.default_rng(2)
@@ -250,7 +255,10 @@ def test_ratio_tail_is_that_of_the_ends():
 
 
 def cells(inputs, edges):
-    """Return the probabilities of the cells between `edges` under Laplace noise of scale 1 for each input: a post-processing."""
+    """Return the probabilities of the cells between `edges` under Laplace noise of scale 1, for each input.
+
+    Discretization is a post-processing of the noise.
+    """
     def below(z):
         return np.where(z < 0, 0.5 * np.exp(np.minimum(z, 0.0)), 1 - 0.5 * np.exp(-np.maximum(z, 0.0)))
 
@@ -263,7 +271,7 @@ def cells(inputs, edges):
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "users"), [(0.7, 12), (1.0, 60), (1.0, 1000), (2.0, 300), (2.3, 700)])
 def test_above_every_dataset_of_two_cells(length, users):
-    """The analyst learns only a bit of each message: the exact maximum over every dataset is below the bound, at several eps."""
+    """If the analyst learns only one bit of each message, the exact maximum over every dataset is at most the bound."""
     bound = LaplaceMechanism(1.0, length).shuffled(users)
     inputs = length * np.array([0.0, 0.31, 0.55, 0.93, 1.0])
     for edge in (0.0, 0.4 * length, 0.5 * length, length):
@@ -275,7 +283,7 @@ def test_above_every_dataset_of_two_cells(length, users):
 
 @pytest.mark.parametrize("users", [10, pytest.param(25, marks=pytest.mark.slow)])
 def test_above_every_dataset_of_three_cells(users):
-    """The same with three cells, inputs between the points of the grid, and all datasets enumerated."""
+    """The same holds for three cells and inputs between the grid points, with all datasets enumerated."""
     bound = LaplaceMechanism(1.0).shuffled(users)
     for inputs in ((0.0, 1.0), (0.03, 0.97), (0.0, 0.46)):
         exact = FiniteRandomizer(cells(inputs, [0.2, 0.8])).shuffled(users)
@@ -284,7 +292,7 @@ def test_above_every_dataset_of_three_cells(users):
 
 
 def test_between_lower_bound_and_blanket():
-    """From 1000 users on the bound is below that of the privacy blanket, and near the lower bound."""
+    """From 1000 users on, the bound is smaller than that of the privacy blanket and close to the lower bound."""
     for users, gap in ((10**3, 0.03), (10**4, 0.011), (10**6, 0.004), (10**12, 0.002)):
         noise = LaplaceMechanism(1.0).shuffled(users)
         lower, upper = (noise.epsilon(1e-6 if users < 10**9 else 1e-14, bound=bound) for bound in ("lower", "upper"))
@@ -294,7 +302,7 @@ def test_between_lower_bound_and_blanket():
 
 
 def test_participation():
-    """Fewer messages: a smaller bound, and still above the lower bound."""
+    """With fewer messages the bound is smaller, and still at least the lower bound."""
     bounds = [LaplaceMechanism(1.0).shuffled(10**4, participation=share) for share in (1.0, 0.9, 0.3)]
     lower, upper = ([one.log_delta(0.03, bound=bound) for one in bounds] for bound in ("lower", "upper"))
     assert all(a <= b for a, b in zip(lower, upper))

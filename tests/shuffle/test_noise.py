@@ -1,4 +1,4 @@
-"""Binomial noise against enumeration and the reference files, with symmetry and monotonicity of delta."""
+"""Binomial noise against enumeration and reference values; symmetry and monotonicity of delta."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ from tests.oracles import binomial_masses, hockey_stick
 
 
 def hockey_sticks(n, p, e):
-    """Return the hockey-stick divergences of (B, B+1) and (B+1, B) at the fraction e = e^eps."""
+    """Return the hockey-stick divergences of (B, B+1) and (B+1, B) at e = e^eps, given as a fraction."""
     pmf = [Fraction(0), *binomial_masses(n, p), Fraction(0)]
     return hockey_stick(pmf[1:], pmf, e), hockey_stick(pmf, pmf[1:], e)
 
@@ -34,7 +34,7 @@ def test_small_n_by_enumeration(n, p):
     noise = BinomialNoise(n, p)
     pair, mirror = noise.pairs()
     for eps in (0.0, 2.0**-40, 0.125, math.log(2), 1.0, 3.0, 20.0):
-        # e^eps to 60 digits as a fraction
+        # e^eps is computed to 60 digits as a fraction.
         import mpmath
 
         with mpmath.workdps(60):
@@ -61,7 +61,7 @@ def test_both_orders_are_equal_for_fair_bits():
     ids=lambda v: v["id"][14:],
 )
 def test_reference_delta_at_published_noise(case):
-    # rounding the decimal noise rate changes log delta by about n * 1e-16 * |slope|
+    # Rounding the decimal noise probability changes log delta by about n * 1e-16 times its slope.
     given_ = case["params"]
     published = 50 * math.log(2 / float(given_["delta"])) / (given_["n"] * float(given_["eps"]) ** 2)
     noise = BinomialNoise(given_["n"], published)
@@ -85,7 +85,7 @@ def test_reference_both_directions(case):
     allowed = 1e-12 if exact > log_of("1e-30") else 1e-11
     assert distance((lower + upper) / 2, exact) < allowed
     assert upper - lower < 4 * allowed
-    # rounding each decimal, a relative 2**-54, changes log delta by at most 1e3 times this
+    # Rounding each decimal changes it by a relative 2**-54, and log delta by at most 1e3 times that.
     assert float(to_decimal(lower) - exact) < 5e-13
     assert float(exact - to_decimal(upper)) < 5e-13
 
@@ -125,7 +125,7 @@ def test_smallest_deltas_by_direct_sums(n, p, eps):
     try:
         pair, mirror = BinomialNoise(n, p).pairs()
         for side, (a, b) in ((pair, (p, 1 - p)), (mirror, (1 - p, p))):
-            # (B+1, B) at p is (B, B+1) at 1 - p
+            # The pair (B+1, B) at p is the pair (B, B+1) at 1 - p.
             e, ball_a, ball_b = arb(eps).exp(), arb(a), arb(b)
             k = int(((n + 1) * ball_a / (ball_a + e * ball_b)).floor().unique_fmpz())
             log_pmf = (
@@ -184,7 +184,7 @@ def test_mechanism_is_the_larger_of_its_pairs(noise, eps):
     pairs = noise.pairs()
     for bound in ("lower", "upper"):
         assert noise.log_delta(eps, bound=bound) == max(pair.log_delta(eps, bound=bound) for pair in pairs)
-    # outcomes 0 and n + 1 have an infinite ratio
+    # The outcomes 0 and n + 1 have an infinite likelihood ratio.
     floor = noise.trials * max(math.log1p(-noise.prob), math.log(noise.prob))
     assert noise.log_delta(eps) >= floor - 1e-12 - 8 * math.ulp(floor)
 
@@ -217,7 +217,7 @@ def test_no_pure_privacy():
     noise = BinomialNoise(10, 0.5)
     assert noise.epsilon(0.0) == math.inf
     assert noise.epsilon(0.0, bound="lower") == math.inf
-    # the end points have mass 2**-10
+    # The two end points have mass 2**-10 each.
     assert noise.epsilon(0.9 * 2.0**-10) == math.inf
     assert noise.epsilon(1.0) == 0
 
@@ -313,7 +313,7 @@ def test_trade_off_curve_is_at_or_below_the_exact_one(trials, prob):
     law = [math.comb(trials, i) * p**i * (1 - p) ** (trials - i) for i in range(trials + 1)]
     for pair, chance in zip(BinomialNoise(trials, prob).pairs(), (law, law[::-1])):
         curve = pair.tradeoff()
-        # for B against B + 1 the ratio decreases in B, so the best test rejects for large counts
+        # For B against B + 1 the likelihood ratio decreases with the count, so the best test rejects large counts.
         alpha, missed = Fraction(0), Fraction(1) - chance[-1]
         for k in range(trials, 0, -1):
             alpha += chance[k]

@@ -25,13 +25,13 @@ def gain(p, q, eps):
 
 @pytest.fixture(autouse=True)
 def digits():
-    # probabilities of 1e-304 are added to 1, and budgets are as small as 1e-300
+    # With 700 digits, adding 1e-304 to 1 is exact, and budgets may be as small as 1e-300.
     with mp.workdps(700):
         yield
 
 
 def holds(profile, eps, event):
-    """Assert that the gain of the event is at most the upper bound at every eps."""
+    """Assert that the upper bound is at least the gain of the event at every eps."""
     for e in eps:
         upper = float(profile.log_delta(float(e)))
         assert gain(*event, e) <= upper, (profile, e, upper)
@@ -60,7 +60,7 @@ def test_all_bits_zero(users, flip):
 
 @pytest.mark.parametrize("flip", FLIPS[:-1])
 def test_one_user_whose_two_bits_are_not_flipped(flip):
-    # one user: the first bin's bit is 1 and the second's 0
+    # The event for one user: the bit of the first bin is 1 and that of the second is 0.
     q = mp.mpf(flip)
     eps = below(2 * local_budget(flip))
     for view in ("sums", "records"):
@@ -97,11 +97,12 @@ def test_no_personal_clone(weight, scale):
 
 
 def one_category(budget, categories, users):
-    # the others have the last category; the event is no message of the target's second category and at least one of the first
+    # All other users have the last category. The event: no message has the target's second category, and at least one has its
+    # first.
     k, big = categories, mp.exp(mp.mpf(budget))
     total = big + k - 1
     if k == 2:
-        # all messages are zeros
+        # The event is that all messages are 0.
         p, q = (big / total) ** users, (big / total) ** (users - 1) / total
     else:
         without, neither = (1 - 1 / total) ** (users - 1), (1 - 2 / total) ** (users - 1)
@@ -133,7 +134,7 @@ def test_large_budgets_of_three_categories():
 
 @pytest.mark.parametrize("budget", LOGS[1:])
 def test_one_laplace_message(budget):
-    # one user: the message lies at or below 0
+    # The event for one user: the message is at most 0.
     eps = np.array([budget])
     event = mp.mpf(1) / 2, mp.exp(-mp.mpf(budget)) / 2
     holds(shuffle.PersonalizedClones.laplace(eps), below(budget), event)
@@ -150,7 +151,7 @@ def test_one_gaussian_message(sigma):
 @pytest.mark.parametrize("prob", [1e-307, 1e-20, 1e-3, 0.5, 0.999])
 @pytest.mark.parametrize("trials", [0, 1, 2, 7, 1001, 10**6])
 def test_no_noise(trials, prob):
-    # the event is the smallest value of the noise, which is impossible for the other count
+    # The event is the smallest value of the noise, which is impossible for the other count.
     q = 1 - mp.mpf(prob)
     holds(shuffle.BinomialNoise(trials, prob), [0.0, 1.0, 50.0, 700.0, 1e5], (q**trials, 0))
 
@@ -158,7 +159,7 @@ def test_no_noise(trials, prob):
 @pytest.mark.parametrize("bins", [2, 3, 1000, 10**12])
 @pytest.mark.parametrize("fakes", [0, 1, 10, 10**4])
 def test_no_dummy_in_a_bin(fakes, bins):
-    # the event is that the second bin is empty, which is impossible with the target in it
+    # The event is that the second bin is empty, which is impossible if the target is in it.
     empty = (1 - mp.mpf(1) / bins) ** fakes
     holds(shuffle.ClearReports(fakes, bins), [0.0, 1.0, 50.0, 700.0], (empty, 0))
     holds(shuffle.FlippedReports(5, fakes, bins, 0.0, view="sums"), [0.0, 1.0, 50.0, 700.0], (empty, 0))

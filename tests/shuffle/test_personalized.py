@@ -1,4 +1,4 @@
-"""PersonalizedClones against high-precision references, and against exact deltas by enumeration, which it bounds."""
+"""PersonalizedClones against high-precision references, and against exact deltas by enumeration, which are at most its bounds."""
 
 import json
 import math
@@ -27,7 +27,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-pe
 
 
 def budgets(params):
-    """Return the others' budgets and the target's budget of a reference entry."""
+    """Return the budgets of the other users and of the target for a reference entry."""
     n, text = params["n"], params["family"]
     i = np.arange(n - 1)
     for mark, others, top in (
@@ -42,7 +42,7 @@ def budgets(params):
 
 
 def bound(entry):
-    """Return the bound of a reference entry by its weight, rates and scale."""
+    """Return the bound of a reference entry from its weight, rates and scale."""
     quantity, params = entry["quantity"], entry["params"]
     others, top = budgets(params)
     big, k = math.exp(top), params.get("k")
@@ -84,7 +84,7 @@ _GROUPS = {}
 
 
 def multisets(bins, n):
-    """Return the index of the multiset of each cell of a table of bins**n sequences."""
+    """Return, for each cell of a table of bins**n sequences of messages, the index of its multiset."""
     if (bins, n) not in _GROUPS:
         cells = np.sort(np.array(list(product(range(bins), repeat=n))), axis=1)
         _GROUPS[bins, n] = np.unique(cells @ bins ** np.arange(n), return_inverse=True)[1]
@@ -100,13 +100,13 @@ def shuffled(rows):
 
 
 def true_delta(first, second, others, eps):
-    """Return the larger divergence of both orders, if the target has the distribution `first` or `second`."""
+    """Return the larger divergence of both orders, if the target's message has the distribution `first` or `second`."""
     p, q = shuffled([first, *others]), shuffled([second, *others])
     return max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum())
 
 
 def nearest(cases):
-    """Assert that no claimed bound is below the exact value. Return the largest ratio of the two."""
+    """Assert that no bound is below the exact value, and return the largest ratio of the two."""
     ratios = [0.0]
     for truth, claim in cases:
         assert truth <= claim * (1 + 1e-12) + 1e-16
@@ -164,7 +164,7 @@ def test_blanket_alone_is_never_below_the_exact_value():
 
 @pytest.mark.parametrize(("n", "k", "eps0", "eps"), [
     (10**4, 10, 1.0, 0.02), (10**4, 10, 4.0, 0.38), (10**6, 3, 4.0, 0.0446),
-    # few users with budgets of at least 20, by the table
+    # For few users with budgets of at least 20, the blanket is computed by the table.
     (1000, 10**6, 30.0, 5.0), (20, 3, 22.0, 10.0), (100, 2, 400.0, 399.0), (3, 1000, 690.0, 6.9),
 ])
 def test_blanket_with_equal_budgets_is_that_of_shuffled(n, k, eps0, eps):
@@ -200,7 +200,7 @@ def test_blanket_sum_against_exact_fractions():
 
 
 def test_response_in_exact_fractions():
-    # e^eps is rational, so all probabilities and delta are
+    # e^eps is a fraction, and so are all probabilities and delta.
     rng = np.random.default_rng(3)
     for _ in range(40):
         k, n = int(rng.integers(2, 4)), int(rng.integers(2, 4))
@@ -267,7 +267,7 @@ def test_window_minimum_is_that_of_a_grid():
         a, reach = 10 ** rng.uniform(-2, 1), rng.uniform(0.5, 30)
         b = a * rng.uniform(0.02, 2, 20)
         t = np.linspace(0, reach, 1001)[:, None]
-        # for t < 0 the other input is nearer, and the target's other density is larger
+        # For t < 0 the other input is nearer to the output, and the target's other density is larger.
         ratio = 0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2
         least, slack = least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
         assert (least <= ratio.min(axis=0) + 1e-13 * slack).all()
@@ -275,7 +275,7 @@ def test_window_minimum_is_that_of_a_grid():
 
 
 def clone_side(p, rates, factor):
-    """Return the clone sum of a few users by enumeration, for the weight 1/(p + 1)."""
+    """Return the clone sum of a few users for the weight 1/(p + 1), by enumeration."""
     total = 0.0
     for clones in product((0, 1), repeat=len(rates)):
         chance = math.prod(2 * r if c else 1 - 2 * r for c, r in zip(clones, rates))
@@ -288,7 +288,7 @@ def clone_side(p, rates, factor):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_rates_from_the_larger_of_two_densities_over_all_datasets(seed):
-    # users have different randomizers, each at least c_i max(R_0, R_1) for every input
+    # The users have different randomizers, each of which is at least c_i max(R_0, R_1) for every input.
     rng = np.random.default_rng(seed)
     first, second = rng.dirichlet(np.ones(3), 2) * 0.8 + 0.2 / 3
     p = float(max((first / second).max(), (second / first).max()))
@@ -333,7 +333,7 @@ def test_every_user_is_the_maximum_over_targets(name, users):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_bounds_with_bins_are_upper_bounds(name):
-    # for more than 1024 distinct budgets the search rounds rates down; the guarantee of a single user does not
+    # For more than 1024 distinct budgets, the search over targets rounds rates down; the guarantee of a single user does not.
     build = BUILDERS[name]
     eps = np.random.default_rng(0).uniform(0.5, 2, 3000)
     everyone = build(eps)
@@ -359,7 +359,7 @@ def test_bounds_with_bins_and_without_overlap(name, bins, monkeypatch):
                     exact, binned = population.value(kind, at, 1, i, i, mass), population.value(kind, at, 0, i, i, mass)
                     assert binned[0] <= exact[1]
                     assert binned[1] >= exact[0]
-                    # the error of bins is of second order in their width
+                    # The error of the bins is proportional to the square of their width.
                     if bins == 64 and kind != "window" and eps.max() < 3 and exact[1] > -math.inf:
                         assert binned[1] - exact[1] <= 0.2 * max(1, -exact[1] / 20)
 
@@ -387,8 +387,8 @@ def test_the_error_of_a_common_rate_is_bounded(users, width):
 
 
 def test_the_error_of_a_common_rate_is_small_for_many_users():
-    # with h(c) <= e^(b - k c)/(c + 1) the second differences of the sum decrease with the number of clones, so the error is much
-    # smaller than half the sum of squared distances
+    # Because of h(c) <= e^(b - k c)/(c + 1), the second differences of the sum decrease with the number of clones. So the error is
+    # much smaller than half the sum of squared distances.
     least, held = np.linspace(0.2, 0.44, 5), np.full(5, 1000.0)
     law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
     u = math.tanh(0.05 / 2) / math.tanh(1.0)
@@ -400,7 +400,7 @@ def test_the_error_of_a_common_rate_is_small_for_many_users():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
-    # with few bins, rounding, removal of the target and intervals all have large effects
+    # With few bins, the rounding of rates, the removal of the target and blocks of targets all have large effects.
     monkeypatch.setattr(population_module, "BINS", (4, 9))
     monkeypatch.setattr(population_module, "COMPARED", 3)
     rng = np.random.default_rng(8)
@@ -413,8 +413,8 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
         for _ in range(6):
             i, j = sorted(rng.integers(0, users, 2).tolist())
             for level in range(population.exact + 1):
-                # the window of a single target differs from that of an interval, so only the other decompositions can be compared
-                # directly
+                # The window of a single target differs from that of a block, so only the other decompositions can be compared
+                # directly.
                 bound, _ = population._bound(at, level, i, j, -8.0, -math.inf)
                 for k in population.family.kinds:
                     most = max(population.value(k, at, population.exact, t, t)[0] for t in range(i, j + 1))
@@ -428,7 +428,7 @@ def test_interval_bounds_are_above_every_target_in_them(name, monkeypatch):
                         assert (rates <= np.min(least, axis=0) * (1 + 1e-12)).all()
                 assert bound <= 0
         lower, upper, best = population.every(at, users - 1)
-        # the search may find better windows for blocks than an estimate with three bins finds for one target
+        # The search may find better windows for blocks than an estimate with three bins finds for a single target.
         assert upper >= max(truth) - 5e-2 * max(1, -max(truth) / 20)
         assert lower <= max(truth) + 1e-9
         assert upper <= max(truth) + 5e-3 * max(1, -max(truth) / 20)
@@ -443,7 +443,7 @@ def test_rates_of_laplace_noise_in_a_window(low, high, reach):
     is the density of the user, whose value is 1, and R_0, R_1 are those of the target's values 0 and 1. p = e^(target's budget).
     """
     budgets = np.array([0.2, 0.4, 0.5, 0.9, 1.4, 2.0])
-    # the smallest ratio is at an end of the window or at an input value
+    # The smallest ratio is at an end of the window or at an input value.
     z = np.array([-reach, 0.0, 1.0, 1 + reach])
     exact = []
     for target in np.linspace(low, high, 5):
@@ -540,7 +540,7 @@ def test_delta_is_zero_for_eps_above_every_budget():
 
 @pytest.mark.slow
 def test_compositions_do_not_depend_on_earlier_calls(monkeypatch):
-    # with bins, results of one eps are reused at others
+    # With bins, results at one eps are reused at other eps.
     monkeypatch.setattr(population_module, "BINS", (16,))
 
     def twice():
@@ -553,8 +553,8 @@ def test_compositions_do_not_depend_on_earlier_calls(monkeypatch):
 
 @pytest.mark.slow
 def test_window_of_the_smallest_budget_among_many_users():
-    # only users with similar budgets hide this target: with bins of equal width the error of the bins dominated the choice of
-    # windows
+    # Only users with similar budgets send clones of this target's message. For bins of equal width, the error of the bins once
+    # decided which windows were chosen.
     sigmas = 1 / np.random.default_rng(1).uniform(0.1, 4, 10**5)
     one = PersonalizedClones.gaussian(sigmas, target=int(np.argmax(sigmas)))
     eps = one.epsilon(1e-8)
@@ -566,7 +566,7 @@ def test_window_of_the_smallest_budget_among_many_users():
 
 @pytest.mark.slow
 def test_every_user_of_widely_spread_budgets():
-    # the search once took minutes, because blocks within one bin were split
+    # The search once took minutes, because blocks within one bin were divided.
     every = PersonalizedClones.gaussian(1 / np.random.default_rng(1).uniform(0.1, 4, 6000))
     eps = every.epsilon(1e-8)
     low, high = every.epsilon(1e-8, bound="lower"), every.log_delta(eps)
@@ -585,12 +585,12 @@ def test_bins_of_tiny_and_huge_budgets():
 
 @pytest.mark.slow
 def test_the_guarantee_of_one_user_is_at_most_that_of_all():
-    # the blanket's table of the target's own budget is too large here, that of the largest budget is not
+    # Here the blanket's table for the target's own budget is too large, and that for the largest budget is not.
     rng = np.random.default_rng(0)
     budgets, counts = np.sort(rng.uniform(0.1, 2, 1500)), np.ones(1500, dtype=int)
     np.add.at(counts, rng.integers(0, 1500, 2294), 1)
     everyone = PersonalizedClones.randomized_response(budgets, 5, counts=counts).log_delta(0.2563)
     for target in (1225, 1275):
         one = PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=target).log_delta(0.2563)
-        # bounds over all users have a gap of SEARCH_GAP times log delta / 20
+        # The bounds over all users have a gap of SEARCH_GAP times log delta / 20.
         assert one < everyone + SEARCH_GAP * -everyone / 20

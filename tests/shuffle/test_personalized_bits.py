@@ -15,19 +15,19 @@ from tests.shuffle.test_bits import both_directions
 
 
 def flips(budgets):
-    """Return the flip probabilities with 60 digits, since log delta is sensitive to them at eps close to the budget."""
+    """Return the flip probabilities with 60 digits, because log delta is sensitive to them at eps close to the budget."""
     with localcontext(prec=60):
         return [Fraction(1 / (1 + Decimal(b).exp())) for b in budgets]
 
 
 def exact(qs, bits, target, factor):
-    """Return the larger hockey-stick divergence of both orders for the target's bit and this dataset of the others."""
+    """Return the larger hockey-stick divergence of both orders for the target's bit, given the other users' bits."""
     chances = [1 - q if bit else q for i, (q, bit) in enumerate(zip(qs, bits)) if i != target]
     return max(both_directions(chances, qs[target], factor))
 
 
 def cases(count, most):
-    """Yield seeded random budgets, data, target and eps."""
+    """Yield random budgets, bits, targets and eps from a fixed seed."""
     source = random.Random(20)
     for _ in range(count):
         users = source.randint(1, most)
@@ -67,7 +67,8 @@ def test_bounds_over_all_datasets_contain_the_maximum():
 
 
 def test_the_bits_of_the_worst_dataset_need_not_be_equal():
-    # a case with E1 = 27/5, flips 10/37, 10/59, 5/17 and eps = 0: delta for the bits (0, 0, 1) is 1.24 times that for equal bits
+    # With E1 = 27/5, the flip probabilities 10/37, 10/59, 5/17 and eps = 0, delta for the bits (0, 0, 1) is 1.24 times that for
+    # equal bits.
     budgets = np.log([27 / 5, 2.7, 4.9, 2.4])
     equal = PersonalizedBits(budgets, bits=[0, 0, 0, 0], target=0).delta(0.0)
     worse = PersonalizedBits(budgets, bits=[0, 0, 0, 1], target=0).delta(0.0)
@@ -99,7 +100,7 @@ def test_all_users_with_more_distinct_budgets_than_groups():
 def test_random_order_and_flips():
     budgets = np.r_[np.zeros(3000), np.full(3000, 700.0)]
     messages = PersonalizedBits(budgets).randomize(np.ones(6000), 3)
-    # half of the first 3000 bits are flipped and none of the others; the order is random
+    # Half of the first 3000 bits are flipped, and none of the others. The order of the messages is random.
     assert abs(messages.sum() - 4500) < 5 * math.sqrt(750)
     assert abs(messages[:3000].sum() - messages[3000:].sum()) < 5 * math.sqrt(2 * 1125)
 
@@ -145,7 +146,7 @@ def test_mechanisms_without_a_single_pair():
 
 @pytest.mark.parametrize(("target", "exact"), [(1, math.log(math.tanh(0.5) / 2)), (2, math.log(0.5)), (None, math.log(0.5))])
 def test_a_fair_coin_among_certain_bits(target, exact):
-    """Delta is (p - q) max W at eps = 0, and the characteristic function of W vanishes at pi."""
+    """At eps = 0, delta is (p - q) max W. The fair coin makes the characteristic function of W vanish at pi."""
     mechanism = PersonalizedBits([0.0, 1.0, 700.0], bits=[0, 1, 0], target=target)
     assert mechanism.log_delta(0.0, bound="lower") <= exact <= mechanism.log_delta(0.0)
     assert mechanism.log_delta(0.0) - mechanism.log_delta(0.0, bound="lower") < 1e-12
@@ -162,7 +163,7 @@ def test_budgets_of_zero_over_all_datasets():
 
 @pytest.mark.slow
 def test_all_users_with_more_groups_than_the_search_has(monkeypatch):
-    # the search has few groups; the reference evaluates all users one by one
+    # The search has few groups; the reference value evaluates all users one by one.
     monkeypatch.setattr(_personal_sum, "MOST_ENUMERATED", 16)
     rng = np.random.default_rng(4)
     budgets, bits = rng.uniform(0.3, 1.5, 60), (rng.random(60) < 0.5).astype(float)

@@ -1,4 +1,4 @@
-"""Sample sizes of the distributional problems, against the reference values and simulation."""
+"""Sample sizes of support identification and similar problems, against reference values and simulation."""
 
 import math
 
@@ -34,12 +34,12 @@ def test_failure_is_the_exact_union_bound():
 
 
 def test_failure_with_a_rounded_share_is_above_the_closed_form():
-    # X and Y are identically distributed: Pr[X <= Y] = (1 + Pr[X = Y])/2, and Pr[X = Y] = C(2n, n)/4^n
+    # X and Y have the same distribution, so Pr[X <= Y] = (1 + Pr[X = Y])/2, and Pr[X = Y] = C(2n, n)/4^n.
     users = 10**6
     with mpmath.workdps(30):
         exact = mpmath.log((1 + mpmath.binomial(2 * users, users) / mpmath.mpf(4) ** users) / 2)
         above = float(samples._log_missed(users, 0.5, 2) - exact)
-    # an error of one ulp in 1/support changes the result by up to 2 ulp n/support = 2.2e-10
+    # An error of one ulp in 1/support changes the result by up to 2 ulp n/support = 2.2e-10.
     assert 0 <= above < 5e-10
 
 

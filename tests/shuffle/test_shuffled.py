@@ -32,7 +32,7 @@ REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "randomizers.j
 
 @dataclass(frozen=True)
 class Matrix:
-    """A randomizer given by its rows."""
+    """A randomizer that is given by its rows."""
 
     rows: tuple
 
@@ -60,7 +60,7 @@ def messages(*rows):
 
 
 def exact(rows, users, factor):
-    """Return the largest delta over all datasets and ordered pairs, and over datasets in which all others have the same input."""
+    """Return the largest delta over all datasets and ordered pairs, and that over datasets with equal inputs of the other users."""
     worst, same = Fraction(0), Fraction(0)
     for others in itertools.combinations_with_replacement(rows, users - 1):
         for first, second in itertools.permutations(rows, 2):
@@ -82,7 +82,7 @@ def random_rows(rng, inputs, outputs):
 
 
 def pure(rows):
-    """Return e^eps0."""
+    """Return e^eps0, the largest likelihood ratio of the rows."""
     return max(max(p / q for p, q in zip(a, b)) for a, b in itertools.permutations(rows, 2))
 
 
@@ -118,12 +118,12 @@ def test_datasets_with_several_inputs_attain_the_exact_value_for_few_users(seed)
 
 
 def test_datasets_with_several_inputs_are_described():
-    # 3-ary response, e^eps0 = e, 8 users, worst dataset by enumeration
+    # The values are those of 3-ary response with e^eps0 = e and 8 users for the worst dataset, by enumeration.
     profile = shuffle.Shuffled(KaryResponse(3, 1.0), 8)
     for eps, value in ((0.1, 0.120568951), (0.4, 0.038209212), (0.7, 0.006719562)):
         assert profile.delta(eps, bound="lower") == pytest.approx(value, abs=5e-10)
     assert profile.data(0.1) == "every other user has a third value"
-    # one of six datasets of equal divergence, by symmetry
+    # By symmetry, six datasets have the same divergence; the description is that of one of them.
     assert profile.data(0.4) == "of the other users 1 has input 0 and 6 have input 2; target between inputs 0 and 1"
 
 
@@ -183,13 +183,13 @@ def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
     (GaussianMechanism(1.0), 10**4, 0.0458112, 0.0601004, 3e-4), (GaussianMechanism(2.0), 10**6, 0.00201, 0.002395, 2e-3),
 ], ids=repr)
 def test_table_of_epsilon(randomizer, users, lower, upper, digits):
-    # values of a separate computation; for Hadamard response the lower bound uses the parity that is the sum of the target's two
+    # The values come from a separate program. For Hadamard response, the lower bound uses the sum of the target's two parities.
     delta = 1e-6 if users == 10**4 else 1e-8
     for eps, bound in ((lower, "lower"), (upper, "upper")):
         above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound))
                         for side in (-1, 1))
         assert below <= delta <= above
-    # functions for arrays use the privacy blanket alone; the bound of the class is at most this
+    # Functions for arrays use the privacy blanket alone, and the bound of the class is at most this.
     assert lower <= randomizer.shuffled(users).epsilon(delta) * (1 + digits) <= upper * (1 + 3 * digits)
 
 
@@ -203,7 +203,8 @@ BUILT = {
 
 @pytest.mark.parametrize("row", EPSILONS, ids=lambda row: f"{row['name']}-{row['parameters']}-{row['users']}")
 def test_every_row_of_the_table_of_epsilon(row):
-    # values of a separate program; for densities the search for the worst dataset here goes further than there
+    # The values come from a separate program. For densities, the search for the worst dataset evaluates more datasets than that
+    # program.
     upper, users, delta = float(row["upper"]), row["users"], row["delta"]
     digits = 3e-4 if row["name"] in ("laplace", "gaussian") else 3e-6
     if row["name"] == "stronger-clones":
@@ -215,7 +216,7 @@ def test_every_row_of_the_table_of_epsilon(row):
     assert profile.delta(lower * (1 - digits), bound="lower") >= delta
     if row["name"] in ("kary", "hashing", "hadamard"):
         assert profile.delta(lower * (1 + digits), bound="lower") <= delta
-    # functions for arrays use the blanket; the bound over all datasets is between it and the lower bound
+    # Functions for arrays use the blanket alone; the bound over all datasets is between the blanket's bound and the lower bound.
     above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, [upper * (1 - digits), upper * (1 + digits)]))
     assert below <= delta <= above
     assert profile.delta(upper * (1 + digits)) <= delta <= profile.delta(lower * (1 - digits))
@@ -223,7 +224,7 @@ def test_every_row_of_the_table_of_epsilon(row):
 
 
 def test_eps_of_heavy_tails_is_the_smallest():
-    # if the bounds have a large gap at some eps, a search that relies on one value ended at eps = 23
+    # The bounds have a large gap at some eps, and a search that relied on one value ended at eps = 23.
     shuffled = GaussianMechanism(0.3).shuffled(10**6)
     assert shuffled._searched(True) is None
     assert shuffled.delta(9.9) < 1e-8 < shuffled.delta(9.87)
@@ -232,7 +233,7 @@ def test_eps_of_heavy_tails_is_the_smallest():
 def test_eps_of_the_variation_ratio_is_the_smallest():
     bound = shuffle.VariationRatio(1000, 1e12, 1e-6, 1e12)
     eps = bound.epsilon(1e-6)
-    # delta is also below 1e-6 at 10.4, which is much larger
+    # Delta is also below 1e-6 at eps = 10.4, which is much larger than the smallest such eps.
     assert eps < 0.25 < math.log(1e12)
     assert bound.delta(eps) <= 1e-6
 
@@ -250,16 +251,16 @@ def test_two_inputs_are_one_flipped_bit_per_user(make):
         eps = bits.epsilon(1e-6)
         assert bits.log_delta(eps, bound="lower") - 1e-9 <= shuffled.log_delta(eps) <= bits.log_delta(eps) + 6e-3
         assert shuffled.log_delta(eps, bound="lower") <= bits.log_delta(eps)
-        # the blanket alone has a larger gap
+        # The bounds by the blanket alone have a larger gap.
         assert shuffled.epsilon(1e-6) < 1.01 * shuffled.epsilon(1e-6, bound="lower")
-        # with participation the number of messages is public, which bits do not model
+        # With participation the number of messages is public, which shuffled bits do not model.
         assert randomizer.shuffled(users, participation=0.5)._bits is None
 
 
 def test_two_inputs_of_any_randomizer_are_bounded_over_all_datasets():
     shuffled = mechanisms.FiniteRandomizer([[0.6, 0.1, 0.3], [0.2, 0.2, 0.6]]).shuffled(8)
     for eps in (0.05, 0.4):
-        # for this number of users every dataset is enumerated, so the lower bound is the exact value
+        # For this number of users every dataset is enumerated, so the lower bound is the exact value.
         assert shuffled.log_delta(eps, bound="lower") <= shuffled.log_delta(eps)
         assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._pairs)
 
@@ -312,7 +313,7 @@ def test_post_processing_users_and_eps(seed, users, part):
 
 
 def test_variation_ratio_is_valid_where_the_published_bound_fails():
-    # 3-ary response, e^eps0 = 3/2, two users, e^eps = 13/10: the exact value is 6/245, the published bound 4/245
+    # For 3-ary response with e^eps0 = 3/2, two users and e^eps = 13/10, the exact value is 6/245, and the published bound 4/245.
     rows = tuple(tuple(Fraction(3 if x == y else 2, 7) for y in range(3)) for x in range(3))
     truth, _ = exact(rows, 2, Fraction(13, 10))
     assert truth == Fraction(6, 245)
@@ -362,10 +363,10 @@ CERTIFIED = [
     (shuffle.Shuffled(KaryResponse(5, 1.0), 12), 0.3),
     (shuffle.Shuffled(KaryResponse(4, 1.0), 20, participation=0.3), 0.2),
     (shuffle.Shuffled(FiniteRandomizer([[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.75, 0]]), 9), 0.1),
-    # the mass at 0 is less than the rounding of the total; then masses for a budget of hundreds
+    # In the first case the mass at 0 is below the rounding error of the total; the other has the masses for a budget of hundreds.
     (shuffle.Shuffled(KaryResponse(3, 15.0), 8, participation=1e-12), 14.99),
     (shuffle.Shuffled(KaryResponse(45, 642.0), 7, participation=1e-12), 195.0),
-    # eps close to the budget, and likelihood ratios close to 1
+    # In these cases eps is close to the budget, or likelihood ratios are close to 1.
     (shuffle.Shuffled(FiniteRandomizer([[0.625, 0.375], [0.375, 0.625]]), 5), math.nextafter(math.log(5 / 3), 0)),
     slow(shuffle.VariationRatio(100, 2.0, 0.3, 2.0), 0.1),
     (shuffle.VariationRatio(11, 1.00002, 9.9e-6, 82.0), 5.8e-6),
@@ -380,7 +381,7 @@ def test_certified_values_are_within_the_bounds(profile, eps):
 
 
 def test_impossible_ratios_are_refused():
-    # the maximum of the two distributions has the total 1 + beta
+    # The maximum of the two distributions has total mass 1 + beta.
     with pytest.raises(ValueError, match=r"q=1\.2 must be in \[1\.3"):
         shuffle.VariationRatio(10, 3.0, 0.3, 1.2)
 
@@ -424,7 +425,7 @@ def test_lower_bound_of_two_releases_of_a_shuffled_matrix(rows):
     both = shuffle.Shuffled(FiniteRandomizer([[float(x) for x in row] for row in rows]), 2).self_compose(2)
     pairs = [pair_of(rows, target, [x]) for target in ((0, 1), (1, 0)) for x in (0, 1)]
     for eps in (0.1, 0.9):
-        # both releases have the same dataset, which an adaptive adversary can choose
+        # Both releases have the same dataset, a choice that an adaptive adversary has, too.
         exact = float(max(twice(*pair, rational(eps)) for pair in pairs))
         assert 0.4 * exact <= both.delta(eps, bound="lower") <= exact * (1 + 1e-12)
         assert exact * (1 - 1e-12) <= both.delta(eps)
@@ -432,14 +433,14 @@ def test_lower_bound_of_two_releases_of_a_shuffled_matrix(rows):
 
 def test_probabilities_that_underflow_are_subtracted_from_the_lower_bound():
     rare = shuffle.Shuffled(KaryResponse(2, 672.0416786149665), 7, participation=1e-12)
-    # the reference is the sum over all outcomes with 40 digits
+    # The reference value is the sum over all outcomes with 40 digits.
     assert rare.log_delta(670.4498411568516, bound="lower") <= -109.2114635754302 <= rare.log_delta(670.4498411568516)
 
 
 @pytest.mark.parametrize("eps", [690.0, 700.5, 710.0, 1e4, 1e308])
 @pytest.mark.parametrize("matrix", [((0.5, 0.5), (1.0, 0.0)), ((0.5, 0.25, 0.25), (1.0, 0.0, 0.0), (0.25, 0.75, 0.0))])
 def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
-    """Only counts that are impossible for the other input contribute; the reference enumerates all datasets of three users."""
+    """Only counts that are impossible for the other input contribute; all datasets of three users are enumerated."""
     best = Fraction(0)
     for others in itertools.product(range(len(matrix)), repeat=2):
         laws = []
@@ -458,7 +459,7 @@ def test_delta_where_the_exponential_of_eps_overflows(matrix, eps):
 
 
 def test_datasets_with_several_inputs_where_the_exponential_of_eps_overflows():
-    """A count whose probability underflows is still possible."""
+    """A count is possible even if its probability underflows."""
     rows = np.array([[0.5, 0.5], [1.0, 0.0]])
     data = MixedData(rows, 1900)
     assert data._possible((0, 1899))[1].sum() == 1

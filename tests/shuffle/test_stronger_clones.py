@@ -1,4 +1,4 @@
-"""The theorem of docs/theorems/stronger-clones.md for random adaptive protocols, over all datasets and orders."""
+"""The theorem of docs/theorems/stronger-clones.md for random adaptive protocols, over all datasets and both orders."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ def random_tree(rng, users, inputs, most):
     tree = {}
     for depth in range(users):
         for before in itertools.product((0, 1), repeat=depth):
-            # half of the rows are extreme ones, where the ratios are attained
+            # Half of the rows are extreme, so that the largest likelihood ratio is attained.
             edge = Fraction(1, 1 + most)
             rows = []
             for _ in range(inputs):

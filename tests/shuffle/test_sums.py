@@ -1,4 +1,4 @@
-"""Real sums against enumeration of the encodings, the reference values and simulation."""
+"""Real sums against enumeration of the encodings, reference values and simulation."""
 
 import itertools
 import math
@@ -40,7 +40,7 @@ def test_total_over_every_dataset(users, r, lam, eps):
 
 
 def columns_worst(users, r, flip, factor):
-    """Return the largest hockey-stick divergence of column sums over all encodings of the others, the target at 0 against r."""
+    """Return the largest divergence of the column sums over all encodings of the other users; the target's value is 0 or r."""
     worst = Fraction(0)
     q = Fraction(flip)
     for encoded in itertools.combinations_with_replacement(range(r + 1), users - 1):
@@ -67,8 +67,8 @@ def test_columns_are_within_the_bounds(users, r, lam):
 
 
 def test_columns_of_the_specification():
-    # n = 10, lam = 5, r = 3, summed over all totals of the columns with mpmath for the worst dataset, in which all other users hold
-    # 0; the published bound is .2881645
+    # The exact value for n = 10, lam = 5, r = 3 is the sum over all totals of the columns with mpmath, for the worst dataset, in
+    # which all other users have value 0. The published bound is .2881645.
     mechanism = RealSum(10, 5, 3, view="columns")
     exact = 0.0425765465537300516
     assert exact * (1 - 1e-9) <= mechanism.delta(1.0, bound="lower") <= exact <= mechanism.delta(1.0) < 1.03 * exact
@@ -178,7 +178,7 @@ def test_protocol_on_data(view):
 
 
 def test_reference_variance():
-    # s000: n = 100, lam = 58, r = 10, every x r whole
+    # This is case s000 of the reference file: n = 100, lam = 58, r = 10, and every x r is an integer.
     mechanism = RealSum(100, 58, 10)
     assert mechanism.variance - 100 / 400 == pytest.approx(11.67233560090702947845805, rel=1e-14)
 
@@ -209,7 +209,7 @@ def test_bad_input(call, named):
 
 
 def test_a_fair_coin_among_the_tilted_bits_loses_no_dataset():
-    # a tilt that makes every bit a fair coin gives a zero of the characteristic function; the worst dataset must still be found
+    # A tilt that makes every bit a fair coin gives the characteristic function a zero; the worst dataset must still be found.
     mechanism = RealSum(2, 1.0, 2)
     assert_encloses(mechanism, 0.0, worst_total(2, 2, 0.25, Fraction(1)), apart=2e-9)
     columns = RealSum(2, 1.0, 2, view="columns")

@@ -24,7 +24,7 @@ WORST = json.loads((Path(__file__).parents[1] / "reference" / "worst-data.json")
 
 
 def multiset(*counted):
-    """Return the exact distribution of the multiset of messages, for pairs (rational row, number of users)."""
+    """Return the exact distribution of the multiset of messages, for pairs (row of fractions, number of users)."""
     law = {(0,) * len(counted[0][0]): Fraction(1)}
     for row, users in counted:
         for _ in range(users):
@@ -78,7 +78,7 @@ def test_the_gap_to_the_exact_maximum():
 
 
 @pytest.mark.parametrize(("rows", "users"), [
-    # nearly equal rows, a small entry, a zero, and equal rows
+    # The matrices have nearly equal rows, a small entry, a zero, or equal rows.
     ([["1/2", "1/2"], ["500001/1000000", "499999/1000000"]], 16),
     ([["1/1000000", "999999/1000000"], ["1/3", "2/3"]], 14),
     ([["0", "1"], ["1/3", "2/3"]], 12),
@@ -110,7 +110,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
-    # the table in docs/theorems/worst-dataset; the eps of the blanket are .1011, .02934, .3459, .03805 and .02973
+    # The eps are those of the table in docs/theorems/worst-dataset; the blanket has .1011, .02934, .3459, .03805 and .02973.
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
     pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
@@ -139,7 +139,7 @@ def test_merging_outputs_does_not_raise_the_bound():
     merged = np.stack([rows[:, 0], rows[:, 1], rows[:, 2] + rows[:, 3]], axis=1)
     for users, eps in ((5000, 0.04), (20000, 0.02)):
         fine, coarse = (shuffle.Shuffled(mechanisms.FiniteRandomizer(m), users).log_delta(eps) for m in (rows, merged))
-        # the tolerance of the search over compositions is 3e-3
+        # The tolerance of the search over datasets is 3e-3.
         assert coarse <= fine + 3e-3
 
 
@@ -147,9 +147,9 @@ def in_order(smaller, larger, rounding=1e-12):
     """Assert that the first upper bound of log delta is at most the second one; each is a protocol and an eps.
 
     The exact worst delta of the first is at most that of the second, but computed upper bounds need not be in this order: the
-    search over compositions ends 3e-3 in log delta above the largest composition known, or a tenth of the gap between the bound and
-    the best dataset of equal inputs if that is more. If every dataset is enumerated for the second protocol and not for the
-    first, the bound of the first may be larger by its own gap: .049 in log delta for a matrix, 89 users and participation .9999.
+    search over datasets ends 3e-3 in log delta above the largest value known, or a tenth of the gap between the bound and the best
+    dataset of equal inputs if that is more. If every dataset is enumerated for the second protocol and not for the first, the bound
+    of the first may be larger by its own gap: .049 in log delta for a matrix, 89 users and participation .9999.
     """
     (first, first_eps), (second, second_eps) = smaller, larger
     upper = second.log_delta(second_eps)
@@ -161,21 +161,21 @@ def in_order(smaller, larger, rounding=1e-12):
 
 
 def check_orders(make, users, eps, more_users, more_eps, share):
-    """Compare a protocol with one of more users, of larger eps, and of less participation, and with the blanket."""
+    """Compare a protocol with protocols of more users, of larger eps and of less participation, and with the blanket."""
     protocol = make(users)
     in_order((make(users + more_users), eps), (protocol, eps))
     in_order((protocol, eps + more_eps), (protocol, eps))
     in_order((shuffle.Shuffled(protocol.randomizer, users, share), eps), (protocol, eps))
-    # the smaller of both bounds is returned, so that only rounding separates them
+    # The smaller of both bounds is returned, so that they differ from this order by rounding only.
     assert protocol.log_delta(eps) <= blanket(protocol.randomizer, users, eps) + 1e-12
 
 
 def check_merged(rows, users, eps):
-    """Compare a matrix with the one whose last two outputs are merged, which is a post-processing."""
+    """Compare a matrix with the one whose last two outputs are merged, which is a post-processing of it."""
     merged = np.column_stack([rows[:, :-2], rows[:, -2] + rows[:, -1]])
     coarse, fine = (mechanisms.FiniteRandomizer(matrix).shuffled(users) for matrix in (merged, rows))
     in_order((coarse, eps), (fine, eps))
-    # the blanket takes no search, so it is in order up to rounding
+    # The blanket takes no search, so its bounds are in order up to rounding.
     assert blanket(coarse.randomizer, users, eps) <= blanket(fine.randomizer, users, eps) + 1e-6
 
 
@@ -220,14 +220,14 @@ def test_bounds_of_two_level_randomizers_are_in_order(family, local_eps, users, 
 
 
 def negative_mass(rows, pairs, order):
-    """Return the mass of the negative part of the signed distribution W, gamma = 1/2, by a sum over all outputs of all pairs."""
+    """Return the mass of the negative part of the signed distribution W for gamma = 1/2, by a sum over all outputs of all pairs."""
     first, second = rows
     plain = ((np.outer(first, second) + np.outer(second, first)) / 2).ravel()
     drop = -0.5 * np.outer(first - second, first - second).ravel()
     if order == "product":
         law = functools.reduce(lambda out, _: np.outer(out, plain + drop / pairs).ravel(), range(pairs), np.ones(1))
     else:
-        # the mean over all subsets of k pairs, k = 0, 1, 2
+        # `law` is the mean over all subsets of k pairs, for k = 0, 1, 2.
         law = 0
         for k in range(3):
             for chosen in itertools.combinations(range(pairs), k):
@@ -241,7 +241,7 @@ def test_negative_part_of_the_signed_distribution(order):
     rng, compared = np.random.default_rng(3), 0
     for _ in range(40):
         pairs, outputs = int(rng.integers(1 + (order != "product"), 4)), int(rng.integers(2, 5))
-        # some outputs of small probability with a large ratio, as in the tails of noise
+        # Some outputs have a small probability and a large likelihood ratio, as in the tails of noise.
         rows = np.exp(rng.uniform(0, 1, (2, outputs)))
         rows[rng.integers(2), rng.integers(outputs)] *= np.exp(rng.uniform(-7, -1))
         rows /= rows.sum(axis=1, keepdims=True)
@@ -255,7 +255,7 @@ def test_negative_part_of_the_signed_distribution(order):
 
 def test_negative_part_of_gaussian_noise():
     data = WorstDataset(mechanisms.GaussianMechanism(1.0).with_inputs((0.0, 1.0)).dataset_laws(), 1000)
-    # the negative part of one pair, by a sum over a grid of outputs
+    # The negative part of one pair is computed by a sum over a grid of outputs.
     y = np.linspace(-8, 9, 681)
     rows = np.exp(-0.5 * (y - np.array([[0.0], [1.0]])) ** 2)
     rows /= rows.sum(axis=1, keepdims=True)
@@ -279,14 +279,14 @@ def test_a_search_over_compositions_ends_above_every_composition():
     rng = np.random.default_rng(5)
     for _ in range(20):
         means = rng.normal(size=3) * 0.2
-        # distributions of symmetric values with equal means; the one with the largest variance is the blanket
+        # The values are symmetric around their means, which are equal; the distribution with the largest variance is the blanket.
         kinds = [(np.array([-0.3 - w, -0.3 + w]), np.log([0.5, 0.5])) for w in (0.6, 0.8, 1.0 + abs(means[0]))]
         wide = (np.array([-2.3, 1.7]), np.log([0.5, 0.5]))
         sums = Compositions(kinds, wide, [-math.inf] * 4, 12, 0.0)
         largest = sums.largest(max(sums.alike(kind) for kind in range(3)), 1e-3, 10**4)
         every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
         assert max(every) <= largest <= max(every) + 2e-3
-        # the bound without an evaluation is tightest for a cell of one dataset
+        # The bound without an evaluation is tightest for a cell with a single dataset.
         assert sums._tilt.log_excess((0, 0, 0), (12, 12, 12), 12) >= max(every)
         for a in range(0, 13, 4):
             assert sums._tilt.log_excess((a, 12 - a, 0), (a, 12 - a, 0), 12) >= sums.log_excess((a, 12 - a, 0)) - 1e-4
@@ -305,7 +305,7 @@ def test_a_matrix_of_many_inputs():
     rows = np.random.default_rng(3).dirichlet(5 * np.ones(10), 10)
     protocol = mechanisms.FiniteRandomizer(rows).shuffled(10**4)
     lower, upper = (protocol.log_delta(0.032, bound=side) for side in ("lower", "upper"))
-    # the blanket is 1.04 above the lower bound
+    # The bound of the blanket is 1.04 above the lower bound in log delta.
     assert lower <= upper < lower + 0.7 < blanket(protocol.randomizer, 10**4, 0.032)
 
 
@@ -324,7 +324,7 @@ def test_one_user_with_listed_inputs_has_the_delta_of_the_noise(noise):
 
 
 @pytest.mark.parametrize(("noise", "users", "delta", "most"), [
-    # the eps of the blanket are .03785, .004401, .3281, .06013, .006932 and .02039
+    # The eps of the blanket are .03785, .004401, .3281, .06013, .006932 and .02039.
     (mechanisms.LaplaceMechanism(1.0), 10**4, 1e-6, 0.03133),
     pytest.param(mechanisms.LaplaceMechanism(1.0), 10**6, 1e-8, 0.003623, marks=pytest.mark.slow),
     pytest.param(mechanisms.LaplaceMechanism(0.25), 10**4, 1e-6, 0.2465, marks=pytest.mark.slow),
@@ -349,7 +349,7 @@ def test_epsilon_of_noise_on_two_values(noise, users, delta, most):
     pytest.param(mechanisms.GaussianMechanism(1.0), 10**5, 0.05, marks=pytest.mark.slow),
 ], ids=repr)
 def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
-    # the cells of densities differ: 1e-5
+    # The tolerance 1e-5 covers the different cells of the densities.
     assert noise.shuffled(users, inputs=(0.0, 1.0)).log_delta(eps) <= noise.shuffled(users).log_delta(eps) + 1e-5
 
 
@@ -358,7 +358,7 @@ def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
 def test_noise_with_more_than_two_input_values(noise):
     two, three = (noise.shuffled(10**4, inputs=values) for values in ((0, 1), (1, 0.5, 0)))
     assert three.inputs == (0.0, 0.5, 1.0)
-    # more inputs give more datasets, but fewer than the whole interval
+    # Three inputs have more datasets than two, and fewer than the whole interval.
     assert two.epsilon(1e-6, bound="lower") * (1 - 1e-4) <= three.epsilon(1e-6, bound="lower")
     whole = noise.shuffled(10**4)
     assert three.epsilon(1e-6, bound="lower") <= three.epsilon(1e-6) <= whole.epsilon(1e-6)
@@ -391,14 +391,14 @@ def test_compositions_and_divergences_use_the_bound_over_all_datasets():
     protocol = mechanisms.LocalHashing(100, 1.0, 4).shuffled(10**4)
     three = protocol.self_compose(3)
     lower, upper = (three.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
-    # the upper bound over all datasets is smaller than that of the privacy blanket, whose composition has eps = .05301
+    # The composition of the privacy blanket has the larger eps .05301.
     assert 0.0483 < lower <= upper < 0.0485
     assert protocol.rdp(4.0, bound="lower") <= protocol.rdp(4.0) < 1.05 * protocol.rdp(4.0, bound="lower")
 
 
 def test_calibration_uses_the_bound_over_all_datasets():
     fewest = shuffle.Shuffled.calibrate(mechanisms.LocalHashing(100, 1.0, 4), eps=0.03, delta=1e-6)
-    # the blanket needs 9595 users
+    # The blanket alone needs 9595 users.
     assert 8000 < fewest.users < 8200
     assert fewest.delta(0.03) <= 1e-6
 
@@ -420,7 +420,7 @@ def test_the_search_over_two_counts_finds_the_largest_value(diagonal):
 
 @pytest.mark.parametrize("power", [1, 2])
 def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power):
-    """The lemma on interval inputs, for Laplace and Gaussian noise on a grid of outputs, and an exception without its condition."""
+    """The lemma on interval inputs for Laplace and Gaussian noise on a grid, and an exception where its condition is not met."""
     y = np.linspace(-9, 10, 3801)
 
     def law(x):
@@ -437,7 +437,7 @@ def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power)
             assert (inner <= ends + 1e-9).all()
             assert (inner < ends - 1e-3).any()
     if power == 1:
-        # x is not between the two inputs of the target
+        # Here x is not between the two inputs of the target.
         one = np.array([1.0])
         assert stop_loss(0.5, 1, 0, 1.0, one) > stop_loss(0, 1, 0, 1.0, one) + 1e-3
 
@@ -447,7 +447,8 @@ def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power)
     mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]]).shuffled(300),
 ])
 def test_the_rough_curve_of_several_pairs_is_that_of_the_worst_pair(protocol):
-    # The search for eps begins at the crossing of this curve, so that a smaller one costs evaluations far from the answer.
+    # The search for eps begins at the crossing of this rough curve. A smaller rough curve would cost evaluations far from the
+    # answer.
     rough = protocol._rough(True).rough
     for eps in (0.1, 0.2):
         blankets = [pair.upper.log_phi_side(eps, protocol.users, upper=True) for pair in protocol._pairs]

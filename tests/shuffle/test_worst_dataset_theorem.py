@@ -1,4 +1,4 @@
-"""Every inequality of docs/theorems/worst-dataset.md on random randomizers, in exact rational arithmetic.
+"""Every inequality of docs/theorems/worst-dataset.md for random randomizers, in fractions.
 
 The distribution of a multiset of messages is a homogeneous polynomial with one variable for each output, stored as
 {numbers of messages of each output: coefficient}; independent users multiply their polynomials.
@@ -37,7 +37,7 @@ def paired(test, poly):
 
 
 class Protocol:
-    """A random matrix of probabilities, the target's inputs 0 and 1, and one E."""
+    """A random matrix of probabilities with the target's inputs 0 and 1, and a number E."""
 
     def __init__(self, rng, inputs, outputs, users, ratio, excess):
         self.users, self.E = users, excess
@@ -64,14 +64,14 @@ class Protocol:
         return [p - q for p, q in zip(self.rows[a], self.rows[j])]
 
     def norm(self, signed):
-        """Return the squared norm: the sum of signed^2/m."""
+        """Return the squared norm of a signed measure: the sum of signed^2/m."""
         return sum(u * u / m for u, m in zip(signed, self.minorant))
 
     def best_test(self, counts):
         return {key for key, value in times(self.law(counts), self.poly(self.d)).items() if value > 0}
 
     def labelled(self, counts):
-        """Return G_M = E (X_1 + ... + X_n)_+ / n by listing the multisets of messages of each label."""
+        """Return G_M = E (X_1 + ... + X_n)_+ / n by enumerating the multisets of messages of each label."""
         sums = Counter({Fraction(0): Fraction(1)})
         for row, count in zip(self.rows, counts):
             for _ in range(count):
@@ -106,7 +106,7 @@ def moved(counts, *changes):
 
 
 def draws(counts, pairs):
-    """Yield (probability, tuple of pairs of inputs, composition of the rest) of drawing users without replacement."""
+    """Yield (probability, tuple of pairs of inputs, composition of the rest) for users drawn without replacement."""
     if not pairs:
         yield Fraction(1), (), counts
         return
@@ -125,7 +125,7 @@ def omegas(pairs, kind):
 
 
 def fewest_pairs(ratio, kind):
-    """Return the smallest s for which docs/theorems/worst-dataset proves W >= 0; `ratio` is at least e^eps0."""
+    """Return the smallest s for which the theorem proves W >= 0; `ratio` is at least e^eps0."""
     cosh = (ratio + 1 / ratio) / 2
     if kind == "product":
         return max(1, math.ceil(cosh - 1))
@@ -177,7 +177,7 @@ def test_expansion_and_each_term(seed, users, kind):
         test = protocol.best_test(counts)
         exact = times(protocol.law(counts), d)
         listed = list(draws(counts, s))
-        # T is the distribution with one exchange among the remaining users, and W for the drawn users
+        # T is the distribution with one exchange among the remaining users and with W for the drawn users.
         smoothed = Counter()
         for p, pairs, rest in listed:
             law = drawn_law(protocol, pairs, gamma, omega)
@@ -195,7 +195,7 @@ def test_expansion_and_each_term(seed, users, kind):
             smoothed = plus((1, smoothed), (p, times(plus(*terms), law)))
         value = paired(test, times(smoothed, d))
         assert value <= largest
-        # D_N - T is the sum of the terms of order k, exactly
+        # D_N - T is exactly the sum of the terms of order k.
         difference, error = plus((1, protocol.law(counts)), (-1, smoothed)), 0.0
         padded = [*omega, Fraction(0)]
         for k in range(1, len(padded)):
@@ -212,7 +212,7 @@ def test_expansion_and_each_term(seed, users, kind):
                 for _ in range(2 * k + 1):
                     hidden = times(hidden, protocol.poly(protocol.b))
                 mu = paired(test, hidden)
-                # the Cauchy-Schwarz inequality of one term, with mu (1 - mu) instead of mu
+                # This is the Cauchy-Schwarz inequality for one term, with mu (1 - mu) instead of mu.
                 assert paired(test, times(term, d)) ** 2 <= mu * (1 - mu) * size**2 * protocol.moment(k)
             difference = plus((1, difference), (-((-gamma) ** k) * jump, theta))
             assert gamma**k * mass <= radius**k
@@ -256,7 +256,7 @@ def test_probability_of_the_best_test(seed):
             divergence = sum(max(p - smaller * second[key], 0) for key, p in first.items())
             assert paired(test, first) <= divergence / (1 - smaller / protocol.E)
         for factor in (Fraction(1), Fraction(3, 2)):
-            # the user with input x sends a message drawn from b instead
+            # The user with input x sends a message with distribution b instead of row x.
             x = next(x for x, count in enumerate(counts) if count)
             rest = times(protocol.law(moved(counts, (x, -1))), protocol.poly(protocol.rows[0]))
             blanket = blanket_value(protocol, protocol.b, protocol.rows[x], factor, n)
@@ -284,7 +284,7 @@ def test_fewest_pairs_are_enough_at_every_corner():
         for kind in ("product", "2"):
             s = fewest_pairs(ratio, kind)
             for high in range(s + 1):
-                # W divided by the product of the rows where `high` pairs have t = tau and the rest -tau/cosh
+                # W is divided by the product of the rows; `high` pairs have t = tau, and the others t = -tau/cosh.
                 value = Fraction(0)
                 for k, omega in enumerate(omegas(s, kind)):
                     value += omega * Fraction(-1, 2) ** k / math.comb(s, k) * sum(

@@ -1,4 +1,4 @@
-"""The sum whose estimate is exactly 0 if all bits are 0, against enumeration and the reference values."""
+"""The sum whose estimate is exactly 0 if all bits are 0, against enumeration and reference values."""
 
 import math
 from fractions import Fraction

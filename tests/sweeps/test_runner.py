@@ -1,4 +1,4 @@
-"""Sweeps: every executor gives the same table, errors name the failing row, and an interrupt loses no finished row."""
+"""Sweeps: every executor gives the same table, errors name the failing row, and an interrupt keeps all finished rows."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ from shufflebounds.sweeps import runner
 Pair = namedtuple("Pair", "total product")
 
 
-# functions of the module, so that other processes can import them
+# These functions are at module level, so that other processes can import them.
 def clone_eps(users, local_eps):
     return shuffle.Clones(users, local_eps).epsilon(1e-6)
 
@@ -97,7 +97,7 @@ def test_dask_cluster():
         assert table["value"].tolist() == [a + b for a, b in itertools.product(range(30), range(40))]
         with pytest.raises(SweepError, match=r"row 7 \(a=7\): ZeroDivisionError: seven") as failure:
             sweep(fails_at_seven, {"a": range(20)}, executor=executor)
-        # a busy cluster may not finish the other batches within the waiting time: their rows are among the remaining ones
+        # On a busy machine the other batches may not finish within the waiting time; their rows are then among the remaining ones.
         partial, remaining = (table["a"].tolist() for table in (failure.value.partial, failure.value.remaining))
         assert sorted(partial + remaining) == list(range(20))
         assert 7 in remaining
@@ -157,7 +157,7 @@ def test_every_combination_once_in_order(first, second, workers):
 
 
 class Counting(Executor):
-    """Runs each batch immediately; records its length and the number of batches not yet collected."""
+    """An executor that runs each batch immediately, and records its length and the number of batches not yet collected."""
 
     def __init__(self):
         self.batches = []
@@ -183,7 +183,7 @@ def test_batches_grow_to_a_tenth_of_a_second():
     assert table["value"].tolist() == list(range(300))
     sizes = [size for size, _ in executor.batches]
     assert sizes[0] == 1
-    # at most 100 rows of 2 ms fit into 0.2 s, and batches are not single rows
+    # At most 100 rows of 2 ms take 0.2 s, and batches have more than one row.
     assert max(sizes) <= 100
     assert sum(sizes) == 300
     assert max(sizes) > 1
@@ -196,7 +196,7 @@ def test_batches_on_a_cluster_grow_after_one_row_per_thread(threads, single):
             return threads
 
     executor = Counting()
-    # like the executor of a dask client
+    # The attribute is that of the executor of a dask client.
     executor._client = Client()
     table = sweep(total, {"a": range(500), "b": [1]}, executor=executor)
     assert table["value"].tolist() == list(range(1, 501))
@@ -213,13 +213,16 @@ def test_last_batches_are_shared_between_workers(rows):
         left -= sizes[-1]
     assert sum(sizes) == rows
     assert sizes == sorted(sizes, reverse=True)
-    # the last batches are short, and only the very last may be tiny
+    # The last batches are short, and only the very last may have a few rows.
     assert sizes[-1] <= 20
     assert all(size >= 20 for size in sizes[:-1])
 
 
 class Late(Executor):
-    """Runs batches immediately, but the third in a thread that starts when `running` is called; like dask, it reports False."""
+    """An executor that runs batches immediately, except for the third one, which starts when `running` is called.
+
+    Like dask, it reports False for a batch that is not running.
+    """
 
     _max_workers = 3
 
@@ -300,7 +303,7 @@ def test_an_interrupt_before_the_first_answer_keeps_the_parameters():
 
 @pytest.fixture
 def interruptible():
-    """Set the default handler of SIGINT, which a process started in the background does not inherit."""
+    """Restore the default handler of SIGINT, which a process started in the background does not have."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -313,7 +316,7 @@ def test_a_signal_stops_threads_at_their_next_row():
     def row(a):
         if a == 50:
             reached.set()
-            # Ctrl-C, which the main thread receives while it waits for batches
+            # The main thread receives Ctrl-C while it waits for batches.
             os.kill(os.getpid(), signal.SIGINT)
         return a
 

@@ -1,4 +1,4 @@
-"""Closed-form tail bounds: their value in exact arithmetic, and comparisons with the tails that they bound."""
+"""Closed-form tail bounds: their values in exact arithmetic, and comparisons with the tails."""
 
 import math
 from fractions import Fraction
@@ -19,7 +19,7 @@ METHODS = ("kl", "hoeffding", "multiplicative")
 
 
 def exponent(k, n, mean, method):
-    """Return the published formula to 60 digits."""
+    """Return the published exponent to 60 digits."""
     with mp.workdps(60):
         k, n, mean = mp.mpf(k), mp.mpf(n), mp.mpf(mean)
         if method == "hoeffding":
@@ -59,7 +59,7 @@ def test_formula_rounded_up(n, mean, part, method):
         return
     exact = exponent(k, n, mean, method)
     assert got >= exact
-    # the effect of the conservative rounding: a relative change of k by 2^-51
+    # Conservative rounding has the effect of a relative change of k by 2^-51.
     slope = abs(exponent(k * (1 + 1e-9), n, mean, method) - exact) / (k * 1e-9) if k * (1 + 1e-9) < n else 40
     assert got <= exact * (1 - 1e-13) + k * 2.0**-50 * slope + 1e-300 or got == 0
 
@@ -70,7 +70,7 @@ def test_above_the_binomial(n, p, part):
     exact = tails.binom_logsf(k - 1, n, p)
     for method in METHODS:
         assert tails.chernoff_logsf(k, n, p, method=method) >= exact - 1e-12
-        # the lower tail, by exchanging k and n - k
+        # The lower tail follows by exchanging k and n - k.
         assert tails.chernoff_logsf(n - k, n, 1 - p, method=method) >= tails.binom_logcdf(k, n, p) - 1e-12
     kl = tails.chernoff_logsf(k, n, p)
     assert kl <= tails.chernoff_logsf(k, n, p, method="hoeffding") + 1e-12
@@ -114,7 +114,7 @@ def test_bounded_differences(t, widths):
 
 
 def test_privacy_losses_have_width_two_eps():
-    # a hundred randomized responses: the exact probability that the loss exceeds its mean by t is at most the bound
+    # For a hundred randomized responses, the exact probability that the loss exceeds its mean by t is at most the bound.
     eps, k, t = 0.5, 100, 30.0
     mean = k * eps * math.tanh(eps / 2)
     least = math.ceil((mean + t + k * eps) / (2 * eps))
@@ -144,7 +144,7 @@ def test_bad_input(call, message):
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mean", [5e-324, 1e-310, 1e-300])
 def test_means_close_to_zero(mean):
-    # the probability of a success among a thousand trials is at most n * mean
+    # The probability of at least one success in a thousand trials is at most n * mean.
     value = tails.chernoff_logsf(1, 1000, mean)
     assert math.log(1000) + math.log(mean) <= value < -600
 
@@ -156,6 +156,6 @@ def test_a_range_truncates_at_most_the_stated_mass_and_is_not_wide(trials, prob,
     outside = binom.cdf(low - 1, trials, prob) + binom.sf(high, trials, prob)
     assert 0 <= low <= trials * prob <= high <= trials
     assert outside <= math.exp(log_tail)
-    # Bernstein's inequality with half of the truncated mass at either end: the half width is at most 2 d/3 + sqrt(2 var d)
+    # By Bernstein's inequality with half of the truncated mass at either end, half of the width is at most 2 d/3 + sqrt(2 var d).
     depth = math.log(2) - log_tail
     assert high - low <= 2 * (2 * depth / 3 + math.sqrt(2 * trials * prob * (1 - prob) * depth)) + 2

@@ -45,7 +45,7 @@ def test_exact_small(p):
 def test_binomial_numbers_of_trials_give_a_binomial_distribution(n, s, p, z):
     sizes = tails.binom_logpmf(np.arange(n + 1), n, s)
     k = min(max(round(n * s * p * (1 + z)), 0), n)
-    # s * p is rounded, which changes the logarithm by at most n ulp
+    # s * p is rounded, which changes the logarithm by at most n ulp.
     slack = 1e-12 + 1e-15 * n
     assert tails.compound_binom_logpmf(k, 0, sizes, p) == pytest.approx(tails.binom_logpmf(k, n, s * p), rel=1e-12, abs=slack)
     assert tails.compound_binom_logsf(k, 0, sizes, p) == pytest.approx(tails.binom_logsf(k, n, s * p), rel=1e-9, abs=slack)

@@ -1,4 +1,4 @@
-"""Frozen distributions: quantiles against their definition, moments and draws against exact sums, extreme tails."""
+"""Frozen distributions: quantiles against their definition, moments and draws against exact sums, and extreme tails."""
 
 import math
 from fractions import Fraction
@@ -17,7 +17,7 @@ LAWS = st.one_of(
     st.builds(lambda p, c: tails.poisson_binom([p, 0.3], [c, 7]), st.floats(0.01, 0.99), st.integers(1, 10**9)),
     st.builds(lambda first, p: tails.compound_binom(first, np.log([0.25, 0.5, 0.25]), p), st.integers(0, 10**9), st.floats(0, 1)),
 )
-# the methods of scipy.stats.poisson_binom that are supported here
+# These are the methods of scipy.stats.poisson_binom that are supported here.
 METHODS = ["logpmf", "logcdf", "logsf", "pmf", "cdf", "sf", "ppf", "isf", "rvs", "mean", "var", "std", "support", "expect",
            "interval", "median"]
 
@@ -49,7 +49,7 @@ def test_quantiles_are_the_smallest_that_meet_their_level(law, q, log_q):
 def test_quantiles_undo_the_tails(law, z):
     first, last = law.support()
     k = min(max(math.floor(law.mean() + z * law.std()), first), last)
-    # only where the step of the tail at k exceeds its rounding error
+    # The assertion holds only if the step of the tail at k exceeds its rounding error.
     if law.logpmf(k) > law.logcdf(k) - 23 and law.cdf(k) <= 0.5:
         assert law.ppf(law.cdf(k)) == k
         assert law.ilogcdf(law.logcdf(k)) == k
@@ -98,7 +98,7 @@ def test_moments_expectations_and_draws(law):
 
 
 def test_expectations_in_the_extreme_tail():
-    # Pr[X >= lb] = e^-5990, so all probabilities are taken relative to that of lb, by the ratio (n - k) p/((k + 1)(1 - p))
+    # Pr[X >= lb] = e^-5990, so all probabilities are relative to that of lb, by the ratio (n - k) p/((k + 1)(1 - p)).
     law, lb = tails.binom(10**6, 0.3), 350000
     ratios = np.cumprod([(10**6 - k) * 0.3 / ((k + 1) * 0.7) for k in range(lb, lb + 500)])
     mass = np.append(1.0, ratios)

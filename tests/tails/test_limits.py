@@ -1,4 +1,4 @@
-"""Limits of the tails at infinite and degenerate arguments, batches of distributions, and confidence limits of a proportion."""
+"""Tails at infinite and degenerate arguments, batches of distributions, and confidence limits of a proportion."""
 
 import math
 
@@ -42,7 +42,7 @@ def test_counts_that_are_no_exact_doubles_are_refused(k):
 @pytest.mark.parametrize("x", ARGUMENTS)
 def test_incomplete_gamma_has_the_limits_of_scipy(a, x):
     if a == x == 0:
-        # SciPy returns NaN; here the value is Pr[Poisson(0) > -1], as for the Poisson tails
+        # SciPy returns NaN here. The value is Pr[Poisson(0) > -1], as for the Poisson tails.
         assert (tails.log_gammainc(a, x), tails.log_gammaincc(a, x)) == (-INF, 0)
         return
     for ours, theirs in ((tails.log_gammainc, scipy.special.gammainc), (tails.log_gammaincc, scipy.special.gammaincc)):
@@ -79,7 +79,7 @@ class TestBatches:
     def test_rows_of_different_lengths_with_counts(self):
         p, counts = [[0.5], [0.25, 0.5], []], [[3], [1, 2], []]
         together = tails.poisson_binom_logpmf(2, p, counts)
-        # Bin(3, 1/2); one bit with probability 1/4 and two with 1/2; the constant 0
+        # The three sums are Bin(3, 1/2), one bit with probability 1/4 and two with 1/2, and the constant 0.
         assert np.exp(together) == pytest.approx([3 / 8, 0.75 / 4 + 0.25 / 2, 0.0], rel=1e-13)
 
     def test_no_trials_at_all(self):
@@ -109,7 +109,7 @@ class TestClopperPearson:
         low, high = tails.clopper_pearson(k, n, log_alpha=math.log(alpha))
         assert low == pytest.approx(scipy.stats.beta.ppf(alpha / 2, k, n - k + 1) if k else 0.0, rel=1e-10)
         assert high == pytest.approx(scipy.stats.beta.isf(alpha / 2, k + 1, n - k) if k < n else 1.0, rel=1e-10)
-        # where high is close to 1, its complement has a small relative error as well
+        # If the upper limit is close to 1, its complement has a small relative error, too.
         assert 1 - high == pytest.approx(scipy.stats.beta.ppf(alpha / 2, n - k, k + 1) if k < n else 0.0, rel=1e-9, abs=3e-16)
 
     @pytest.mark.parametrize(("k", "n", "log_alpha"), [(3, 100, -1000.0), (1, 5, -40.0), (30, 60, -200.0), (59, 60, -90.0)])

@@ -1,4 +1,4 @@
-"""The Poisson-binomial distribution against values and methods that the library does not use; see tests/reference."""
+"""The Poisson-binomial distribution against reference values and methods that the library does not use; see tests/reference."""
 
 import json
 import math
@@ -36,12 +36,12 @@ WANTED = {"logpmf": poisson_binom_logpmf, "logcdf": poisson_binom_logcdf, "logsf
 
 
 def window_with_error(p, counts=None, *, log_tail=-50.0):
-    """Return the truncated distribution and a bound of the relative error of every probability in it."""
+    """Return the truncated distribution, and a bound of the relative error of every probability in it."""
     return tables.window_of(_checked_law(p, counts), log_tail)
 
 
 def tails_with_error(k, p, counts=None):
-    """Return log Pr[S = k], log Pr[S <= k], log Pr[S > k] and a bound on the relative error of all three."""
+    """Return log Pr[S = k], log Pr[S <= k] and log Pr[S > k], and a bound of the relative error of all three."""
     inner, multiplicities, shift = _checked_law(p, counts)
     flat, kinds = np.ravel(k).astype(float) - shift, (tables.Kind.PMF, tables.Kind.LOWER, tables.Kind.UPPER)
     results = [tables.served(inner, multiplicities, flat, kind) for kind in kinds]
@@ -50,7 +50,7 @@ def tails_with_error(k, p, counts=None):
 
 
 def score(got, exact):
-    """Return the error of a log probability divided by the allowed one, min(1, |log p|) 1e-12 + 8 ulp; it must be below 1."""
+    """Return the error of a log probability divided by the allowed error min(1, |log p|) 1e-12 + 8 ulp; it must be below 1."""
     exact = arb(exact)
     size = abs(float(exact))
     if size == math.inf or size == 0:
@@ -70,7 +70,7 @@ def exact_law(p, counts=None):
 
 
 def exact_log(mass):
-    """Return the log of a fraction to 300 bits, computed from its complement where that is smaller."""
+    """Return the log of a fraction to 300 bits, computed from its complement if that is smaller."""
     ctx.prec = 300
     if mass == 0:
         return -math.inf
@@ -148,7 +148,7 @@ def test_small_laws_against_fractions(law, direct):
         for value, mass in zip(got, exact):
             reference = exact_log(mass)
             if 0 < abs(float(reference)) < 1e-290:
-                continue  # the probability is close to the smallest double
+                continue  # The probability is close to the smallest double.
             assert score(value[i + 1], reference) < 1, (i, value[i + 1], float(reference))
     assert [x[0] for x in got] == [-math.inf, -math.inf, 0.0]
     assert [x[-1] for x in got] == [-math.inf, 0.0, -math.inf]
@@ -170,7 +170,7 @@ def test_one_group_is_the_binomial_law(n, p):
             continue
         tail, term = arb(0), arb(1)
         upper = k > n * p
-        for i in range(20000):  # Pr[S >= k] or Pr[S <= k] over Pr[S = k]
+        for i in range(20000):  # `ratio` is Pr[S >= k] or Pr[S <= k] over Pr[S = k].
             tail += term
             if not (0 <= k + (i if upper else -i) <= n) or term < 1e-40 * tail:
                 break
@@ -222,14 +222,14 @@ def test_order_of_p_does_not_matter():
 @given(st.integers(1, 3000), st.integers(0, 2**32 - 1), st.floats(-3, 3))
 def test_complements_and_symmetry(n, seed, skew):
     p = 1 / (1 + np.exp(-np.random.default_rng(seed).normal(skew, 1.5, n)))
-    p = np.round(p * 2**40) / 2**40  # 1 - p is exact
+    p = np.round(p * 2**40) / 2**40  # Then 1 - p is exact.
     k = np.arange(n + 1)
     pmf, lower, upper, error = tails_with_error(k, p)
     bound = 2 * error + 1e-14
     assert np.all(np.abs(np.expm1(np.logaddexp(lower, upper))) <= bound)
     mirrored = tails_with_error(n - k, 1 - p)
     assert np.all(np.abs(mirrored[0] - pmf) <= mirrored[3] + bound + 1e-15 * np.abs(pmf))
-    after = tails_with_error(n - k - 1, 1 - p)  # Pr[n - S <= n - k - 1] = Pr[S > k]
+    after = tails_with_error(n - k - 1, 1 - p)  # The tails satisfy Pr[n - S <= n - k - 1] = Pr[S > k].
     assert after[1][-1] == upper[-1] == -math.inf
     gap = np.abs(after[1][:-1] - upper[:-1])
     assert np.all(gap <= (after[3] + bound)[:-1] + 2e-15 * np.abs(upper[:-1]))
@@ -320,7 +320,7 @@ def test_extreme_tails():
 
 
 def test_complements_beyond_double_precision():
-    """With q = 2**-80 passed, p rounds to 1; the distribution of n - S has p = 2**-80 and needs no q."""
+    """With q = 2**-80 passed, p rounds to 1. The distribution of n - S has p = 2**-80 and needs no q."""
     q, counts = np.array([2.0**-80, 2.0**-30, 0.75, 2.0**-70]), np.array([50.0, 7.0, 3.0, 1e6])
     law, mirror = PoissonBinomialPMF(1 - q, counts, q), PoissonBinomialPMF(q, counts)
     n = int(counts.sum())
@@ -365,10 +365,10 @@ def test_one_point_of_many_groups_by_the_series_is_the_point_itself(shape):
 
 
 def test_a_window_is_refused_or_given_by_its_standard_deviation():
-    # 2 sqrt(-2 log_tail) = 28 standard deviations of 2**22.5 are 1.7e8 entries; at most 2**27 are given
+    # The window has 2 sqrt(-2 log_tail) = 28 standard deviations of 2**22.5, which are 1.7e8 entries; at most 2**27 are returned.
     with pytest.raises(ValueError, match="the window"):
         poisson_binom_window([0.5], counts=[2**47], log_tail=-100)
     first, logpmf = poisson_binom_window([2.0**-17], counts=[2**40], log_tail=-100)
-    # mean 2**23, standard deviation 2896
+    # The mean is 2**23, and the standard deviation is 2896.
     assert first < 2**23 < first + logpmf.size
     assert logpmf.size < 200 * 2896

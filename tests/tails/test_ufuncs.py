@@ -1,4 +1,4 @@
-"""The array interface: NumPy ufuncs of the kernels."""
+"""The array interface: the NumPy ufuncs of the kernels."""
 
 import math
 
@@ -85,7 +85,7 @@ def test_pmf_sums_to_one(n):
 
 @pytest.mark.parametrize(
     ("name", "k", "n", "p", "exact"),
-    # arguments for which other double-precision programs fail
+    # For these arguments other double-precision programs fail.
     [
         ("binom_logcdf", 1, 1e15, 1e-12, -993.09125),
         ("binom_logcdf", 9, 1e4, 0.1, -1003.284411),

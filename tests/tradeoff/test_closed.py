@@ -39,11 +39,11 @@ def gaussian_log_delta(mu, eps):
     ],
 )  # fmt: skip
 def test_gaussian_delta(mu, eps):
-    # from delta near 1 down to log delta = -1e6
+    # The parameters range from delta near 1 down to log delta = -1e6.
     with mpmath.workdps(500):
         exact = gaussian_log_delta(mu, eps)
         value = mpmath.mpf(Tradeoff.gaussian(mu).log_delta(eps))
-        # 1 - delta is about e^-450 here; allow ten rounding errors of its exponent
+        # Here 1 - delta is about e^-450; the tolerance is ten rounding errors of this exponent.
         assert abs(value - exact) <= (1e-14 * max(1, abs(exact)) if exact < -1e-3 else 2e-13 * abs(exact))
 
 
@@ -75,7 +75,7 @@ def test_laplace(eps):
         cdf = lambda x: mpmath.exp(x) / 2 if x < 0 else 1 - mpmath.exp(-x) / 2  # noqa: E731
         e = mpmath.mpf(eps)
         for t in (-50, -3, -0.5, 0, 0.1, eps / 2, eps, eps + 0.3, 4 * eps + 5, 600):
-            # reject where x > t
+            # The test rejects if x > t.
             alpha, beta = cdf(-mpmath.mpf(t)), cdf(mpmath.mpf(t) - e)
             if t > -5:
                 assert f.log_beta(float(mpmath.log(alpha))) == pytest.approx(float(mpmath.log(beta)), abs=1e-12, rel=1e-13)
@@ -88,7 +88,7 @@ def test_laplace(eps):
     for delta in (0.0, 1e-12, 0.1, 0.9, 1.0):
         assert f.delta(f.epsilon(delta)) <= delta
     assert f.epsilon(0.0) == eps
-    # the least mu: the curves touch where alpha = beta
+    # At the smallest mu, the curves touch at alpha = beta.
     mu = f.gdp_mu()
     alpha = np.linspace(0, 1, 2001)
     assert (Tradeoff.gaussian(mu).beta(alpha) <= f.beta(alpha) + 1e-15).all()
@@ -130,7 +130,7 @@ def test_approximate(eps, delta):
 
 @pytest.mark.parametrize("categories", [2, 3, 10])
 def test_randomized_response_over_categories(categories):
-    # p/q = e^eps, the other categories tie
+    # In one category p/q = e^eps; in all others p = q.
     eps = 1.5
     q = 1 / (math.exp(eps) + categories - 1)
     p = math.exp(eps) * q
@@ -157,7 +157,7 @@ def test_laws_of_every_curve(f):
     eps = np.linspace(-3, 12, 61)
     delta = f.delta(eps)
     assert (np.diff(delta) <= 1e-15).all()
-    # the dual formula on a grid of alpha: at most delta, and close to it
+    # The dual formula on a grid of alpha is at most delta, and close to it.
     dual = np.maximum(0, (1 - beta[:, None] - np.exp(eps) * alpha[:, None]).max(axis=0))
     assert (dual <= delta + 1e-14).all()
     assert f.advantage() == f.delta(0.0)
@@ -187,7 +187,7 @@ def test_gaussian_epsilon_is_the_inverse(mu, delta):
 def test_gaussian_of_extreme_mu():
     for mu in (5e-324, 1e-300, 1e-100):
         f = Tradeoff.gaussian(mu)
-        # delta(0) = mu phi(0) to first order
+        # To first order, delta(0) = mu phi(0).
         assert f.log_delta(0.0) == pytest.approx(math.log(mu) - math.log(2 * math.pi) / 2, rel=1e-14)
         assert f.log_delta(1.0) < -1e199
         assert f.log_delta(-1.0) == pytest.approx(math.log(-math.expm1(-1.0)), rel=1e-14)
@@ -198,7 +198,7 @@ def test_gaussian_of_extreme_mu():
 
 
 def test_gaussian_calibration_of_the_field():
-    # analytic Gaussian mechanism at (1, 1e-5): sigma 3.7306316
+    # For the analytic Gaussian mechanism at (1, 1e-5), sigma is 3.7306316.
     assert Tradeoff.gaussian(1 / 3.7306316).epsilon(1e-5) == pytest.approx(1.0, rel=1e-7)
 
 
@@ -246,7 +246,7 @@ def test_curves_of_noise_lie_on_their_sides_without_tolerance(seed):
     for _ in range(12):
         sigma, dimension = float(10 ** rng.uniform(-1, 2)), int(rng.integers(1, 257))
         with mpmath.workdps(90):
-            # the level is that of a quantile, so that nothing needs to be inverted
+            # The level is that of a given quantile, so that no inversion is necessary.
             z = mpmath.mpf(float(rng.normal(scale=4)))
             level = float(_log_normal(z))
             slope = mpmath.exp(-z * z / 2) / mpmath.sqrt(2 * mpmath.pi) / mpmath.exp(_log_normal(z))

@@ -1,4 +1,4 @@
-"""Decreasing convex functions given by points: hulls against all secants, supporting lines against known functions."""
+"""Decreasing convex functions given by points: hulls against all secants, and supporting lines against known functions."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_hull_by_all_chords(steps):
     assert (corner[0], value[0]) == (x[0], y[0])
     assert abs(value[-1] - y[-1]) < 1e-15
     big_x, big_y = np.exp(x), np.exp(y)
-    # level behind the last corner
+    # The function is constant beyond the last corner.
     assert (np.interp(big_x, np.exp(corner), np.exp(value)) <= big_y * (1 + 1e-12)).all()
     slopes = np.diff(np.exp(value)) / np.diff(np.exp(corner))
     assert (np.diff(slopes) >= -1e-12).all()
@@ -28,7 +28,7 @@ def test_hull_by_all_chords(steps):
 
 
 def hockey_stick(p, q, eps):
-    """Return sum max(0, p - e^eps q), every term to an ulp."""
+    """Return the sum of max(0, p - e^eps q), each term with an error of an ulp."""
     return np.array([math.fsum(max(0.0, float(a) - math.exp(e) * float(b)) for a, b in zip(p, q)) for e in eps])
 
 
@@ -51,7 +51,7 @@ def test_lines_below_a_hockey_stick(pq, step, blur):
 
 @pytest.mark.parametrize("kink", [0.31, 0.35, 0.3999])
 def test_lines_meet_in_the_kink(kink):
-    # two straight pieces in e^eps, known exactly at points on either side
+    # The function has two linear pieces in e^eps, and is known exactly at points on either side of the kink.
     x = 0.1 * np.arange(-1.0, 8.0)
     e, k = np.exp(x), math.exp(kink)
     value = np.log(np.where(e < k, 0.1 + (k - e), 0.1 - 0.05 * (e - k)))
@@ -74,6 +74,6 @@ def test_masses_of_a_law_come_back(pq):
         chains = [(x, np.log(hockey_stick(*pair, x))) for x, pair in ((right, (p, q)), (left, (q, p)))]
     loss, mass, value = convex.masses(*convex.joined(*chains))
     for e, v in zip(loss, value):
-        # mass beyond the last point has infinite loss
+        # Mass beyond the last point counts as infinite loss.
         rest = math.exp(chains[0][1][-1])
         assert rest + hockey_stick(np.exp(mass), np.exp(mass - loss), [e])[0] == pytest.approx(math.exp(v), abs=1e-9)

@@ -1,4 +1,4 @@
-"""Trade-off functions against an enumeration of all tests in fractions, and against their general properties."""
+"""Trade-off functions against an enumeration of all tests in fractions, and their general properties."""
 
 import math
 from fractions import Fraction
@@ -48,7 +48,7 @@ def test_every_test_of_listed_laws(pq):
         assert abs(f.beta(float(alpha)) - at(boundary, Fraction(float(alpha)))) <= 1e-13
     assert f.advantage() == pytest.approx(float(sum(max(0, y - x) for x, y in zip(p, q))), abs=1e-14)
     check_laws(f)
-    # the curve of a profile is a lower bound: below that of the lists by at most the rounding of their logarithms
+    # The curve of the profile is a lower bound, below that of the lists by at most the rounding of their logarithms.
     below, above = (DominatingPair.from_pmfs(logs(p), logs(q)).tradeoff(bound=bound) for bound in ("lower", "upper"))
     grid = [float(alpha) for alpha in ALPHAS]
     assert (below.beta(grid) <= f.beta(grid)).all()
@@ -59,7 +59,7 @@ def test_every_test_of_listed_laws(pq):
 @pytest.mark.slow
 @given(laws(), laws(2))
 def test_thresholds_are_every_test(pq, rs):
-    # the faster reference, used for larger distributions, against the slower one
+    # The faster reference, which is used for larger distributions, is compared with the slower one.
     first = [a * b for a, b in product(pq[0][:4], rs[0])]
     second = [a * b for a, b in product(pq[1][:4], rs[1])]
     a, b = every_test(first, second), thresholds(first, second)
@@ -100,7 +100,7 @@ def test_binomial_shift(alpha, beta):
 
 
 def test_worst_data_of_the_published_figure():
-    # inf over all data, both directions: spec/shuffled-bits.md, 1.2
+    # The values are those of spec/shuffled-bits.md, section 1.2: the infimum over all datasets and both orders.
     alpha = np.array([0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9])
     exact = [0.98703653215428264, 0.93912303670532137, 0.88204837138048275, 0.71908970144508449, 0.46297848233691371,
              0.22093098946450352, 0.08410198832951997]  # fmt: skip
@@ -130,7 +130,7 @@ def test_bits_of_few_users(users, ones, flip):
 @pytest.mark.slow
 @pytest.mark.parametrize("log_tail", [-100.0, -15.0])
 def test_bits_of_many_users_never_above(log_tail):
-    # for more than 1000 users the window of probabilities is computed in blocks
+    # For more than 1000 users the truncated distribution is computed in blocks.
     flip, users, ones = Fraction(1, 16), 1200, 500
     with mpmath.workdps(60):
         kept = [[mpmath.mpf(x.numerator) / x.denominator for x in binomial(n, f)]
@@ -139,7 +139,7 @@ def test_bits_of_many_users_never_above(log_tail):
         whole = [[int(x * scale) for x in law] for law in kept]
     size = len(whole[0]) + len(whole[1]) + 1
     others = [0] * (size - 1)
-    # fixed point at 400 digits, all terms rounded down
+    # The numbers are integers with 400 decimal places, and all terms are rounded down.
     for i, x in enumerate(whole[0]):
         if x > 10**300:
             for j, y in enumerate(whole[1]):
@@ -206,7 +206,7 @@ def test_equal_budgets_are_equal_flips():
     ids=["listed", "bits", "reversed", "personalized"],
 )
 def test_delta_from_the_knots(pair):
-    # T(P, Q) rejects P: max 1 - beta - e^eps alpha is the hockey stick of Q over P, the reversed pair's
+    # The tests of T(P, Q) reject P: max 1 - beta - e^eps alpha is the hockey-stick divergence of (Q, P), the reversed pair.
     alpha, beta = (np.exp(k) for k in pair.tradeoff().knots)
     for eps in (0.0, 0.1, 0.5, 1.0):
         assert max(1 - beta - math.exp(eps) * alpha) == pytest.approx(pair.reverse().delta(eps), abs=1e-12)
@@ -221,12 +221,12 @@ def test_deep_levels():
     assert f.log_beta(-np.inf) == 0
     assert f.log_beta(0) == -np.inf
     assert f.log_beta(math.log1p(-1e-9)) == pytest.approx(-1e5 + math.log(1e-9), rel=1e-12)
-    # two normal laws on a lattice, both tails to -1e5
+    # Two normal distributions on a lattice have both tails down to a log mass of -1e5.
     x = np.arange(-40000, 40001) * 0.01
     law = lambda mean: -0.5 * (x - mean) ** 2 - 0.5 * math.log(2 * math.pi) + math.log(0.01)  # noqa: E731
     g = Tradeoff.from_pmfs(law(0.0), law(1.0))
     for k in (-350.0, -100.0, -10.0, 3.0, 10.0, 100.0, 350.0):
-        # reject x > k: Phi of both sides, at the middle of a cell
+        # The test rejects if x > k; both errors are values of Phi, at the middle of a cell.
         i = x.size - 1 - int(np.searchsorted(x, k - 0.001))
         with mpmath.workdps(30):
             alpha = float(mpmath.log(mpmath.ncdf(-(x[-i - 1] + mpmath.mpf("0.005")))))

@@ -1,4 +1,4 @@
-"""delta, epsilon, mu, convex hull and symmetrization of curves of discrete distributions, against fractions and mpmath."""
+"""Delta, epsilon, mu, convex hulls and symmetrization of curves of discrete distributions, against fractions and mpmath."""
 
 import math
 from fractions import Fraction
@@ -24,7 +24,7 @@ EPS = [-2.0, -0.5, 0.0, 0.1, 0.7, 1.0, 3.0, 20.0]
 
 
 def exact_divergence(p, q, eps):
-    """Return sum max(0, p - e^eps q) of two lists of fractions, or of logarithms in doubles, as an mpf."""
+    """Return the sum of max(0, p - e^eps q) of two lists of fractions, or of logarithms in double precision, as an mpf."""
     to = lambda x: mpmath.mpf(x.numerator) / x.denominator if isinstance(x, Fraction) else mpmath.exp(mpmath.mpf(x))  # noqa: E731
     return oracles.hockey_stick(map(to, p), map(to, q), mpmath.exp(mpmath.mpf(eps)))
 
@@ -38,9 +38,9 @@ def test_delta_belongs_to_the_pair(pq):
     np.testing.assert_allclose(f.delta(EPS), exact, rtol=0, atol=1e-14)
     np.testing.assert_allclose(hockey_stick(logs(q), logs(p), EPS[::-1]), exact[::-1], rtol=0, atol=1e-14)
     assert (np.diff(f.delta(EPS)) <= 0).all()
-    # one eps at a time gives the same as an array
+    # Single values of eps give the same results as an array.
     assert [f.delta(e) for e in EPS] == pytest.approx(f.delta(EPS).tolist(), rel=1e-14, abs=1e-300)
-    # the dual: the sup over all levels
+    # The dual formula is the supremum over all levels.
     grid = np.exp(f.knots[0])
     for e in EPS:
         dual = (1 - f.beta(np.minimum(grid, 1)) - math.exp(e) * grid).max()
@@ -48,7 +48,7 @@ def test_delta_belongs_to_the_pair(pq):
 
 
 def test_delta_of_the_shifted_binomial():
-    # spec/shuffled-bits.md, 1.2: n = 100, lambda = 58, the worse direction
+    # The values are those of spec/shuffled-bits.md, section 1.2: n = 100, lambda = 58, in the worse order.
     law = binom_logpmf(np.arange(101), 100, 0.29)
     f = Tradeoff.from_pmfs(np.append(-np.inf, law), np.append(law, -np.inf))
     exact = {
@@ -76,7 +76,7 @@ def test_sweep_is_relatively_accurate(depth):
             if exact == 0:
                 assert v == -math.inf
                 continue
-            # losses are rounded: allow for the outcomes whose loss is just above eps
+            # The losses are rounded, so the tolerance includes the outcomes whose loss is slightly above eps.
             near = min((a for a in (x - y) - e if a > 0), default=1.0)
             slack = 2.3e-16 * (4 * max(1, abs(float(mpmath.log(exact)))) + depth / min(1.0, near))
             assert abs(mpmath.mpf(v) - mpmath.log(exact)) <= slack
@@ -89,7 +89,7 @@ def test_sweep_corners():
     assert _tradeoff.log_hockey_stick(one, one, np.array([1.0, 0.0, -math.log(2)])).tolist() == [
         -math.inf, -math.inf, pytest.approx(-math.log(2)),
     ]  # fmt: skip
-    # forty thousand thresholds at one atom
+    # Forty thousand thresholds are evaluated at a single atom.
     eps = np.linspace(10.0, 0.0, 40001)
     np.testing.assert_allclose(
         np.exp(_tradeoff.log_hockey_stick(np.array([-1.0]), np.array([-21.0]), eps)), math.exp(-1) - np.exp(eps - 21), rtol=1e-14
@@ -108,11 +108,11 @@ def test_epsilon_is_the_inverse(pq, delta):
     assert eps >= 0
     assert f.delta(eps) <= delta
     with mpmath.workdps(40):
-        # the distributions are given by rounded logarithms
+        # The distributions are given by rounded logarithms.
         assert exact_divergence(q, p, eps + 1e-13) <= delta + 1e-14
         if eps > 1e-9 and delta > 1e-12:
             assert exact_divergence(q, p, eps * (1 - 1e-9)) > delta * (1 - 1e-12) - 1e-14
-    # the definition: the best set of outcomes
+    # By definition, the reference value is that of the best set of outcomes.
     exact = 0.0
     for s in product((0, 1), repeat=len(p)):
         heavy, light = sum(b for b, r in zip(q, s) if r), sum(a for a, r in zip(p, s) if r)
@@ -151,14 +151,14 @@ def test_epsilon_deep():
     ],
 )  # fmt: skip
 def test_mu_of_the_boolean_sum(users, lam, mu):
-    # spec/shuffled-bits.md, 1.3; the worst data are all zeros there
+    # The values are those of spec/shuffled-bits.md, section 1.3; in the worst dataset all other bits are 0.
     q = Fraction(lam, 2 * users)
     others = binomial(users - 1, q)
     p0, p1 = logs(convolved(others, [1 - q, q])), logs(convolved(others, [q, 1 - q]))
     f = Tradeoff.from_pmfs(p1, p0)
     assert f.gdp_mu() == pytest.approx(mu, rel=1e-10)
     assert f.gdp_mu() >= mu
-    # the Gaussian curve of that mu lies below, one a little better does not
+    # The Gaussian curve of this mu is at or below the curve, and that of a slightly smaller mu is not.
     alpha = np.exp(f.knots[0])
     assert (Tradeoff.gaussian(f.gdp_mu()).beta(np.minimum(alpha, 1)) <= np.exp(f.knots[1]) + 1e-15).all()
     assert f.inverse().gdp_mu() == pytest.approx(mu, rel=1e-10)
@@ -175,14 +175,14 @@ def test_mu_of_the_boolean_sum_of_a_thousand():
 
 @pytest.mark.slow
 def test_mu_resolves_both_tails():
-    # lattices of two normal laws: mu is the distance of the means, at any depth
+    # For two normal distributions on a lattice, mu is the difference of the means, for tails of any length.
     for deep in (8.0, 30.0, 120.0):
         x = np.linspace(-deep, deep, 401)
         laws = [-0.5 * (x - m) ** 2 for m in (0.0, 0.5)]
         laws = [law - np.logaddexp.reduce(law) for law in laws]
         f = Tradeoff.from_pmfs(*laws)
         with mpmath.workdps(30):
-            # knots in both tails, by multiprecision sums
+            # The breakpoints in both tails are compared with sums in multiple precision.
             mass = [[mpmath.exp(mpmath.mpf(v)) for v in law] for law in laws]
             mass = [[v / mpmath.fsum(law) for v in law] for law in mass]
             best = -mpmath.inf
@@ -194,7 +194,7 @@ def test_mu_resolves_both_tails():
 
 
 def _quantile(v, rest):
-    """Return the normal quantile of v = 1 - rest in multiprecision, from the smaller."""
+    """Return the normal quantile of v = 1 - rest in multiple precision, computed from the smaller of the two."""
     low = min(v, rest)
     far = -2 * mpmath.log(low)
     z = -mpmath.sqrt(max(far - mpmath.log(2 * mpmath.pi * max(far, 1)), mpmath.mpf("0.01")))
@@ -224,7 +224,7 @@ points = st.lists(st.tuples(st.integers(0, 2**12), st.integers(0, 2**12)), min_s
 @pytest.mark.slow
 @given(points)
 def test_hull_of_knots(raw):
-    # a staircase of random points on or below the diagonal
+    # The curve is a staircase through random points on or below the diagonal.
     inside = sorted({(min(x, 2**12 - y), y) for x, y in raw})
     xs = [Fraction(x, 2**12) for x, _ in inside]
     ys = sorted((Fraction(y, 2**12) for _, y in inside), reverse=True)
@@ -251,13 +251,14 @@ def test_hull_of_knots(raw):
 
 @pytest.mark.parametrize("depth", [40.0, 300.0, 690.0])
 def test_hull_resolves_both_ends(depth):
-    # a convex chain on the Gaussian curve, far into both tails, where alpha or beta differs from 1 by e^-depth
+    # The curve is convex, with breakpoints on the Gaussian curve in both extreme tails, where alpha or beta differs from 1 by
+    # e^-depth.
     z = np.linspace(-math.sqrt(2 * depth), math.sqrt(2 * depth), 41)
     alpha, beta = log_ndtr(z), log_ndtr(-z - 1)
     chain = lambda b: Tradeoff.from_knots(np.concatenate([[-np.inf], alpha, [0.0]]), np.concatenate([[0.0], b, [-np.inf]]))  # noqa: E731
     assert chain(beta).convex_hull().knots[0].size == 43
     for i in (2, 38):
-        # a breakpoint above the line of its neighbours is removed; one below removes its neighbours
+        # A breakpoint above the line through its neighbours is removed; one below it removes its neighbours.
         high, low = beta.copy(), beta.copy()
         high[i] = beta[i - 1]
         low[i] = beta[i + 2]
@@ -268,7 +269,8 @@ def test_hull_resolves_both_ends(depth):
 
 
 def test_hull_of_the_least_over_data():
-    # spec/shuffled-bits.md, 0.4: n = 5, q = 1/5; the least over data is not convex at alpha = .15008
+    # The case is that of spec/shuffled-bits.md, section 0.4: n = 5, q = 1/5. The minimum over datasets is not convex at alpha =
+    # .15008.
     q = Fraction(1, 5)
     curves = []
     for ones in range(5):
@@ -304,7 +306,7 @@ def test_symmetrized(pq):
 
 
 def test_symmetrized_where_the_slope_is_steep_beyond_the_diagonal():
-    # both orders: below f and its inverse, whichever side of the diagonal slope -1 is on
+    # The result is at most f and its inverse, on whichever side of the diagonal the slope of f is -1.
     f = Tradeoff.from_pmfs(np.log([0.99, 0.01]), np.log([0.5, 0.5]))
     for g in (f.symmetrized(), f.inverse().symmetrized()):
         assert g.knots[0].size == 4
@@ -313,7 +315,7 @@ def test_symmetrized_where_the_slope_is_steep_beyond_the_diagonal():
 
 
 def test_levels_near_one_have_their_own_logarithms():
-    # f <= 1 - alpha must hold at alpha = 1 - e^-1000 as at 1/2
+    # f <= 1 - alpha must hold at alpha = 1 - e^-1000 as well as at 1/2.
     x = np.linspace(-60, 60, 4001)
     law = lambda m: -0.5 * (x - m) ** 2 - np.logaddexp.reduce(-0.5 * (x - m) ** 2)  # noqa: E731
     f = Tradeoff.from_pmfs(law(0.0), law(2.0))

@@ -18,7 +18,7 @@ ORDERS = [1e-6, 0.3, 0.5, 0.999, 1 - 1e-12, 1.0, 1 + 1e-12, 1.5, 2.0, 20.0, 1e4]
 
 
 def exact_renyi(p, q, order):
-    """Return the divergence of two lists of mpf that sum to 1."""
+    """Return the Renyi divergence of two lists of mpf that sum to 1."""
     order = mpmath.mpf(order)
     if any(a and not b for a, b in zip(p, q)) and order >= 1:
         return mpmath.inf
@@ -36,14 +36,14 @@ def test_renyi(pq, order):
     with mpmath.workdps(60):
         p, q = ([mpmath.mpf(x.numerator) / x.denominator for x in law] for law in pq)
         exact = exact_renyi(p, q, order)
-    # also for nearly equal distributions: the logarithms of the masses and their sum are rounded
+    # The logarithms of the masses and their sum are rounded, which matters for nearly equal distributions.
     slack = 2e-15 * max(1, min(order, 1e4))
     assert renyi_divergence(logs(pq[0]), logs(pq[1]), order) == pytest.approx(float(exact), rel=1e-11, abs=slack)
 
 
 @pytest.mark.parametrize("closeness", [1e-2, 1e-5, 1e-8])
 def test_renyi_of_close_laws(closeness):
-    # losses exact in double precision: q = p e^-loss, so that the pair is close to normalised
+    # The losses are exact in double precision, q = p e^-loss, so that the masses of q sum to about 1.
     rng = np.random.default_rng(7)
     p = rng.dirichlet(np.ones(50))
     shift = rng.standard_normal(50) * closeness
@@ -55,7 +55,7 @@ def test_renyi_of_close_laws(closeness):
         exact_p, exact_q = ([x / t for x in law] for law, t in zip((exact_p, exact_q), total))
         for order in ORDERS:
             exact = float(exact_renyi(exact_p, exact_q, order))
-            # the losses are differences of rounded logarithms
+            # The losses are differences of rounded logarithms.
             assert renyi_divergence(np.log(p), np.log(q), order) == pytest.approx(exact, rel=3e-14 / closeness + 1e-12)
 
 
@@ -72,7 +72,7 @@ def test_renyi_adds_up_and_rises(first, second, order):
     assert renyi_divergence(*map(logs, joint), order) == pytest.approx(sum(parts), rel=1e-9, abs=1e-12)
     grid = np.array([0.1, 0.5, 0.9, 1.0, 1.1, 2.0, 10.0, math.inf])
     value = renyi_divergence(*map(logs, first), grid)
-    # inf - inf is no step
+    # Two infinite values in a row are not compared, because inf - inf is NaN.
     assert all(b >= a - 1e-14 - 1e-10 * min(a, 1e300) for a, b in pairwise(value))
     assert (value >= 0).all()
 
@@ -123,7 +123,7 @@ def test_bad_input_is_named(call, message):
 
 
 def test_many_eps_at_the_loss_of_many_atoms():
-    # would take minutes if the atoms with equal losses were visited at every eps
+    # The call would take minutes if it visited the atoms with equal losses at every eps.
     atoms = 10**5
     log_q = np.full(atoms, -math.log(atoms))
     log_p = log_q + np.where(np.arange(atoms) % 2, 0.5, math.log(2 - math.exp(0.5)))

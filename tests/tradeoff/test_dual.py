@@ -35,7 +35,7 @@ def test_nowhere_above_the_lines(raw):
     eps, delta, reverse = zip(*raw)
     f = Tradeoff.from_log_delta(eps, delta, reverse)
     with mpmath.workdps(60):
-        # use the complement of an alpha above 1/2
+        # For alpha above 1/2 the complement of alpha is used.
         knots = [(exp(a) if a < -math.log(2) else 1 - exp(r), exp(b)) for a, r, b in zip(*f._form.points[:3])]
         assert knots[0][0] == 0 == knots[-1][1]
         for i, (a, b) in enumerate(knots):
@@ -46,7 +46,7 @@ def test_nowhere_above_the_lines(raw):
                 assert b0 >= b
                 for t in (mpmath.mpf(1) / 2, mpmath.mpf(1) / 100, 1 - mpmath.mpf(1) / 100):
                     assert b0 + (b - b0) * t <= envelope(a0 + (a - a0) * t, raw)
-        # and near them: closer where the eps are not neighbours
+        # Levels near the breakpoints are tested, too, with a larger tolerance if two eps are close.
         gap = min((abs(x - y) for x in eps for y in eps if x != y), default=1.0)
         for x in np.linspace(0, 1, 33):
             exact = float(envelope(mpmath.mpf(x), raw))
@@ -73,9 +73,9 @@ def test_lines_of_a_gaussian(mu):
     g = Tradeoff.from_log_delta(eps, f.log_delta(eps))
     x = np.concatenate([-np.array([400.0, 100.0, 10.0, 1.0, 0.1]), -np.exp(-np.array([5.0, 20.0, 100.0]))])
     assert (g.log_beta(x) <= f.log_beta(x)).all()
-    # second order in the grid, relatively, into both tails
+    # The relative error is of second order in the step of the grid, in both tails.
     np.testing.assert_allclose(g.log_beta(x)[x < -0.01], f.log_beta(x)[x < -0.01], atol=2e-3)
-    # the complement of beta is kept as a sum, to the end of the grid
+    # The complement of beta is stored as a sum, up to the end of the grid.
     assert g.log_delta(eps[-2]) == pytest.approx(f.log_delta(eps[-2]), abs=2e-2)
     some = eps[::100]
     np.testing.assert_allclose(g.log_delta(some), f.log_delta(some), rtol=1e-6, atol=1e-9)
