@@ -1,4 +1,4 @@
-"""Times of binomial log tails: 1e5 elements a call, against scipy.stats.binom."""
+"""Times of logarithms of binomial tails for arrays of 1e5 elements, against scipy.stats.binom."""
 
 import pytest
 import scipy.stats

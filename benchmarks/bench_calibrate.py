@@ -26,7 +26,7 @@ def test_users(benchmark, name, users):
 
 
 def test_fakes(benchmark):
-    # the answer has more than five billion dummy reports
+    # The calibrated protocol has more than five billion dummy reports.
     assert benchmark(shuffle.ClearReports.calibrate, 10**6, 0.1, 1e-9).fakes > 5e9
 
 

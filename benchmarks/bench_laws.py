@@ -1,4 +1,4 @@
-"""Times of Poisson, negative binomial and hypergeometric tails, 1e4 elements a call, and of frozen sums of bits, against SciPy."""
+"""Times of Poisson, negative binomial and hypergeometric tails (arrays of 1e4) and of frozen sums of bits, against SciPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Times of Poisson-binomial probabilities and tails against fast-poibin (divide and conquer by FFT, numba), in one run."""
+"""Times of Poisson-binomial probabilities and tails, against fast-poibin (divide and conquer by FFT, numba) in the same run."""
 
 import statistics
 import time
@@ -16,9 +16,10 @@ def probabilities(n):
 
 
 def _medians(functions, rounds):
-    """Return the median seconds of each function. Calls alternate in rounds of four, so that other load affects all alike.
+    """Return the median seconds of each function.
 
-    The first call of the four is not counted, since the other function has just emptied the caches.
+    Calls of the functions alternate in rounds of four, so that other load affects all functions alike. The first call of the four
+    is not counted, because the other function has just emptied the caches.
     """
     times = [[] for _ in functions]
     for _ in range(rounds):

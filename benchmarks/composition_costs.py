@@ -88,7 +88,7 @@ HUNDRED = {
 
 
 def answered(factors):
-    """Return the upper bound of eps, the relative gap and the CPU seconds of both bounds."""
+    """Return the upper bound of eps, the relative gap, and the CPU seconds of both bounds."""
     start = time.process_time()
     first, *others = (profile.self_compose(times) for profile, times in factors)
     many = first.compose(*others) if others else first
@@ -97,7 +97,7 @@ def answered(factors):
 
 
 def apart(upper, lower):
-    """Return the relative gap of two bounds, inf where the lower bound is 0."""
+    """Return the relative gap of two bounds, or inf if the lower bound is 0."""
     return upper / lower - 1 if lower > 0 else float("inf")
 
 

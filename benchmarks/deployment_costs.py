@@ -1,10 +1,9 @@
-"""The table of docs/sweeps.md: results per second of the array functions, on one thread and on two.
+"""The table of docs/sweeps.md: results per second of the functions for arrays, on one thread and on two.
 
-``python benchmarks/deployment_costs.py`` prints it; ``--record`` writes it to results/, from where the page takes it.
-
-The last columns do not depend on other load: the share f of a call's CPU time outside the compiled loop, that is, with the
-interpreter's lock, and the largest possible gain of two threads, 2/(1 + f). A measured ratio below that is due to the machine:
-processors that share their units, or other programs.
+``python benchmarks/deployment_costs.py`` prints the table; ``--record`` writes it to results/, from which the page reads it. The
+last columns do not depend on other load: the fraction f of a call's CPU time outside of the compiled loop, during which the
+interpreter lock is held, and the largest possible gain of two threads, 2/(1 + f). If a measured gain is smaller, the cause is the
+machine: processors that share units, or other programs.
 """
 
 import contextlib
@@ -37,7 +36,10 @@ def at_once(job, threads):
 
 
 def under_lock(job, owner, name):
-    """Return the share of a call's CPU time outside owner.name, the function whose loop releases the lock; the smallest of five."""
+    """Return the fraction of a call's CPU time outside of the function owner.name, whose loop releases the interpreter lock.
+
+    The smallest of five measured fractions is returned.
+    """
     inner, shares = getattr(owner, name), []
 
     def timed(*arguments):
@@ -60,7 +62,7 @@ def under_lock(job, owner, name):
 
 
 class TimedLaws:
-    """A wrapper of `_deployments.Laws`, whose methods cannot be replaced, that adds up the time of `run`."""
+    """A wrapper of `_deployments.Laws` that adds up the time of `run`; the methods of the class itself cannot be replaced."""
 
     def __init__(self, *arguments):
         self.laws = _deployments.Laws(*arguments)
@@ -71,7 +73,7 @@ class TimedLaws:
 
 
 def arrays():
-    """Return results per second on one thread and on two, in bursts of real-time priority where the system allows that."""
+    """Return results per second on one thread and on two, with real-time priority if the system allows it."""
     rng, count = np.random.default_rng(1), 4000
     users, delta = np.floor(10 ** rng.uniform(3, 8, count)), 10 ** -rng.uniform(5, 12, count)
     local, prob = rng.uniform(0.1, 6, count), rng.uniform(0.05, 0.95, count)
@@ -97,7 +99,7 @@ def arrays():
 
 def main(words):
     """Print the table, and store it with --record."""
-    # real-time priority, so that other programs on the machine are not measured too
+    # With real-time priority, other programs on the machine are not measured, too.
     with contextlib.suppress(AttributeError, PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     table = arrays()

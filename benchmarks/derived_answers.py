@@ -31,7 +31,7 @@ LIMIT = 5.0
 """Limit of the CPU seconds of one computation: the goal for the slowest curve."""
 
 TOTAL = 240.0
-"""CPU seconds of all computations."""
+"""CPU time in seconds of all computations together."""
 
 QUESTIONS = {
     "epsilon": lambda p, upper: p.epsilon(1e-6, bound=upper),
@@ -42,7 +42,7 @@ QUESTIONS = {
     "loss_tail": lambda p, upper: p.loss_tail(0.5, bound=upper),
     "30 releases": lambda p, upper: p.self_compose(30).epsilon(1e-6, bound=upper),
 }
-"""The values to compute. Each is computed with a new object, for its upper and its lower bound, so that nothing is cached."""
+"""The values to compute. Each is computed with a new object for its upper and its lower bound, so that no cached value is used."""
 
 
 def _users(r):
@@ -77,7 +77,7 @@ def drawn(name, seed):
 
 
 class TooLong(BaseException):
-    """The limit of one computation is reached. It is not an Exception, so that no handler in the library catches it."""
+    """Raised when one computation reaches its limit; it is not an Exception, so that no handler in the library catches it."""
 
 
 @contextmanager
@@ -125,7 +125,7 @@ def measured(total):
     """Return rows of (question, class, seed, CPU seconds, gap)."""
     rows, start, turn = [], time.process_time(), 0
     names = [*DRAWS, *LARGE]
-    # random order, so that a run that ends within the first round includes small and large classes
+    # The order is random, so that a run that ends in the first round includes fast and slow classes.
     random.Random(SEED).shuffle(names)
     while time.process_time() - start < total:
         for name in names:
@@ -146,7 +146,7 @@ def quantiles(values):
 
 
 def page_table(table):
-    """Return the table of docs/benchmarks.md: quantiles of the seconds and of the gap, and how many questions reached the limit."""
+    """Return the table of docs/benchmarks.md: quantiles of the seconds and of the gap, and the number of interrupted questions."""
     def shown(value):
         return f"above {LIMIT:g}" if value == math.inf else f"{value:.2g}"
 

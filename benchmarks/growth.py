@@ -1,6 +1,6 @@
 """How run time grows: ``python benchmarks/growth.py`` prints exponents; ``--record`` writes the times to results/.
 
-Each family is one call over a range of one size: users n, releases r, number of probabilities, digits of delta. Its exponent is
+A family is one call for a range of sizes: users n, releases r, number of probabilities, or digits of delta. Its exponent is
 the least-squares slope of log time over log size in the upper half of the range, where constant parts of the time matter less.
 Times are CPU seconds of the process, the smallest of a few calls, so that other load affects them little.
 """
@@ -16,7 +16,7 @@ from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import BinomialNoise, ClearReports, ShuffledBits, StrongerClones
 
 BUDGET = 0.4
-"""CPU seconds that the calls of one size may take, after the first call."""
+"""CPU time in seconds that the calls of one size may take, after the first call."""
 
 USERS = [10**k for k in range(3, 16, 2)]
 RELEASES = [1, 4, 16, 64, 256, 1024, 4096]
@@ -50,7 +50,7 @@ FAMILIES = {
 
 
 def seconds(job, size):
-    """Return the smallest CPU time of at most 30 calls."""
+    """Return the smallest CPU time of at most 30 calls of the job."""
     job(size)
     found = []
     while not found or (sum(found) < BUDGET and len(found) < 30):

@@ -1,8 +1,8 @@
 """Times in docs/numerics.md: ``python benchmarks/kernel_costs.py`` prints them, ``--record`` writes them to results/.
 
 Each section is a table of the page, taken from the newest results/kernels-*.json when the site is built (docs/measured_costs.py).
-A cell is the smallest CPU time of up to seven calls, so that other load affects it little, divided by the number of elements for an
-array. Gaps of bounds of curves are next to their times. The script takes about a minute.
+A cell is the smallest CPU time of up to seven calls, so that other load affects it little. For an array it is divided by the number
+of elements. Gaps of bounds of curves are next to their times. The script takes about a minute.
 """
 
 import math
@@ -22,7 +22,7 @@ RNG = np.random.default_rng(5)
 
 
 def seconds(job, most=0.7):
-    """Return the smallest CPU seconds of a call, of up to seven calls that take at most about 0.7 s after the first."""
+    """Return the smallest CPU time of up to seven calls, which together take at most about 0.7 s after the first."""
     job()
     found = []
     while len(found) < 7 and (not found or sum(found) + found[-1] < most):
@@ -33,7 +33,7 @@ def seconds(job, most=0.7):
 
 
 def small(job):
-    """Return the same for a call that takes microseconds."""
+    """Return the same time for a call that takes microseconds."""
     return seconds(lambda: [job() for _ in range(200)]) / 200
 
 
@@ -45,12 +45,12 @@ def shown(taken):
 
 
 def array(function, *arguments):
-    """Return the time per element."""
+    """Return the time per element of a function for arrays."""
     return shown(seconds(lambda: function(*arguments)) / ELEMENTS)
 
 
 def binomial():
-    """Return the rows of pmf and tail in ns per element, near the mean and anywhere."""
+    """Return the rows of probabilities and tails in ns per element, near the mean and anywhere."""
     rows = []
     for n in (30, 10**3, 10**6, 10**9, 2**53):
         sigma = math.sqrt(n * 0.21)
@@ -62,7 +62,7 @@ def binomial():
 
 
 def limits():
-    """Return the machine's times for one element of memory, a division, a logarithm and a sort, and times of kernels."""
+    """Return the machine's times for a memory access, a division, a logarithm and a sort per element, and times of kernels."""
     size = 10**7
     a, b, out = RNG.random(size), RNG.random(size), np.empty(size)
     n = np.floor(10 ** RNG.uniform(1, 6, ELEMENTS))
@@ -107,7 +107,7 @@ def closed():
 
 
 def shift():
-    """Return the times of binomial noise."""
+    """Return the times of delta and epsilon of binomial noise."""
     noise = shuffle.BinomialNoise(10**6, 0.5)
     return ["`BinomialNoise(10**6, .5)`", "CPU time"], [
         ["`log_delta(.02)`", shown(small(lambda: noise.log_delta(0.02)))],
@@ -117,7 +117,7 @@ def shift():
 
 
 def clones():
-    """Return the times of the clone bound."""
+    """Return the times of delta and epsilon of the clone bound."""
     rows = []
     for users, local in ((10**6, 4.0), (10**9, 8.0), (10**12, 4.0), (10**12, 1.0)):
         bound = shuffle.StrongerClones(users, local)
@@ -142,7 +142,7 @@ def bits_sum():
 
 
 def shuffled_bits():
-    """Return the times of shuffled bits, for a given dataset and for all datasets."""
+    """Return the times of shuffled bits for a given dataset and for all datasets."""
     flip = 1 / (math.exp(4.0) + 1)
     known, every = shuffle.ShuffledBits(10**6, flip, ones=0), shuffle.ShuffledBits(10**6, flip)
     eps = every.epsilon(1e-8)
@@ -154,7 +154,7 @@ def shuffled_bits():
 
 
 def curves():
-    """Return the times of whole calls on a million atoms, and of curves of sums of bits."""
+    """Return the times of curves of a million atoms, and of curves of sums of bits."""
     n = 10**6
     log_p, log_q = (RNG.normal(0, 1, n) for _ in range(2))
     log_p, log_q = (law - np.logaddexp.reduce(law) for law in (log_p, log_q))
@@ -169,14 +169,14 @@ def curves():
     for users in (100, 10**4, 10**6):
         pair = shuffle.ShuffledBits(users, 0.25, ones=0).pair(0)
         atoms = len(pair.tradeoff().knots[0])
-        rows.append([f"`ShuffledBits({users}, .25).pair(0).tradeoff()`, {atoms} knots", shown(seconds(pair.tradeoff))])
+        rows.append([f"`ShuffledBits({users}, .25).pair(0).tradeoff()`, {atoms} breakpoints", shown(seconds(pair.tradeoff))])
     curve, alpha = pair.tradeoff(), RNG.random(ELEMENTS)
     rows.append(["`beta` of the last, an alpha", array(curve.beta, alpha)])
     return ["call", "CPU time"], rows
 
 
 def profiles():
-    """Return, for curves that are bounded from values of delta, the gap of the bounds and the time of the lower curve."""
+    """Return, for curves that follow from values of delta, the gap of the bounds and the time of the lower curve."""
     cases = {
         "`ShuffledBits(10**6, .25, ones=0)`": shuffle.ShuffledBits(10**6, 0.25, ones=0),
         "`ShuffledBits(10**12, .25, ones=0)`": shuffle.ShuffledBits(10**12, 0.25, ones=0),

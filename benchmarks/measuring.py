@@ -4,11 +4,11 @@ import statistics
 import time
 
 BUDGET = 0.4
-"""Seconds that one program in a row may take, after its first three calls."""
+"""CPU time in seconds that one program in a row may take, after its first three calls."""
 
 
 def medians(*jobs):
-    """Return each job's result and the median CPU seconds of its calls; the jobs alternate."""
+    """Return the result of each job and the median CPU time of its calls; calls of the jobs alternate."""
     answers = [job() for job in jobs]
     taken = [[] for _ in jobs]
     while any(len(t) < 3 or (sum(t) < BUDGET and len(t) < 200) for t in taken):
@@ -21,7 +21,7 @@ def medians(*jobs):
 
 
 def row(task, ours, theirs=None, note="", show="{:.10g}", per=1):
-    """Time the jobs (one may be None) and return the row; per: number of elements in a call."""
+    """Time the jobs, of which one may be None, and return the row; `per` is the number of elements in a call."""
     timed = medians(*(job for job in (ours, theirs) if job))
     value, seconds = timed[0]
     peer_value, peer_seconds = timed[1] if theirs else (None, None)

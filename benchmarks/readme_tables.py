@@ -30,7 +30,7 @@ CASES = (
 
 
 def clones():
-    """Return users, budget, delta, eps, the gap, the ratio of the published bound to eps, seconds."""
+    """Return a row for each case: users, budget, delta, eps, the gap, the ratio of the published bound to eps, seconds."""
     rows = []
     for users, local, delta in CASES:
         bound = StrongerClones(users, local)
@@ -56,7 +56,7 @@ def largest_error(function, n):
 
 
 def binomial():
-    """Return n, seconds per element here and in SciPy, and the largest errors of six tails."""
+    """Return a row for each n: seconds per element here and in SciPy, and the largest errors of six tails."""
     rows = []
     for n in (10**3, 10**6, 10**9):
         k = np.clip(np.floor(0.3 * n + math.sqrt(0.21 * n) * np.random.default_rng(3).uniform(-8, 8, ELEMENTS)), 0, n)
@@ -69,7 +69,7 @@ def binomial():
 
 
 def poisson_binomial():
-    """Return n, seconds here and in fast-poibin."""
+    """Return a row for each n: seconds here and in fast-poibin."""
     from fast_poibin import PoiBin
 
     rows = []
@@ -91,7 +91,7 @@ def short(x, unit, scale):
 
 
 def excess(eps, exact):
-    """Return by how many per cent a bound exceeds the exact eps, with one digit."""
+    """Return by how many percent a bound exceeds the exact eps, with one digit."""
     return f"{float(f'{100 * (eps / exact - 1):.1g}'):.10f}".rstrip("0").rstrip(".") + " %"
 
 

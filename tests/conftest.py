@@ -1,8 +1,6 @@
 """Settings of all tests: hypothesis has no deadline, because a first call may import modules, and repeats the same examples.
 
 hypothesis draws 25 examples for each property, and 200 with the option ``-m hypothesis``.
-
-A run draws 25 examples a property, one that names the marker hypothesis (`-m hypothesis`) 200.
 """
 
 import signal

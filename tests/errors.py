@@ -1,8 +1,6 @@
 """One measure of error for all tests, in exact decimals; it is defined for NaN, infinities, zeros and subnormal numbers, too.
 
 The exact value is a float, an int, a Fraction, a Decimal or a decimal string; ``actual`` is what the library returned.
-
-``exact`` is a float, an int, a Fraction, a Decimal or a decimal string; ``actual`` is what the library returned.
 """
 
 import decimal

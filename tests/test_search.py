@@ -86,7 +86,7 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
 
     def measure(blocks, enough):
         measured.extend(blocks)
-        # a value in the block, and a bound that is loose by the block's width
+        # Bounds of the value at the start of the block, and a bound for the whole block with a gap that grows with its width.
         return [(values[a] - 0.25, values[a] + 0.25, max(values[a : b + 1]) + 0.25 + (b - a) / 4) for a, b in blocks]
 
     found = _search.maximum(
@@ -95,7 +95,7 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
     assert found.lower <= max(values) + 0.25
     assert max(values) <= found.upper <= found.lower + 0.5 + tolerance
     assert values[found.best[0]] - 0.25 == found.lower
-    # what is left is all there is, once
+    # The remaining blocks contain every index exactly once.
     assert sorted(i for _, (a, b) in found.left for i in range(a, b + 1)) == list(range(len(values)))
     assert all(bound >= max(values[a : b + 1]) for bound, (a, b) in found.left)
     assert found.measured == len(measured)

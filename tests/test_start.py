@@ -1,8 +1,6 @@
 """The number of modules that are imported at the start; seconds are not compared, because they depend on the machine.
 
 Subpackages and SciPy are imported on first use.
-
-Subpackages and SciPy are imported on first use.
 """
 
 import os

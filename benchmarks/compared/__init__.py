@@ -1,1 +1,1 @@
-"""The sections of compare.py, one family per file. Each is a function that returns rows of a table."""
+"""The sections of compare.py, one family in each file; a section is a function that returns the rows of a table."""

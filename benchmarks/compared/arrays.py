@@ -17,7 +17,7 @@ from shufflebounds.shuffle import (
 
 
 def arrays():
-    """Each array function, and its class in a loop over the first hundredth of the elements."""
+    """Return rows that compare each function for arrays with a loop over its class for the first hundredth of the elements."""
     rng, rows, count = np.random.default_rng(7), [], 4000
     users, delta = np.floor(10 ** rng.uniform(3, 8, count)), 10 ** -rng.uniform(5, 12, count)
     local, prob = rng.uniform(0.1, 6, count), rng.uniform(0.05, 0.95, count)
@@ -52,7 +52,7 @@ def arrays():
 
 
 def alone():
-    """Computations that no other program supports: one row per capability."""
+    """Return one row for each computation that no other program supports."""
     budgets = np.random.default_rng(1).uniform(0.1, 4, 10**6)
     matrix = FiniteRandomizer([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     return [

@@ -1,4 +1,4 @@
-"""Clone bounds against dp-accounting on distributions built here, and growth of the time with the users."""
+"""Clone bounds against dp-accounting with distributions computed here, and growth of the run time with the users."""
 
 import math
 
@@ -19,11 +19,11 @@ CLONE_GRID = [
     (10**8, 6.0, 1e-10),
     (10**9, 8.0, 1e-12),
 ]
-"""(users, local_eps, delta)"""
+"""The values of (users, local_eps, delta)."""
 
 
 def clone_laws(users, local_eps, tail=40.0):
-    """Return log P and log Q of the clone pair on the (c, a) with masses above e^-tail."""
+    """Return log P and log Q of the clone pair at the outcomes (c, a) with masses above e^-tail."""
     rate = 2 / (math.exp(local_eps) + 1)
     w = 1 / (math.exp(local_eps) + 1)
     c = np.arange(users)
@@ -43,7 +43,10 @@ def clone_laws(users, local_eps, tail=40.0):
 
 
 def clones():
-    """StrongerClones.epsilon, against dp-accounting on the (c, a) distributions where these fit into memory (users <= 1e4)."""
+    """Return rows for StrongerClones.epsilon, against dp-accounting with the distributions of (c, a).
+
+    For more than 1e4 users the distributions do not fit into memory.
+    """
     rows = []
     for users, local_eps, delta in CLONE_GRID:
         theirs, note = None, ""
@@ -75,7 +78,7 @@ def clone_deployments(top, count=2000):
 
 
 def deployments():
-    """Arrays of clone deployments, time per result, and its growth with the number of users."""
+    """Return rows for arrays of clone deployments: the time per result, and its growth with the number of users."""
     rows = []
     for top in (4, 6, 8, 15):
         users, local_eps, delta = clone_deployments(top)

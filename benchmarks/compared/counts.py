@@ -1,4 +1,4 @@
-"""Counts with noise and shuffled bits against dp-accounting on distributions built here."""
+"""Counts with noise and shuffled bits, against dp-accounting with distributions computed here."""
 
 import math
 
@@ -11,7 +11,7 @@ from shufflebounds.shuffle import BinomialNoise, PersonalizedBits, PersonalizedC
 
 
 def noise_laws(trials, width=40):
-    """Return log P and log Q of Bin(trials, 1/2) and its shift by one, within `width` sigmas of the mean."""
+    """Return log P and log Q of Bin(trials, 1/2) and its shift by one, within `width` standard deviations of the mean."""
     reach = math.ceil(width * math.sqrt(trials) / 2)
     k = np.arange(max(0, trials // 2 - reach), min(trials + 1, trials // 2 + reach) + 1)
     with np.errstate(all="ignore"):
@@ -19,7 +19,7 @@ def noise_laws(trials, width=40):
 
 
 def peer_calibrate(eps, delta):
-    """Return the smallest number of trials by dp-accounting's delta and bisection."""
+    """Return the smallest number of trials that meets the target by dp-accounting's delta, found by bisection."""
 
     def enough(trials):
         return two_laws(*noise_laws(trials), 1e-4).get_delta_for_epsilon(eps) <= delta
@@ -34,7 +34,7 @@ def peer_calibrate(eps, delta):
 
 
 def noise():
-    """BinomialNoise.delta and calibrate, against dp-accounting on a truncated pmf."""
+    """Return rows for BinomialNoise.delta and calibrate, against dp-accounting with truncated probabilities."""
     rows = []
     peer = privacy_loss_distribution
     for trials in (10**2, 10**4, 10**6):
@@ -64,7 +64,7 @@ def noise():
 
 
 def bits_pmfs(users, flip, width=40):
-    """Return log P and log Q of the sum of flipped bits with the target at 0 and at 1, all other users at 0."""
+    """Return log P and log Q of the sum of flipped bits for the target's bits 0 and 1; all other users have value 0."""
     mean, sigma = users * flip, math.sqrt(users * flip * (1 - flip))
     k = np.arange(max(0, math.floor(mean - width * sigma)), min(users, math.ceil(mean + width * sigma)) + 1)
     with np.errstate(all="ignore"):
@@ -74,7 +74,7 @@ def bits_pmfs(users, flip, width=40):
 
 
 def bits():
-    """ShuffledBits and the bounds for personalized budgets; given datasets against dp-accounting on a truncated pmf."""
+    """Return rows for ShuffledBits and personalized budgets, given datasets against dp-accounting with truncated probabilities."""
     rows = []
     for users, flip, delta in ((10**4, 1 / (math.e + 1), 1e-6), (10**6, 1 / (math.exp(4) + 1), 1e-8)):
 

@@ -16,12 +16,12 @@ def random_laws(atoms):
 
 
 def tradeoff():
-    """Curves at 1001 levels, against riskcal and against the supporting lines of dp-accounting's delta; a million atoms."""
+    """Return rows for curves at 1001 levels and of a million atoms, against riskcal and lines from dp-accounting's delta."""
     rows = []
     alpha = np.linspace(0, 1, 1001)
 
     def peer_row(task, ours, theirs, note):
-        # the largest error of the other program's curve, and the largest excess over the exact one
+        # `far` states the largest error of the other program's curve, and by how much it exceeds the exact curve.
         error = theirs() - ours() if theirs else 0
         far = f": off by {np.abs(error).max():.1e}, above by {max(error.max(), 0):.1e}" if theirs else ""
         rows.append(row(task, ours, theirs, note + far, ""))
@@ -49,8 +49,8 @@ def tradeoff():
     log_p, log_q = random_laws(10**6)
     curve, eps = Tradeoff.from_pmfs(log_p, log_q), np.linspace(0, 3, 1000)
     rows.append(row("from_pmfs, 1e6 atoms", lambda: Tradeoff.from_pmfs(log_p, log_q), show=""))
-    rows.append(row("beta at 1001 levels, 1e6 knots", lambda: curve.beta(alpha), show=""))
-    rows.append(row("hull of 1e6 knots", lambda: Tradeoff.from_knots(*curve.knots).convex_hull(), show=""))
+    rows.append(row("beta at 1001 levels, 1e6 breakpoints", lambda: curve.beta(alpha), show=""))
+    rows.append(row("hull of 1e6 breakpoints", lambda: Tradeoff.from_knots(*curve.knots).convex_hull(), show=""))
     rows.append(row("hockey stick, 1e6 atoms, 1000 eps", lambda: hockey_stick(log_p, log_q, eps), show=""))
-    rows.append(row("gdp_mu, 1e6 knots", curve.gdp_mu))
+    rows.append(row("gdp_mu, 1e6 breakpoints", curve.gdp_mu))
     return rows

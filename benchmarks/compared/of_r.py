@@ -1,4 +1,4 @@
-"""Tails against R, where it is installed: R measures its own CPU time for the same arguments."""
+"""Tails against R, if it is installed: R measures its own CPU time for the same arguments."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ JOBS = {
     "binom_logcdf": "stats::pbinom(k, n, p, log.p = TRUE)",
     "binom_logsf": "stats::pbinom(k, n, p, lower.tail = FALSE, log.p = TRUE)",
 }
-ELEMENTS = 200_000          # enough for R's clock, which counts milliseconds
+ELEMENTS = 200_000  # The clock of R counts milliseconds, for which this number of elements suffices.
 
 
 def answered(program, job, arguments):
@@ -35,7 +35,7 @@ def answered(program, job, arguments):
 
 
 def binomial():
-    """Tails against R's dbinom and pbinom: seconds per element."""
+    """Return rows for the tails against R's dbinom and pbinom, in seconds per element."""
     program = shutil.which("Rscript")
     if program is None:
         return []

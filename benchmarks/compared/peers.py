@@ -1,4 +1,4 @@
-"""Programs that a user could install instead, None where they are not installed, and distributions in their formats."""
+"""Programs that a user could install instead (None if they are not installed), and distributions in their formats."""
 
 try:
     from dp_accounting.pld import privacy_loss_distribution
@@ -19,7 +19,10 @@ except ImportError:
 
 
 def two_laws(log_p, log_q, grid, symmetric=True):
-    """Return dp-accounting's pessimistic privacy loss distribution of two enumerated distributions; symmetric: of (P, Q) alone."""
+    """Return dp-accounting's pessimistic privacy loss distribution of two enumerated distributions.
+
+    If `symmetric` is true, it is that of (P, Q) alone.
+    """
     return privacy_loss_distribution.from_two_probability_mass_functions(
         dict(enumerate(log_p.tolist())),
         dict(enumerate(log_q.tolist())),

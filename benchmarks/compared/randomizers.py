@@ -32,7 +32,7 @@ RECORDED = [
 
 
 def third_laws(users, bins, local_eps, tail=60.0):
-    """Return log masses of the counts of the target's two values in k-ary response, all other users at a third value."""
+    """Return log masses of the counts of the target's two values in k-ary response; all other users have a third value."""
     base = 1 / (math.exp(local_eps) + bins - 1)
     reach = 2 * math.ceil(math.sqrt(tail * users * base)) + 40
     k = np.arange(max(0, int(users * base) - reach), int(users * base) + reach)
@@ -40,7 +40,7 @@ def third_laws(users, bins, local_eps, tail=60.0):
     count, first = np.meshgrid(np.arange(2 * k[0], 2 * k[-1]), k, indexing="ij")
     others = np.full((2, *count.shape), -np.inf)
     for i, shift in enumerate((1, 0)):
-        # the target adds to the first count, or to the second
+        # The target's message is added to the first count under P, and to the second under Q.
         c, a = count - 1, first - shift
         others[i] = scipy.stats.binom.logpmf(c, users - 1, 2 * base) + scipy.stats.binom.logpmf(a, c, 0.5)
     none = np.nan_to_num(scipy.stats.binom.logpmf(count, users - 1, 2 * base) + scipy.stats.binom.logpmf(first, count, 0.5),
@@ -54,7 +54,7 @@ def third_laws(users, bins, local_eps, tail=60.0):
 
 
 def recorded():
-    """The blanket of binary response, the stronger clones' value, recorded results of two programs, and dp-accounting."""
+    """Return rows for binary response: the blanket, the stronger clones, recorded results of two programs, and dp-accounting."""
     rows = []
     for users, local_eps, delta, ratio, transform in RECORDED:
         note = f"recorded: VLDB 2024 {ratio}" + (f"; S&P 2026 {transform}" if transform else "")
@@ -81,7 +81,8 @@ WORST = [
     (lambda: LocalHashing(100, 1.0, 4), 10**4, 1e-6), (lambda: LocalHashing(100, 4.0, 4), 10**4, 1e-6),
     (lambda: LocalHashing(100, 4.0, 4), 10**6, 1e-8),
 ]
-"""Randomizer, users, delta. The users of noise have values 0 or 1; without this list of inputs `Shuffled` returns the blanket."""
+"""The randomizers, users and deltas. Users with noise have the values 0 or 1; without this list of inputs `Shuffled` returns the
+blanket."""
 
 
 def published_bounds(randomizer, users, delta):
@@ -104,7 +105,7 @@ def published_bounds(randomizer, users, delta):
 
 
 def worst():
-    """The bound over all datasets, the blanket alone and the lower bound, each with its time, at one delta.
+    """Return rows for the bound over all datasets, the blanket alone and the lower bound, each with its time, at one delta.
 
     The values of the programs of VLDB 2024 and S&P 2026 follow from decompositions of the randomizer, and no decomposition is below
     the privacy blanket (Su, Cheng, Wang), so that the row of the blanket is the least of them. `RECORDED` has the results of both
@@ -126,7 +127,7 @@ def worst():
 
 
 def randomizers():
-    """Arbitrary shuffled randomizers: both bounds of eps, and the bound for every randomizer of the budget; a million messages."""
+    """Return rows for various shuffled randomizers: both bounds of eps, and the bound for every randomizer of the same budget."""
     rows = recorded()
     for users, delta in ((10**4, 1e-6), (10**6, 1e-8)):
         for build in (lambda: KaryResponse(10, 1.0), lambda: KaryResponse(100, 4.0), lambda: LocalHashing(100, 4.0, 56),

@@ -1,4 +1,4 @@
-"""Many releases, and releases of sampled records, against dp-accounting and PLD_accounting."""
+"""Several releases, and releases of sampled records, against dp-accounting and PLD_accounting."""
 
 from measuring import row
 
@@ -10,7 +10,7 @@ from shufflebounds.shuffle import BinomialNoise, StrongerClones
 
 
 def compose():
-    """Many releases of binomial noise: upper and lower bound of eps, against dp-accounting's composed grid."""
+    """Return rows for releases of binomial noise: both bounds of eps, against dp-accounting's composition on a grid."""
     rows = []
     for times in (10, 100, 1000):
         for delta, grid in ((1e-6, 1e-4), (1e-6, 1e-6), (1e-50, 1e-4)):
@@ -23,7 +23,7 @@ def compose():
             rows.append(
                 row(
                     f"{times} x noise eps, N=1e4, delta={delta:g}",
-                    # a new object, so that nothing is kept between calls
+                    # Every call composes a new object, so that no cached value is used.
                     lambda t=times, d=delta: BinomialNoise(10**4, 0.5).self_compose(t).epsilon(d),
                     theirs if privacy_loss_distribution else None,
                     f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
@@ -53,7 +53,7 @@ def compose():
 
 
 def sampled():
-    """Subsampled and randomly allocated noise, as in training runs: eps, against dp-accounting and PLD_accounting."""
+    """Return rows for eps of subsampled and randomly allocated noise, as in training, against dp-accounting and PLD_accounting."""
     rows = []
     for rate, steps in ((0.01, 1000), (0.004, 5000)):
 
@@ -67,7 +67,7 @@ def sampled():
                         theirs if privacy_loss_distribution else None, f"dp-accounting, grid 1e-4; our lower side {lower:.8g}"))
     for steps in (100, 10**4):
         theirs, note = None, ""
-        # at 1000 steps the other program takes twenty times as long
+        # With 1000 steps the other program takes twenty times as long.
         if gaussian_allocation_epsilon_range and steps == 100:
 
             def theirs(steps=steps):

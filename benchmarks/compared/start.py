@@ -1,4 +1,4 @@
-"""Time of a command before its first result: new processes, against the import of NumPy alone."""
+"""The time that a command takes until its first result, in new processes, against the import of NumPy alone."""
 
 import resource
 import statistics
@@ -17,11 +17,11 @@ def seconds(words):
 
 
 def start():
-    """One result of the command, and a plain import, against the import of NumPy."""
+    """Return rows for one result of the command and for a plain import, against the import of NumPy."""
     asked = {"shufflebounds epsilon": COMMAND, "import shufflebounds": ["-c", "import shufflebounds"], "": ["-c", "import numpy"]}
     taken = {name: [] for name in asked}
     said = {}
-    for _ in range(12):  # the first run of each is not counted: it may write byte code
+    for _ in range(12):  # The first run of each is not counted, because it may write byte code.
         for name, words in asked.items():
             spent, said[name] = seconds(words)
             taken[name].append(spent)

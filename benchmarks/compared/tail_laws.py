@@ -11,7 +11,7 @@ from shufflebounds import tails
 
 
 def binomial_points(size, spread):
-    """Return k, n, p: n in 10..1e6 (uniform or log-uniform), p uniform, k within 6 sigmas of the mean."""
+    """Return random k, n, p: n in 10..1e6 (uniform or log-uniform), p uniform, and k within 6 standard deviations of the mean."""
     rng = np.random.default_rng(12345)
     n = rng.integers(10, 10**6, size, endpoint=True) if spread == "uniform" else np.round(10 ** rng.uniform(1, 6, size))
     p = rng.random(size)
@@ -20,7 +20,7 @@ def binomial_points(size, spread):
 
 
 def binomial():
-    """Tails against scipy.stats.binom: seconds per element."""
+    """Return rows for tails against scipy.stats.binom, in seconds per element."""
     rows = []
     for spread in ("uniform", "log-uniform"):
         k, n, p = binomial_points(20_000, spread)
@@ -50,7 +50,7 @@ def binomial():
 
 
 def poisson_binomial():
-    """All probabilities but tails of e^-50, against every probability of fast-poibin (absolute accuracy only)."""
+    """Return rows for all probabilities except tails of mass e^-50, against fast-poibin, which has absolute accuracy only."""
     rows = []
     for users in (10**3, 10**4, 10**5, 10**6):
         p = np.random.default_rng(12345).random(users)
@@ -74,7 +74,7 @@ def poisson_binomial():
 
 
 def laws():
-    """Poisson, negative binomial and hypergeometric tails (seconds per element), frozen sums of bits, against scipy.stats."""
+    """Return rows for Poisson, negative binomial and hypergeometric tails (seconds per element) and sums of bits, against SciPy."""
     rng = np.random.default_rng(1)
     rows, size = [], 20_000
     z = rng.normal(size=size)
@@ -87,7 +87,7 @@ def laws():
         "hypergeom": (np.floor(np.maximum(mean + np.sqrt(mean / 2) * z, 0)), total, np.floor(total / 3), np.floor(total / 4)),
     }
     for name, arguments in cases.items():
-        # scipy's hypergeometric tail is a sum in Python, so it is timed with fewer elements
+        # SciPy's hypergeometric tail is a sum in Python, so it is timed with fewer elements.
         few = tuple(a[:20] for a in arguments) if name == "hypergeom" else arguments
         ours, theirs = getattr(tails, f"{name}_logsf"), getattr(scipy.stats, name).logsf
 
@@ -106,7 +106,7 @@ def laws():
 
 
 def frozen():
-    """Frozen distributions against SciPy's: quantiles and tails of one distribution."""
+    """Return rows for frozen distributions against SciPy's: quantiles, and tails of one distribution."""
     p = np.linspace(0.1, 0.9, 3000)
     levels = np.linspace(0.01, 0.99, 100)
     rows = [row("binom(1e6, .3).ppf of 100 levels", lambda: float(tails.binom(10**6, 0.3).ppf(levels).sum()),

@@ -168,9 +168,6 @@ def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
     The left line ends at E = 1, and the right line starts at the first sample. The left line passes through E = e^-t, with t the
     first positive eps and delta(e^-t) = 1 - e^-t + e^-t delta(e^t), because Gaussian noise has the same divergence in both
     directions.
-
-    The left line starts at E = e^-t, t the first positive eps, with delta(e^-t) = 1 - e^-t + e^-t delta(e^t), as Gaussian noise is
-    the same in both directions.
     """
     samples = SampledProfile(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
     eps, log_low = samples.below(samples)

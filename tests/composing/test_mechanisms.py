@@ -31,8 +31,6 @@ def laplace_delta(e0, times, eps):
     One loss is e0 with probability 1/2, -e0 with probability e^-e0/2, and otherwise has the density e^((l - e0)/2)/4 in between.
     The sum s of m losses with this density has the density e^((s - m e0)/2)/4^m times the convolution of m indicator functions of
     [-e0, e0].
-
-    The losses of m of the last kind sum to s with density e^((s - m e0)/2)/4^m times that of m lengths in [-e0, e0].
     """
     e0, eps, total = mp.mpf(e0), mp.mpf(eps), mp.mpf(0)
     for high in range(times + 1):

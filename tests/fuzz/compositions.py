@@ -146,8 +146,6 @@ def best(releases, factor):
 
     Probabilities are converted to integers with a common denominator: their sums and products are exact, and faster than those of
     fractions.
-
-    All probabilities are brought to whole numbers first: sums and products of these are exact, and quicker than fractions.
     """
     whole, size = [], 1
     for pairs in releases:
@@ -270,8 +268,6 @@ def attack(seed, cases=None, until=None):
     """Return counts of questions by the number of releases, and one line for every violation or exception.
 
     A question is one eps of one composition: both bounds of log delta, from one call with all eps of the composition.
-
-    A question is one eps of one composition: both bounds of log delta, from a call with all eps of the composition at once.
     """
     tried, found, number = Counter(), [], 0
     while (cases is None or number < cases) and not (until and until()):

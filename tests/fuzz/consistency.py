@@ -3,10 +3,6 @@
 A check computes two related quantities of one profile (delta and eps, the trade-off curve, the tail of the loss, Renyi divergences,
 mu, compositions, certified values, the reversed pair, enumerated distributions) and compares the lower bound of the smaller
 quantity with the upper bound of the larger one. No result is compared with a recorded one.
-
-A check computes two related quantities of one profile (delta and eps, the trade-off curve, the tail of the loss, Renyi divergences,
-mu, compositions, certified digits, the reversed pair, enumerated distributions) and compares the lower bound of the smaller
-quantity with the upper bound of the larger one. No result is compared with a recorded one.
 """
 
 import contextlib
@@ -163,10 +159,6 @@ def _divergence(profile, order, top, many):
 
     They follow from exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt, and for a = 1 from D = int H(P
     || Q) + e^-t H(Q || P) dt. Delta decreases in t, so its values at the ends of an interval bound it in the interval.
-
-    exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt,
-    and for a = 1 D = int H(P || Q) + e^-t H(Q || P) dt;
-    delta falls with t, so that its values at the ends of an interval bound it there.
     """
     t = np.linspace(0.0, top, many)
     forward = both(profile.delta, t)
@@ -426,8 +418,6 @@ def attack(seed, questions, late=lambda: False, only=None):
     """Return the number of comparisons of each class, and a line for each violation with the seeds of its profile and check.
 
     The classes are visited in a random order that changes from round to round, so that a time limit affects all classes alike.
-
-    The classes are visited in a random order that changes from round to round, so that a limit cuts all classes alike.
 
     Parameters
     ----------

@@ -4,12 +4,6 @@ RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared wi
 value comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates all datasets;
 here the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other users is one
 question.
-
-RAPPOR and PrivUnit, whose bounds are formed without a matrix, are compared with the matrices of some of their inputs.
-
-The exact value comes from products of polynomials, sums of positive terms in double precision. The bound is asked without the exact
-enumeration that `Shuffled` has for few users, so that the argument itself is tried: every composition of the other users is one
-question.
 """
 
 import itertools

@@ -3,10 +3,6 @@
 The mass of every cell of X is split between its two ends with the same mean, which is larger in the convex order. Splitting one
 variable over a width h increases the expectation by at most h/4, and only if the sum is within h of 0. For all variables in turn,
 
-The mass of every cell of X is split over its two ends with the same mean, which is larger in the convex order. Splitting one
-variable
-over a width h increases the expectation by at most h/4, and only if the sum is within h of 0. For all variables in turn,
-
     E(S')_+ - n (h/4) Pr[|S'| <= (n + 1) h, X_1 split]  <=  E(S)_+  <=  E(S')_+
 
 where S' is the sum of the split variables; the two differ by about 1e-6. Sums are direct convolutions of positive terms.

@@ -5,13 +5,6 @@ compositions, by discretization to lattices for densities, and for the statistic
 middle of their ranges, at their ends, and at the last doubles before them; eps anywhere below the budget, and at the last doubles
 below it. The certified interval contains the exact value. So an upper bound below the whole interval, or a lower bound above it, is
 a violation, without any tolerance.
-
-For protocols without certified digits, exact bounds are computed here: for adaptive compositions by enumeration of all choices of
-pairs, for densities by discretization to lattices, and for the statistic of shuffled batches.
-
-Parameters lie in the middle of their ranges, at their ends, and at the last doubles before them; eps anywhere in the budget, and
-at the last doubles below it. The ball contains the exact value, so an upper bound below the whole ball, or a lower bound above it,
-is a violation, without any tolerance.
 """
 
 import math
@@ -248,9 +241,6 @@ def enclosed(profile, eps):
 
     The library's upper bound must be at least the lower end of the first interval. Its lower bound, which is that of one dataset,
     must be at most the upper end of the second interval.
-
-    The upper bound of the library must be at least the lower end of the first ball, and its lower bound, which is for one dataset,
-    at most the upper end of the second.
     """
     import flint
 

@@ -1,8 +1,6 @@
 """Random parameters of every public class, small enough for many checks, and the enumerated distributions of some classes.
 
 The draws include zero probabilities, outcomes that one distribution alone produces, budgets near 0 and the default parameters.
-
-Zero probabilities, outcomes that one distribution alone produces, budgets near 0 and the default parameters are among the draws.
 """
 
 import itertools
@@ -294,9 +292,6 @@ def exact_ways(profile):
 
     The result has one list for each direction that all releases of a composition share (a record removed, or added). A list
     contains pairs (P, Q) of arrays, and each release may take another pair of the list.
-
-    Lists of pairs (P, Q) of arrays, one list for each direction that all releases of a composition share (a record removed or
-    added); within a list each release may take another pair.
     """
     if type(profile).__name__ == "_ListedPair":
         return [[tuple(_as_arrays(np.exp([profile.log_p, profile.log_q])))]]

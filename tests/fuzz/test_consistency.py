@@ -49,7 +49,7 @@ def test_a_check_ends_at_its_time_limit():
 
 @pytest.mark.parametrize("name", ["curve", "composition", "divergence"])
 def test_known_faults(name):
-    """Each of these faults existed once: a curve without infinite losses, a lower bound that no neighbours attain, and others."""
+    """These seeds once showed faults: infinite losses missing in a curve, a lower bound that no neighbours attain, and others."""
     matrix = ((0.3099240565480875, 0.17633207302331744, 0.317974580386828, 0.19576929004176702),
               (0.33800401259656754, 0.14924976937941747, 0.3807666003012664, 0.13197961772274858))
     profile, check = {

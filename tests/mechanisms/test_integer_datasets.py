@@ -46,10 +46,7 @@ def test_gap_at_ten_thousand_users(noise, gap):
 @pytest.mark.parametrize("noise", [GeometricMechanism(1.0, 3), GeometricMechanism(3.0, 2), DiscreteGaussianMechanism(1.0)])
 @pytest.mark.parametrize("users", [12, 300, 1000])
 def test_above_every_dataset_of_a_bit(noise, users):
-    """If the analyst learns only whether each message is above a threshold, the exact maximum is at most the bound.
-
-    The maximum is over all datasets.
-    """
+    """If the analyst learns only a bit of each message (above a threshold), the maximum over all datasets is at most the bound."""
     k = np.arange(-60, 61 + noise.sensitivity)
     bound = noise.shuffled(users)
     for edge in range(noise.sensitivity + 1):

@@ -2,9 +2,6 @@
 
 The test is an event with its two probabilities, at the ends of the ranges of the parameters. tests/shuffle/test_obvious.py does the
 same for protocols.
-
-Like tests/shuffle/test_obvious.py for everything that is not a protocol: an event and its two probabilities, at the ends of the
-ranges of the parameters.
 """
 
 import inspect

@@ -3,10 +3,6 @@
 The code does not use the library. Probabilities come from factorials and ratios, tails are sums of positive terms, distributions of
 sums are products of polynomials, and roots are found by the secant method. Intervals (the type `arb` of python-flint) contain the
 exact value; text() raises an error for an interval that is too wide.
-
-The code does not use the library. Probabilities come from factorials and ratios, tails are sums of positive terms, distributions of
-sums are products of polynomials, roots are found by the secant method. Intervals (python-flint's balls) contain the exact value;
-text() refuses one that is too wide.
 """
 
 import itertools

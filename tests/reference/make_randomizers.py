@@ -91,8 +91,6 @@ def kary(params, same):
 
     Of n messages, N0 have the first value and N1 the second; each other message adds 1 - E, or 0. The blanket has mass k/(E0+k-1)
     and is uniform over the values. If all other users have the third value (`same`), m is the row of that value instead.
-
-    The blanket has mass k/(E0+k-1), uniform over the values. If all other users have the third value, it is that row instead.
     """
     n, k = params["users"], params["bins"]
     e0, e = ball(float(params["local_eps"])).exp(), ball(float(params["eps"])).exp()

@@ -2,9 +2,6 @@
 
 A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the results of
 an older version can be stored with it. ``sided`` states whether the method has a `bound` argument.
-
-A question is plain JSON, ``{"build": [path, arguments], "ask": method, "arguments": [...], "sided": bool}``, so that the results of
-an older version can be stored with it. sided: whether the method has a `bound` argument.
 """
 
 import json

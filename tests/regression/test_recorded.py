@@ -1,8 +1,6 @@
 """Present bounds against those recorded from an older version: they must contain a common value, and no gap may be wider.
 
 recorded.json is written by record.py; `python -m tests.regression.record compare` prints violations and changes of the run time.
-
-recorded.json is made by record.py; `python -m tests.regression.record compare` prints violations and changes of the run time.
 """
 
 import json

@@ -74,10 +74,7 @@ def test_error_of_the_simulated_protocol(table):
 
 @pytest.mark.slow
 def test_the_order_holds_for_uneven_data(table):
-    """The protocol with the smallest error for evenly spread users reports 0 for bins with few users.
-
-    The first column has its error for such bins.
-    """
+    """For uneven data the histogram keeps its bound error_any_bin, which is more than twice its error for even data."""
     row = next(row for row in table if row.name == "histogram")
     rng = np.random.default_rng(5)
     data = np.repeat(np.arange(4), [2000 - 3 * 12, 12, 12, 12])

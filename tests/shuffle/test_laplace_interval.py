@@ -136,8 +136,6 @@ def proved(shortest, longest, rounds=12):
     """Return whether F > 1e-7, far above rounding errors, for all L in the range.
 
     Boxes in which the bound is too small are divided. The answer is False if boxes are left after `rounds` divisions.
-
-    The answer is False if boxes are left after `rounds` divisions.
     """
     widths = np.array([longest, 2 * longest, 1.0]) / 16
     lows = np.stack(np.meshgrid(*(np.arange(16) * w for w in widths), indexing="ij")).reshape(3, -1)

@@ -28,8 +28,6 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: flo
     """Return independent events of the given probability, with an error of at most 2**-61.
 
     One random byte decides an event with probability 255/256; the remaining events take a random double.
-
-    One random byte decides an event with probability 255/256; the remaining events take a random double.
     """
     scaled = 256 * probability
     first = math.floor(scaled)

@@ -1,8 +1,6 @@
 """The distributions of a randomizer with a known matrix for the upper bound over all datasets (docs/theorems/worst-dataset).
 
 R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
-
-R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
 """
 
 from __future__ import annotations

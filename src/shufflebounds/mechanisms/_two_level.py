@@ -138,8 +138,6 @@ class TwoLevel(LocalRandomizer):
         """Return the inputs of another user that the bound over all datasets has to consider; None if they are not known.
 
         The distribution of X for any input of another user is a mixture of those for the returned inputs.
-
-        The distribution of X for any input of another user is a mixture of those for the returned inputs.
         """
         return None
 

@@ -39,8 +39,6 @@ def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -
     """Return an upper or lower bound of T(P, Q), and for each linear piece the eps of its line.
 
     `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
-
-    `forward` has samples of H(Q||P), `backward` samples of H(P||Q).
     """
     if upper:
         return envelope(*forward.below(backward), *backward.below(forward), upper=True)

@@ -63,8 +63,6 @@ def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bo
     """Return for each of `count` eps the smallest of the values at the lengths in STEPS.
 
     `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
-
-    `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
     """
     if not expensive:
         return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))

@@ -18,8 +18,6 @@ def spread_values(step: float, depth: float = DEPTH) -> int:
 
     A sample's quantile is sqrt(-2 log delta). Beyond the quantile FULL_DETAIL the distance of samples grows with the square of the
     quantile.
-
-    Beyond the quantile FULL_DETAIL their distance grows with the square of the quantile.
     """
     near = min(depth, FULL_DETAIL)
     return math.ceil((near + FULL_DETAIL**2 * (1 / near - 1 / max(depth, near))) / step)

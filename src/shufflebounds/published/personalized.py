@@ -38,8 +38,6 @@ def _pair(weight: float, rate: float, others: int, eps: float) -> float:
     """Return the exact delta of the clone pair with the published weight w, if all other users have the published rate `rate`.
 
     Theorem 2 bounds this delta by a formula.
-
-    Theorem 2 bounds this delta by a formula.
     """
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 

@@ -50,8 +50,6 @@ def largest_epsilon(
     """Return the upper or the lower bound of eps for the largest Phi of a set, for arrays of deployments.
 
     For each deployment, `places` has the index of its set, `users` its number of users and `delta` its delta.
-
-    `places` has the index of the set of each deployment, `users` and `delta` its number of users and its delta.
     """
     count, target = np.array([users, delta], dtype=np.float64)
     out: FloatArray = np.empty((1, count.size))

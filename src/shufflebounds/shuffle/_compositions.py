@@ -173,10 +173,6 @@ class Compositions:
         With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
         expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
         be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
-
-        With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
-        expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
-        be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
         """
         parts = 2
         if self._count == 2:

@@ -35,10 +35,6 @@ FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
 The length is the larger of a fraction FINE of all bits and SKEWED * (distance from the end) * (skewness of the sum). The smallest
 value of FINE is used for which the enumeration needs at most 2 * TABLE_SIZE values of sums. Longer runs are less tight and take
 less time.
-
-The length of a run is the larger of a fraction FINE of all bits and SKEWED * (distance from the end) * (skewness of the sum). The
-smallest value of FINE is used for which the enumeration needs at most 2 * TABLE_SIZE values of sums. Longer runs are less tight and
-take less time.
 """
 
 LOG_TAIL = DEEPER * FIRST_TAIL
@@ -118,10 +114,6 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
     A run of several targets is replaced by one target with the largest budget of the run, whose other users are those outside of
     the run. The messages for each target of the run are a post-processing of these, so delta can only increase. A run may leave out
     more users if its budgets are smaller than the largest budget of all, because its delta is smaller then.
-
-    A run of several targets is replaced by its largest budget, with only the users outside of the run as others. The messages
-    for each of its targets are a post-processing of these, so delta can only increase. A run may leave out more users if its
-    budgets are smaller than the largest budget of all, because its delta is smaller then.
     """
     budgets, place = np.unique(users.budgets, return_inverse=True)
     beyond = np.cumsum(np.bincount(place, weights=users.counts)[::-1])[::-1]
@@ -141,8 +133,6 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
 
 def blocks_of_targets(users: Groups) -> Blocks | None:
     """Return two blocks of targets, for given bits of the other users: the target's bit changes from 0 to 1 or from 1 to 0.
-
-    None is returned for more than TABLE_SIZE // 8 distinct budgets.
 
     None is returned for more than TABLE_SIZE // 8 distinct budgets.
     """

@@ -42,8 +42,6 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     """Return bounds of log E S_+ for `users` users, by the kernel; `effort` is (relative gap, largest number of evaluations).
 
     If `upper` is True or False, only that bound is needed, and the other one may be trivial to save time.
-
-    With upper=True or False the other bound may be trivial, where this saves time.
     """
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY

@@ -148,8 +148,6 @@ def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, le
     """Return the last index from `peak` towards `end` at which a term is at least `level`; terms must decrease in this direction.
 
     The bounds of the sum are valid for any index.
-
-    The bounds are valid for any index.
     """
     step = 1.0 if end >= peak else -1.0
     near, far = 0.0, abs(end - peak)

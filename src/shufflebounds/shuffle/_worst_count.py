@@ -1,8 +1,6 @@
 """Bounds of Pr[|error of an estimated count| > x], over every number of users who have the counted value.
 
 The users who have the value are called holders. The errors of the counting protocols cover every dataset in this way.
-
-These users are called holders. The error functions of the counting protocols use this module to cover every dataset.
 """
 
 from __future__ import annotations
@@ -33,8 +31,6 @@ class CountTails(NamedTuple):
     """Bounds of the log tail probability over all numbers of holders: one lower bound, and a list of upper bounds.
 
     An entry (first number of holders, upper bound) is valid for the numbers from `first` up to the next entry.
-
-    Each upper bound is valid for the counts from `first` up to the next point.
     """
 
     lower: float

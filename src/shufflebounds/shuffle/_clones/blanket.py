@@ -73,9 +73,6 @@ def log_blanket_delta(
 
     That is so for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the answer; it sets the
     truncated mass.
-
-    Neither is feasible for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the
-    answer; it sets the truncated mass.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)

@@ -49,8 +49,6 @@ class Terms(NamedTuple):
     """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
 
     If the bound is that of a window [-T, 1 + T], `reach` is T in units of the output. For several windows the fields are arrays.
-
-    `reach` is the half-width T of a window, in units of the output. For several windows the fields are arrays.
     """
 
     local_eps: Real
@@ -71,8 +69,6 @@ class Family:
     """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
 
     A composition evaluates fewer values of a profile if this number is larger.
-
-    It decides how many values a composition evaluates.
     """
     value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
     """Measured run time in seconds of the worst case over 1e4 users: per value of eps, and in addition for the first value."""

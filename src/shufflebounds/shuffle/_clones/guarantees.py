@@ -121,8 +121,6 @@ class OfEveryUser(_Guarantee):
         """Return the index of the target at which every search starts: the target with the largest budget.
 
         The index does not depend on earlier calls, so that no answer depends on them.
-
-        It does not depend on earlier calls, so that no answer depends on them.
         """
         return self.population.budgets.size - 1
 

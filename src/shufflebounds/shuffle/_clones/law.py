@@ -179,9 +179,6 @@ def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, loca
 
     Each row has the rates of all users, and the target's rate is `taken`, so one user of this rate is subtracted. The clone sum is
     replaced by its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
-
-    The target is counted in each row and has the rate `taken`, so one user of this rate is subtracted. The clone sum is replaced by
-    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)

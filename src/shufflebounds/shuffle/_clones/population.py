@@ -72,10 +72,6 @@ class SearchBox(NamedTuple):
     If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
     mass outside the window of that decomposition. The search for the windows of the two halves of the block starts from `nearby`.
     If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
-
-    If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
-    mass outside the window of that decomposition. The search for windows of the block's halves starts from `nearby`. If `common` is
-    true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
     """
 
     block: IntRange
@@ -104,9 +100,6 @@ class Population:
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
-
-        `i` and `j` are indices of distinct budgets. On a level with bins the rates are rounded down for an upper bound of delta,
-        and up for a lower bound.
 
         `i` and `j` are indices of distinct budgets. On a level with bins the rates are rounded down for an upper bound of delta,
         and up for a lower bound.
@@ -197,8 +190,6 @@ class Population:
         """Return the log mass outside the window whose estimate for the targets i..j is close to the smallest.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
-
-        Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
         # With few distinct budgets there are no levels of bins and an evaluation is fast, so the search uses a smaller tolerance.
@@ -237,8 +228,6 @@ class Population:
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
         """Return the log mass near `log_mass`, the best by estimates, for which target i has the smallest upper bound.
-
-        If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
 
         If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
         """
@@ -323,8 +312,6 @@ class Population:
         """Return bounds of log delta of the blanket for the targets i..j, or None if it does not exist or takes too long.
 
         `best` is an upper bound of log delta that is already known; it sets the truncated mass.
-
-        `best` is an upper bound of log delta known before; it sets the truncated mass.
         """
         if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
             return None
@@ -360,9 +347,6 @@ class Population:
 
         Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst target,
         or 0.
-
-        Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst
-        target, or 0.
         """
         if i == j and level == self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
