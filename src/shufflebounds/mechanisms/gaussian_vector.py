@@ -15,22 +15,22 @@ from shufflebounds._convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._docs import with_passages
 from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import FloatArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.mechanisms._base import LocalRandomizer, shift_by_error
+from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["GaussianVector"]
 
 
 @with_passages
 @dataclass(frozen=True)
-class GaussianVector(VectorRandomizer, LocalRandomizer):
+class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
 
     .. math:: R_x = N(x, \sigma^2 I), \qquad m = \inf_x R_x: \quad \prod_j \min(R_0, R_1)(y_j) \text{ on the cube}, \qquad
@@ -88,29 +88,17 @@ class GaussianVector(VectorRandomizer, LocalRandomizer):
         """The noise along the line through two opposite vectors, as noise on a number; the distance of the vectors is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        nearer, farther = self._along_line(farther=False), self._along_line(farther=True)
-        return IntervalArray(nearer._log_side(eps, upper=False), farther._log_side(eps, upper=True))
-
-    def _along_line(self, *, farther: bool) -> GaussianMechanism:
-        """Return the noise along the line with the distance rounded up (`farther`) or down."""
-        return GaussianMechanism(self.sigma, math.nextafter(self._line.sensitivity, math.inf if farther else 0.0))
+    @cached_property
+    def _enclosing(self) -> tuple[GaussianMechanism, GaussianMechanism]:
+        """The noise along the line with the distance rounded down and up."""
+        nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))
+        return GaussianMechanism(self.sigma, nearer), GaussianMechanism(self.sigma, farther)
 
     def _eps_scale(self) -> float:
         return self._line._eps_scale()
 
     def _pair_info(self) -> DominatingPairInfo:
         return replace(self._line._pair_info(), hockey_stick=self._log_delta)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        # The distance of the vectors has a rounding error, which is added to the result.
-        return shift_by_error(self._line._rdp(orders, upper), 8 * ULP, upper)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return self._along_line(farther=not upper)._tradeoff(upper)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        return self._along_line(farther=upper)._gdp_mu(upper)
 
     @property
     def variance(self) -> float:

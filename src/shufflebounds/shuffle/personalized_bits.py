@@ -15,9 +15,10 @@ from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
-from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds._types import FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, grouped
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -73,7 +74,7 @@ class _PersonalPair(DominatingPair):
 
 @with_passages
 @dataclass(frozen=True, eq=False)
-class PersonalizedBits(PrivacyProfile):
+class PersonalizedBits(BetweenProfiles):
     r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
 
     Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
@@ -185,8 +186,10 @@ class PersonalizedBits(PrivacyProfile):
         return self.pair()
 
     @cached_property
-    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile]:
-        """Profiles that are a lower and an upper bound of the guarantee over all datasets."""
+    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
+        """Profiles that are a lower and an upper bound of the guarantee over all datasets; None if the dataset is given."""
+        if self.bits is not None:
+            return None
         zeros = np.zeros(self.local_eps.size)
         return (
             type(self)(self.local_eps, bits=zeros, target=self.target),
@@ -202,11 +205,9 @@ class PersonalizedBits(PrivacyProfile):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bits is None:
-            below, above = self._enclosing
-            return IntervalArray(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
+            return super()._log_delta(eps)
         if self.target is not None:
-            first, second = (pair._log_delta(eps) for pair in self.pairs())
-            return IntervalArray(np.maximum(first[0], second[0]), np.maximum(first[1], second[1]))
+            return largest(pair._log_delta(eps) for pair in self.pairs())
         return at_each(self._all_users.sides, eps)
 
     @cached_property
@@ -215,29 +216,14 @@ class PersonalizedBits(PrivacyProfile):
         return WorstTarget.of(self.local_eps, self.bits)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        if self.bits is None and self.local_eps.size > MANY:
+        if self._enclosing is not None and self.local_eps.size > MANY:
             # The search over targets leaves a gap of up to 1e-3 in log delta, so one search for both bounds saves no time. The
             # upper bound is the eps of the clone bound, and the lower bound is that of the dataset in which all bits are equal.
-            return self._side(upper)._epsilon(delta, upper)
+            return self._enclosing[upper]._epsilon(delta, upper)
         return super()._epsilon(delta, upper)
 
     def _rough(self, upper: bool) -> Curve | None:
         return None if self.bits is None or self.target is not None else self._all_users.rough()
-
-    def _side(self, upper: bool) -> PrivacyProfile:
-        """Return the profile that is the upper or lower bound over all datasets."""
-        below, above = self._enclosing
-        return above if upper else below
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        # A profile that bounds delta from above bounds the trade-off curve from below.
-        return super()._tradeoff(upper) if self.bits is not None else self._side(not upper)._tradeoff(upper)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        return super()._gdp_mu(upper) if self.bits is not None else self._side(upper)._gdp_mu(upper)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return super()._rdp(orders, upper) if self.bits is not None else self._side(upper)._rdp(orders, upper)
 
     def _seconds(self) -> float:
         # For one target in a given dataset there is one pair, and its run time grows with the number of users.

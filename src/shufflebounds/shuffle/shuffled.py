@@ -23,6 +23,7 @@ from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._known_bits import flip_probability
@@ -31,7 +32,6 @@ from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstPair
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Shuffled"]
 
@@ -47,7 +47,7 @@ _STRONGER = "every dataset of a stronger protocol"
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class Shuffled(PrivacyProfile):
+class Shuffled(BetweenProfiles):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
@@ -356,17 +356,9 @@ class Shuffled(PrivacyProfile):
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
 
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return super()._tradeoff(upper) if self._exact is None else self._exact[not upper]._tradeoff(upper)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        return super()._gdp_mu(upper) if self._exact is None else self._exact[upper]._gdp_mu(upper)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self._exact is None:
-            return super()._rdp(orders, upper)
-        found = self._exact[upper]._rdp(orders, upper)
-        return np.minimum(found, self._pure_epsilon()) if upper else found
+    @property
+    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
+        return self._exact
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is

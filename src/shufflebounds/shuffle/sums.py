@@ -21,22 +21,22 @@ from shufflebounds._limits import LARGEST_EXPONENT, SEARCH_GAP
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.profile import Composition
+from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._budget import log_odds
+from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RealSum"]
 
 
 @with_passages
 @dataclass(frozen=True)
-class RealSum(FlippedProtocol):
+class RealSum(BetweenProfiles, FlippedProtocol):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -223,14 +223,10 @@ class RealSum(FlippedProtocol):
         # threshold is a test.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return self.column._tradeoff(upper) if self.bits == 1 else super()._tradeoff(upper)
-
-    def _gdp_mu(self, upper: bool) -> float:
-        return self.column._gdp_mu(upper) if self.bits == 1 else super()._gdp_mu(upper)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return self.column._rdp(orders, upper) if self.bits == 1 else super()._rdp(orders, upper)
+    @property
+    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
+        # A number of one bit is a single column.
+        return (self.column, self.column) if self.bits == 1 else None
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(self.bits).above

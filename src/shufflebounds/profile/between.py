@@ -1,0 +1,45 @@
+"""Base class of profiles that lie between two other profiles, whose answers serve as the bounds.
+
+Examples are randomized response whose flip probability is known up to rounding, and a protocol for which another one is a
+post-processing and a third one is post-processed to it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["BetweenProfiles"]
+
+
+class BetweenProfiles(PrivacyProfile):
+    """A profile that lies between two other profiles, for some parameters or for all."""
+
+    @property
+    @abstractmethod
+    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
+        """Two profiles, whose deltas are at most and at least the delta of this profile; None if the class has its own bounds."""
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        assert self._enclosing is not None
+        below, above = self._enclosing
+        return IntervalArray(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        # The profile with the larger delta has the smaller trade-off function.
+        return super()._tradeoff(upper) if self._enclosing is None else self._enclosing[not upper]._tradeoff(upper)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return super()._gdp_mu(upper) if self._enclosing is None else self._enclosing[upper]._gdp_mu(upper)
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self._enclosing is None:
+            return super()._rdp(orders, upper)
+        found = self._enclosing[upper]._rdp(orders, upper)
+        # A Renyi divergence is at most the largest privacy loss.
+        return np.minimum(found, self._pure_epsilon()) if upper else found
