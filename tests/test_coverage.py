@@ -41,9 +41,9 @@ def test_what_does_not_exist_is_refused(coverage, name):
 
 def test_the_number_of_printed_bounds_that_the_first_pages_tell():
     words = {60: "sixty", 70: "seventy", 80: "eighty"}
-    told = words[len(published.bounds()) // 10 * 10]
-    assert f"{told} published bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert f"{told.capitalize()} published bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
+    stated = words[len(published.bounds()) // 10 * 10]
+    assert f"{stated} published bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert f"{stated.capitalize()} published bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(not (DOCS.parent / "src/_core").is_dir(), reason="needs the source tree")
@@ -59,6 +59,6 @@ def test_every_table_of_the_kernels_is_in_the_page_once(tmp_path):
         table = (tmp_path / f"measured-{kernel}.md").read_text(encoding="utf-8")
         assert len(re.findall(r"\d\S* {2,}.*\d|losses, peak \d", table, re.M)) >= 1 + (kernel != "losses")
     # A kernel whose header states a measured error occurs in the page. The files that only create ufuncs have no such header.
-    told = {path.stem.removeprefix("_") for path in measured.CORE.glob("_*.pyx") if path.stem != "_ufunc"
+    stated = {path.stem.removeprefix("_") for path in measured.CORE.glob("_*.pyx") if path.stem != "_ufunc"
             and re.search(r"^ *Measured.*error|^Measured", path.read_text(encoding="utf-8")[:6000], re.M)}
-    assert told <= set(measured.KERNELS)
+    assert stated <= set(measured.KERNELS)

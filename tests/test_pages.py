@@ -34,11 +34,11 @@ def test_every_public_name_stands_in_the_index(module):
 def test_the_reference_follows_from_the_rooms(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     lists = importlib.import_module("reference_lists")
-    assert lists.write(tmp_path) == [f"{tmp_path.name}/reference-{room}.md" for room in lists.ROOMS]
-    for room in lists.ROOMS:
-        listed = (tmp_path / f"reference-{room}.md").read_text(encoding="utf-8").split()
-        assert set(getattr(shufflebounds, room).__all__) - RESULTS <= set(listed)
-        assert f"_generated/reference-{room}.md" in (DOCS / "api" / f"{room}.md").read_text(encoding="utf-8")
+    assert lists.write(tmp_path) == [f"{tmp_path.name}/reference-{subpackage}.md" for subpackage in lists.ROOMS]
+    for subpackage in lists.ROOMS:
+        listed = (tmp_path / f"reference-{subpackage}.md").read_text(encoding="utf-8").split()
+        assert set(getattr(shufflebounds, subpackage).__all__) - RESULTS <= set(listed)
+        assert f"_generated/reference-{subpackage}.md" in (DOCS / "api" / f"{subpackage}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
 
-def told(page, pattern):
+def stated(page, pattern):
     """Return the numbers in a sentence of the page; the pattern has a group for each, and spaces match any white space."""
     text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
     found = re.search(pattern, text)
@@ -25,7 +25,7 @@ def told(page, pattern):
 
 @pytest.mark.slow
 def test_standard_error_of_printed_flips():
-    low, high = told("published.md", r"grows with \$\\sqrt\{q\}\$: it is ([\d.]+) to ([\d.]+) times what it need be")
+    low, high = stated("published.md", r"grows with \$\\sqrt\{q\}\$: it is ([\d.]+) to ([\d.]+) times what it need be")
     ratios = []
     for users, eps in ((10**4, 0.1), (10**6, 0.1), (10**6, 0.5), (10**6, 1.0), (10**6, 2.0)):
         for delta in (1e-6, 1e-9):
@@ -38,7 +38,7 @@ def test_standard_error_of_printed_flips():
 
 @pytest.mark.slow
 def test_the_printed_histogram_against_the_calibrated_one():
-    low, high = told("published.md", r"the same protocol is (\d+) to (\d+) times more accurate")
+    low, high = stated("published.md", r"the same protocol is (\d+) to (\d+) times more accurate")
     printed = 10**5 * published.balcer_cheu_histogram_error(10**5, 0.5, 5e-7, 0.05)
     bins = (2, 10**5)
     exact = [shuffle.ShuffledHistogram.calibrate(10**5, d, eps=1.0, delta=1e-6).error_quantile(0.05, of="any") for d in bins]
@@ -47,7 +47,7 @@ def test_the_printed_histogram_against_the_calibrated_one():
 
 
 def test_the_printed_noise_of_zsum():
-    low, high = told("published.md", r"is (\d+) to (\d+) times too large\.")
+    low, high = stated("published.md", r"is (\d+) to (\d+) times too large\.")
     ratios = [
         published.balcer_cheu_gamma(users, eps, delta) / shuffle.ZeroSum.calibrate(users, eps=eps, delta=delta).gamma
         for users, eps, delta in ((10**4, 1.0, 1e-9), (10**6, 0.5, 1e-6), (10**8, 0.1, 1e-6))
@@ -57,7 +57,7 @@ def test_the_printed_noise_of_zsum():
 
 
 def test_the_classical_gaussian_noise():
-    ratio, end = told(
+    ratio, end = stated(
         "randomizers.md",
         r"asks for ([\d.]+) times the noise at \$\(1, 10\^\{-5\}\)\$, and is false above \$\\varepsilon = ([\d.]+)\$",
     )
@@ -69,7 +69,7 @@ def test_the_classical_gaussian_noise():
 
 
 def test_what_the_rules_of_composition_cost():
-    basic, advanced, zero, low, high = told(
+    basic, advanced, zero, low, high = stated(
         "rules.md",
         r"at forty it costs (\d+) % more\. At a hundred the advanced rule costs (\d+) %, the zero-concentrated one (\d+) %, "
         r"a Renyi curve (\d+) to (\d+) %",
@@ -90,7 +90,7 @@ def test_what_the_rules_of_composition_cost():
 
 
 def test_the_noise_that_the_printed_row_has():
-    printed, ratio = told("personalized.md", r"sigma_i = ([\d.]+)/eps_i, about ([\d.]+) times less noise")
+    printed, ratio = stated("personalized.md", r"sigma_i = ([\d.]+)/eps_i, about ([\d.]+) times less noise")
     assert round(published.das2022_gaussian_sigma(1.0, 1e-10) / printed, 1) == ratio
 
 
@@ -128,14 +128,14 @@ def test_no_time_is_typed(page):
 
 
 def test_fake_zeros_do_not_help():
-    users, without, among, fakes = told("errata.md", r"(\d+) users, \(1, 1e-6\), ([\d.]+) without and ([\d.]+) with (\d+) fakes")
+    users, without, among, fakes = stated("errata.md", r"(\d+) users, \(1, 1e-6\), ([\d.]+) without and ([\d.]+) with (\d+) fakes")
     for number, deviation in ((0, without), (int(fakes), among)):
         bits = shuffle.ShuffledBits.calibrate(int(users), eps=1.0, delta=1e-6, fakes=number)
         assert round(math.sqrt(bits.variance), 2) == deviation
 
 
 def test_the_ternary_response_that_refutes_the_variation_ratio():
-    over, under, printed, again = told("errata.md", r"exact (\d+)/(\d+), published (\d+)/(\d+)")
+    over, under, printed, again = stated("errata.md", r"exact (\d+)/(\d+), published (\d+)/(\d+)")
     eps = math.log(1.3)
     # There is one other user, with the second value: the histogram of two messages is enumerated.
     p, q = (3 / 7, 2 / 7, 2 / 7), (2 / 7, 3 / 7, 2 / 7)
@@ -153,14 +153,14 @@ def test_the_ternary_response_that_refutes_the_variation_ratio():
 
 
 def test_where_the_printed_claim_speaks():
-    low, last = told("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
+    low, last = stated("published.md", r"Claim C\.1 speaks of \$([\d.]+) \\le \\varepsilon < \\ln (\d)\$")
     assert round(published.cheu2019_fixed_set(50, 1 - 1e-12), 3) == low
     # The range of validity ends at 50 > 8 ln(4/delta).
     assert 1 + math.sqrt(32 / 8) == last
 
 
 def test_the_closed_form_on_the_index_and_the_number_of_bounds():
-    (closed,) = told("index.md", r"by the closed form in use today \| ([\d.]+) \|")
+    (closed,) = stated("index.md", r"by the closed form in use today \| ([\d.]+) \|")
     assert round(published.stronger_clones_closed_form(10**6, 4.0, 1e-8), 4) == closed
     bounds = [name for name in published.__all__ if hasattr(getattr(published, name), "verdict")]
     assert len(bounds) >= 60
@@ -169,13 +169,13 @@ def test_the_closed_form_on_the_index_and_the_number_of_bounds():
 
 
 def test_disjoint_outputs_are_not_hidden():
-    delta, clones = told("personalized.md", r"delta\(ln 2\) = 1/(\d), while the clone bound .*? says ([\d.]+)")
+    delta, clones = stated("personalized.md", r"delta\(ln 2\) = 1/(\d), while the clone bound .*? says ([\d.]+)")
     assert mechanisms.RandomizedResponse(math.log(3.0)).delta(math.log(2.0)) == pytest.approx(1 / delta)
     assert round(shuffle.StrongerClones(5, math.log(3.0)).delta(math.log(2.0)), 4) == clones
 
 
 def test_the_rows_of_the_survey():
-    rows = told("end_to_end.md", r"real data: (\d+) (\d+) rows of the RAND")
+    rows = stated("end_to_end.md", r"real data: (\d+) (\d+) rows of the RAND")
     data = pytest.importorskip("statsmodels.datasets").randhie.load_pandas().data
     assert int(f"{rows[0]:.0f}{rows[1]:03.0f}") == len(data)
 
@@ -200,7 +200,7 @@ def test_the_title_of_the_printed_flips():
 
 
 def test_what_no_shuffler_costs_a_count():
-    for number, users in zip(told("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
+    for number, users in zip(stated("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
         local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
         assert round(local.error_quantile(0.05, users // 10)) == number
 
@@ -218,11 +218,11 @@ def test_the_table_of_the_paper_beside_sound_bounds():
         r"\*\*valid:\*\* bits": clones.randomized_response(eps, 2, target=9999),
     }
     for name, profile in rows.items():
-        printed = told("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
+        printed = stated("personalized.md", rf"\| {name}" + r" \| ([\d.e-]+)" * 5 + r" \|")
         assert [float(f"{profile.delta(e):.2e}") for e in (0.01, 0.03, 0.05, 0.08, 0.1)] == printed
     for sigma in (6.82, 2.03):
         name = rf"\| printed p_i, sigma = {sigma}/eps, Theorem 2 from i = 0"
-        printed = told("personalized.md", name + r" \| ([\d.e-]+)" * 5 + r" \|")
+        printed = stated("personalized.md", name + r" \| ([\d.e-]+)" * 5 + r" \|")
         rates = [published.liu2024_gaussian_rate(sigma / e, sigma / 2.0) for e in eps[:-1]]
         weight = published.liu2024_weight_gaussian(sigma / 2.0)
         found = [published.liu2024_delta(e, weight, rates, first=0) for e in (0.01, 0.03, 0.05, 0.08, 0.1)]

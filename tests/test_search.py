@@ -110,7 +110,7 @@ def test_maximum_is_that_of_a_scan(values, batch, tolerance):
 
     some = _search.maximum([(0, len(values) - 1)], measure, _search.halves, tolerance=lambda best: 0.0, stop=stop)
     assert some.lower <= max(values) <= some.upper
-    # the largest bound of a block is passed, and no further block is split once the search was told to stop
+    # Blocks are passed in decreasing order of their bounds, and no block is divided after the search was stopped.
     assert bounds == sorted(bounds, reverse=True)
     assert len(bounds) <= 3
     assert len(bounds) < 3 or some.upper == bounds[-1]

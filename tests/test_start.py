@@ -29,10 +29,10 @@ def test_plain_import_is_two_files():
     assert "numpy" not in modules
 
 
-@pytest.mark.parametrize("room", ["tails", "tradeoff", "profile", "shuffle", "mechanisms"])
-def test_rooms_come_without_scipy(room):
-    modules = imported(f"import shufflebounds; shufflebounds.{room}")
-    assert f"shufflebounds.{room}" in modules
+@pytest.mark.parametrize("subpackage", ["tails", "tradeoff", "profile", "shuffle", "mechanisms"])
+def test_rooms_come_without_scipy(subpackage):
+    modules = imported(f"import shufflebounds; shufflebounds.{subpackage}")
+    assert f"shufflebounds.{subpackage}" in modules
     assert not heavy(modules)
     assert "shufflebounds.published" not in modules
 

@@ -57,7 +57,7 @@ SERVED = {
     "rdp_rr": lambda c: mechanisms.RandomizedResponse(number(c, "eps")).rdp(number(c, "alpha")),
     "rdp_lap": lambda c: mechanisms.LaplaceMechanism(number(c, "b")).rdp(number(c, "alpha")),
     "compopt": lambda c: composition.compose_dp(number(c, "eps"), 0.0, number(c, "delta"), k=number(c, "k")).eps,
-    # the additional failure probability s is chosen such that the total 1 - (1 - s) prod (1 - delta_i) is 0.01
+    # The additional failure probability s is chosen such that the total 1 - (1 - s) prod (1 - delta_i) is 0.01.
     "mv_eps": lambda _: composition.compose_dp(BUDGETS, FAILURES, 1 - 0.99 / float(np.prod(1 - np.array(FAILURES)))).eps,
     # As doubles, the budgets add up to slightly more than 1.9.
     "mv_": lambda c: composition.composition_delta(BUDGETS, FAILURES, number(c, "eps_g") + 4e-16),

@@ -94,10 +94,10 @@ def bits():
     rows.append(row("shuffled bits delta(0.5), n=1e9, worst data", lambda: worst.delta(0.5)))
     budgets = np.random.default_rng(12345).uniform(0.5, 2, 10**6)
     few, counts = np.linspace(0.5, 2, 100), np.full(100, 10**7)
-    everyone = PersonalizedClones.laplace
-    rows.append(row("laplace eps, 1e6 budgets, one user", lambda: everyone(budgets, target=5).epsilon(1e-8)))
-    rows.append(row("laplace eps, 1e6 budgets, everyone", lambda: everyone(budgets).epsilon(1e-8)))
-    rows.append(row("laplace eps, 1e9 users in 100 budgets", lambda: everyone(few, counts=counts).epsilon(1e-8)))
+    build = PersonalizedClones.laplace
+    rows.append(row("laplace eps, 1e6 budgets, one user", lambda: build(budgets, target=5).epsilon(1e-8)))
+    rows.append(row("laplace eps, 1e6 budgets, all users", lambda: build(budgets).epsilon(1e-8)))
+    rows.append(row("laplace eps, 1e9 users in 100 budgets", lambda: build(few, counts=counts).epsilon(1e-8)))
     data = np.zeros(budgets.size)
     rows.append(row("personal bits eps, 1e6, known", lambda: PersonalizedBits(budgets, bits=data, target=5).epsilon(1e-8)))
     return rows

@@ -119,7 +119,7 @@ def test_costs():
     expensive = Composer([(DominatingPairInfo(lambda eps: (-eps - 1, -eps - 1), pure=50.0, effort=0.1), 10)], [], 1e-3)
     assert expensive.cost(-14.0, 1).seconds > 5
     expensive.bounds(3.0)
-    # the values are cached
+    # The values of the first call are cached.
     assert expensive.cost(-14.0, 1).seconds < 5
 
 
@@ -136,7 +136,7 @@ def test_table_of_costs_has_every_class():
     if not kept:
         pytest.skip("the measurements are not installed")
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
-    kinds = {name: getattr(room, name) for room in (shuffle, mechanisms, sampling) for name in room.__all__}
+    kinds = {name: getattr(module, name) for module in (shuffle, mechanisms, sampling) for name in module.__all__}
     classes = {name for name, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, PrivacyProfile)}
     # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms, and
     # ReplaceOne stands for the composition inside it.

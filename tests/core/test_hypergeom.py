@@ -16,10 +16,7 @@ LOGPMF, LOGCDF, LOGSF = _hypergeom.hypergeom_logpmf, _hypergeom.hypergeom_logcdf
 
 
 def allowed(exact, other=0.0):
-    """Return the allowed error:
-
-    1e-13 of the probability plus 4 ulp of the logarithm, or the error of the smaller tail if larger.
-    """
+    """Return the allowed error of a logarithm: 1e-13 of the probability, 4 ulp, and the error of a smaller other tail."""
     return 1e-13 * min(1.0, abs(exact)) + 4 * math.ulp(exact) + (abs(exact) * 4 * math.ulp(other) if exact > -0.69 else 0)
 
 

@@ -22,7 +22,7 @@ def header(kernel):
     return " ".join(source.split('"""')[1].split())
 
 
-def told(kernel, row, column):
+def stated(kernel, row, column):
     """Return the number that the header states in this row, in a column of the table or after the word "peak"."""
     after = [header(kernel)[found.end() :] for found in re.finditer(re.escape(row), header(kernel))]
     if column == "peak":
@@ -37,7 +37,7 @@ def test_a_quick_run_stays_within_the_header(kernel):
     rows, quick, _ = KERNELS[kernel]
     for row, column, errors in rows(random.Random(1), quick):
         assert errors
-        assert max(errors) <= told(kernel, row, column), row
+        assert max(errors) <= stated(kernel, row, column), row
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "outside"])
@@ -48,7 +48,7 @@ def test_every_row_is_in_its_header(kernel):
     ).read_text()
     function = re.search(rf"\ndef {kernel}\(rng, trials\):\n(.*?)(?=\n\n\n|\Z)", code, re.S)[1]
     for row, column in re.findall(r'yield "([^"]+)", ("peak"|\d)', function):
-        assert told(kernel, row, column.strip('"') if '"' in column else int(column)) >= 0
+        assert stated(kernel, row, column.strip('"') if '"' in column else int(column)) >= 0
 
 
 @pytest.mark.slow

@@ -1,9 +1,9 @@
 """Random compositions against exact enumeration: lower <= exact <= upper, without any tolerance.
 
-Two to four releases of finite randomizers, plain or shuffled. Their probabilities are multiples of a power of two, so that every
-row sums to 1 exactly, and they lie where a composition is most likely to fail: zeros, deterministic rows, equal and nearly equal
-rows, masses of 2**-48. All arithmetic is in fractions; only e^eps is irrational, and is replaced by two fractions, below and above
-it, with a relative difference of 1e-40.
+A composition has two to four releases of finite randomizers, shuffled or not. Their probabilities are multiples of a power of two,
+so that every row sums to 1 exactly, and they lie where a composition is most likely to fail: zeros, deterministic rows, equal and
+nearly equal rows, masses of 2**-48. All arithmetic is in fractions; only e^eps is irrational, and is replaced by two fractions,
+below and above it, with a relative difference of 1e-40.
 
 The exact value is that of the best adaptive strategy: the pair of neighbouring datasets of every release is chosen after the
 outcomes of the releases before it, in the best order of the mechanisms.

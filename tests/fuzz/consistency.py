@@ -54,8 +54,8 @@ class Views:
         small, large = (np.ravel(x).astype(float) for x in np.broadcast_arrays(small, large))
         self.asked += small.size
         with np.errstate(all="ignore"):
-            room = atol + rtol * np.maximum(np.abs(small), np.abs(large))
-            right = (small <= large) | (small - large <= room)
+            slack = atol + rtol * np.maximum(np.abs(small), np.abs(large))
+            right = (small <= large) | (small - large <= slack)
         if not right.all():
             i = int(np.argmin(right))
             self.found.append(f"{self.profile!r}: {words}: {small[i]!r} > {large[i]!r} (entry {i})")
@@ -293,7 +293,7 @@ def directions(v):
         pairs = profile.pairs()
     except TypeError:
         return
-    # delta of a pair is at most delta of the profile, which is the maximum over the pairs
+    # Delta of a pair is at most delta of the profile, which is the maximum over the pairs.
     eps, chosen = v.points(2), v.r.sample(pairs, min(2, len(pairs)))
     for pair in chosen:
         v.at_most(pair.delta(eps, bound="lower"), profile.delta(eps), "delta of a pair and delta", ROUNDING)
@@ -367,15 +367,15 @@ def enumerated(v):
     pairs = [pair for way in ways for pair in way]
     factor = np.exp(eps)
     exact = np.max([_hockey_stick(p, q, factor) for p, q in pairs], axis=0)
-    room = 1e-15 * (1 + 0.1 * len(pairs[0][0]))
+    slack = 1e-15 * (1 + 0.1 * len(pairs[0][0]))
     lower, upper = both(v.profile.delta, eps)
-    v.enclosed(lower, exact, upper, "delta, enumerated", 1e-13, room)
+    v.enclosed(lower, exact, upper, "delta, enumerated", 1e-13, slack)
     order = v.r.choice([1.0, 2.0])
     if all((p[q == 0] == 0).all() for p, q in pairs):
         with np.errstate(all="ignore"):
             known = [np.nansum(p * np.log(p / q)) if order == 1 else np.log(np.nansum(p * p / q)) for p, q in pairs]
         low, high = both(v.profile.rdp, order)
-        v.at_most(max(known), high, f"rdp({order}), enumerated, and its upper bound", 1e-12, room)
+        v.at_most(max(known), high, f"rdp({order}), enumerated, and its upper bound", 1e-12, slack)
         try:
             listed = bool(v.profile.pairs())
         except TypeError:
@@ -383,12 +383,12 @@ def enumerated(v):
             # neighbours.
             listed = False
         if listed:
-            v.at_most(low, max(known), f"rdp({order}), lower bound and enumerated", 1e-12, room)
+            v.at_most(low, max(known), f"rdp({order}), lower bound and enumerated", 1e-12, slack)
     at = float(v.r.choice(eps))
     lower, upper = both(v.profile.self_compose(2).delta, at)
     exact = max(_twice(way, math.exp(at)) for way in ways)
-    v.at_most(lower, exact, f"delta({at!r}) of two releases, lower bound and enumerated", 1e-12, 4 * room)
-    v.at_most(exact, upper, f"delta({at!r}) of two releases, enumerated and upper bound", 1e-12, 4 * room)
+    v.at_most(lower, exact, f"delta({at!r}) of two releases, lower bound and enumerated", 1e-12, 4 * slack)
+    v.at_most(exact, upper, f"delta({at!r}) of two releases, enumerated and upper bound", 1e-12, 4 * slack)
 
 
 CHECKS = [delta_and_epsilon, curve, loss_tail, renyi, gaussian, one_release, saved, certified, directions, several_releases,

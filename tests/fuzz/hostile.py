@@ -73,17 +73,17 @@ SLOW = {"tradeoff", "gdp_mu", "rdp", "calibrate", "plot", "to_dp_accounting", "t
 def subjects():
     """Return {name: object} for every public name of every subpackage; new names are included automatically."""
     found = {}
-    rooms = [room.name for room in pkgutil.iter_modules(shufflebounds.__path__) if not room.name.startswith("_")]
-    for name in rooms:
+    modules = [module.name for module in pkgutil.iter_modules(shufflebounds.__path__) if not module.name.startswith("_")]
+    for name in modules:
         if name in INTERNAL:
             continue
-        room = importlib.import_module(f"shufflebounds.{name}")
-        for name in getattr(room, "__all__", ()):
-            thing = getattr(room, name)
+        module = importlib.import_module(f"shufflebounds.{name}")
+        for name in getattr(module, "__all__", ()):
+            thing = getattr(module, name)
             known = inspect.isclass(thing) and issubclass(thing, BaseException | tuple)
             wanted = callable(thing) and not known and (name not in LEFT_OUT or inspect.isclass(thing))
             if wanted and not inspect.isabstract(thing) and not hasattr(thing, "__origin__"):
-                found[f"{room.__name__}.{name}"] = thing
+                found[f"{module.__name__}.{name}"] = thing
     return dict(sorted(found.items()))
 
 

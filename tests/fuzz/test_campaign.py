@@ -63,9 +63,9 @@ def test_threads_that_share_objects_longer():
 def test_every_room_is_attacked():
     # Names that are added to the public modules are tested automatically.
     names = hostile.subjects()
-    for room in (shuffle, mechanisms):
-        for name in room.__all__:
-            assert name in hostile.LEFT_OUT or f"{room.__name__}.{name}" in names or not callable(getattr(room, name))
+    for module in (shuffle, mechanisms):
+        for name in module.__all__:
+            assert name in hostile.LEFT_OUT or f"{module.__name__}.{name}" in names or not callable(getattr(module, name))
 
 
 @pytest.mark.parametrize("seed", [2])

@@ -113,8 +113,8 @@ def test_the_worst_target_lends_no_window_to_others():
     # The window that was best for the target with the largest budget was once useless for all other targets, and the search did not
     # end.
     budgets = np.linspace(1, 8, 2000)
-    everyone = shuffle.PersonalizedClones.laplace(budgets)
-    lower, upper = (everyone.log_delta(0.1, bound=side) for side in ("lower", "upper"))
+    every_user = shuffle.PersonalizedClones.laplace(budgets)
+    lower, upper = (every_user.log_delta(0.1, bound=side) for side in ("lower", "upper"))
     assert lower <= upper <= lower + 2e-3
     for target in (0, 1000, 1999):
         assert shuffle.PersonalizedClones.laplace(budgets, target=target).log_delta(0.1, bound="lower") <= upper

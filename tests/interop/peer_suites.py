@@ -36,7 +36,7 @@ class Own(privacy_accountant_test.PrivacyAccountantTest):
 
 
 class Standing(ShuffleAccountant):
-    """This library's accountant with the interface of theirs; options for grids and orders are ignored."""
+    """This library's accountant with the interface of dp-accounting's; options for grids and orders are ignored."""
 
     def __init__(self, first=None, second=None, *, neighboring_relation=Relation.ADD_OR_REMOVE_ONE, **_):
         given = [value for value in (first, second, neighboring_relation) if isinstance(value, Relation)]

@@ -154,7 +154,7 @@ def test_events_without_privacy(event):
 def test_a_stated_guarantee_is_met_with_equality(relation):
     accountant = ShuffleAccountant(relation).compose(EpsilonDeltaDpEvent(0.5, 1e-3))
     assert accountant.get_delta(0.5) == pytest.approx(1e-3, rel=1e-12)
-    # for eps between 0 and eps0, delta(eps) = delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0)
+    # For eps between 0 and eps0, delta(eps) is delta + (1 - delta)(e^eps0 - e^eps)/(1 + e^eps0).
     rest = (1 - 1e-3) * (math.exp(0.5) - math.exp(0.2)) / (1 + math.exp(0.5))
     assert accountant.get_delta(0.2) == pytest.approx(1e-3 + rest, rel=1e-12)
     # For two events the reference is the optimal composition theorem (Kairouz, Oh, Viswanath 2015) at twice eps0.

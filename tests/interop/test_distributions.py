@@ -84,7 +84,7 @@ def test_composition_with_a_gaussian():
     near = pld_module.from_gaussian_mechanism(50 / math.sqrt(2), value_discretization_interval=interval)
     for eps in (0.0, 0.02, 0.05, 0.1):
         assert composed.get_delta_for_epsilon(eps) == pytest.approx(near.get_delta_for_epsilon(eps), rel=0.02)
-        # the composition has at least the delta of one release
+        # Delta of the composition is at least that of one release.
         assert composed.get_delta_for_epsilon(eps) >= profile.delta(eps, bound="lower")
     with pytest.raises(ValueError, match="intervals are different"):
         profile.to_dp_accounting(interval=1e-2).compose(gaussian)
@@ -173,7 +173,7 @@ def test_import_of_infinite_loss_and_of_nothing():
     assert profile.epsilon(0.2) == math.inf
     assert profile.delta(50.0) == pytest.approx(0.25, rel=1e-12)
     (pair,) = profile.pairs()
-    # the pair of an (eps, delta) guarantee is symmetric
+    # The pair of an (eps, delta) guarantee is symmetric.
     assert pair.reverse().delta(0.5) == pytest.approx(pair.delta(0.5), rel=1e-9)
     assert interop.from_dp_accounting(pld_module.identity()).delta(0.0) == 0.0
     with pytest.raises(ValueError, match="pld=3"):

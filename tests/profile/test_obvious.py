@@ -41,8 +41,8 @@ def test_gaussian_noise(sigma, point):
 def test_random_allocation(sigma, steps):
     # The event is that no step has an output above t.
     for t in (-1.0, 0.5, 2.0):
-        calm, moved = mp.ncdf(mp.mpf(t)), mp.ncdf(mp.mpf(t) - 1 / mp.mpf(sigma))
-        without, held = calm**steps, calm ** (steps - 1) * moved
+        unmoved, moved = mp.ncdf(mp.mpf(t)), mp.ncdf(mp.mpf(t) - 1 / mp.mpf(sigma))
+        without, held = unmoved**steps, unmoved ** (steps - 1) * moved
         profile = sampling.RandomAllocation(mechanisms.GaussianMechanism(sigma), steps)
         holds(profile, FAR[::3], (without, held))
         holds(profile, FAR[::3], (1 - held, 1 - without))
@@ -193,8 +193,8 @@ NOT_HERE = {
 
 
 def test_every_profile_has_an_obvious_test():
-    rooms = (mechanisms, shuffle, sampling, profiles, interop)
-    names = {name for room in rooms for name in room.__all__
-             if inspect.isclass(getattr(room, name)) and issubclass(getattr(room, name), profiles.PrivacyProfile)}
-    told = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__), Path(of_shuffling.__file__)))
-    assert not {name for name in names - NOT_HERE.keys() if not re.search(rf"\.{name}[(.,)]", told)}
+    modules = (mechanisms, shuffle, sampling, profiles, interop)
+    names = {name for module in modules for name in module.__all__
+             if inspect.isclass(getattr(module, name)) and issubclass(getattr(module, name), profiles.PrivacyProfile)}
+    text = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__), Path(of_shuffling.__file__)))
+    assert not {name for name in names - NOT_HERE.keys() if not re.search(rf"\.{name}[(.,)]", text)}

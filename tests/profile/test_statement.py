@@ -163,9 +163,9 @@ def test_the_command_prints_and_writes_every_form(capsys, tmp_path):
     file = tmp_path / "page.html"
     assert run(capsys, "--out", str(file)) == (0, f"wrote {file}\n", "")
     assert file.read_text("utf-8") == stated.html()
-    told = json.loads(run(capsys, "--json")[1])
-    assert told["sentences"] == list(stated.sentences)
-    assert told["epsilon"] == {"upper": stated.epsilon, "lower": stated.epsilon_lower}
+    printed = json.loads(run(capsys, "--json")[1])
+    assert printed["sentences"] == list(stated.sentences)
+    assert printed["epsilon"] == {"upper": stated.epsilon, "lower": stated.epsilon_lower}
     code, _, err = run(capsys, "--out", "page.pdf")
     assert code == 2
     assert "must end in" in err

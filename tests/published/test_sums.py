@@ -192,8 +192,8 @@ def test_lemma_4_2_has_the_wrong_coefficient():
     truth = hockey_stick(law(5, 0, q), law(5, 1, q), ratio)
     below = [sum(others[: k + 1]) for k in range(5)]
     claim = max((2 * (1 - q) * ratio - 1) * others[k] - (ratio - 1) * below[k] for k in range(5))
-    mended = max(((1 - q) * ratio - q) * others[k] - (ratio - 1) * below[k] for k in range(5))
-    assert truth == mended == Fraction(128, 625)
+    corrected = max(((1 - q) * ratio - q) * others[k] - (ratio - 1) * below[k] for k in range(5))
+    assert truth == corrected == Fraction(128, 625)
     assert claim == Fraction(1152, 3125)
     shown = published.zhilyaev_lemma.counterexample()
     assert (shown.printed, shown.truth) == (pytest.approx(float(claim), rel=1e-12), pytest.approx(float(truth), rel=1e-12))

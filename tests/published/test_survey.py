@@ -77,9 +77,9 @@ def test_numeric_sparse():
     assert failure_law(scales, 10, claim) > 0.05
     assert failure_law(scales, 10, truth) <= 0.05
     # With the corrected root the error is still too small: the noise of the released number alone exceeds it.
-    mended = claim * math.sqrt(math.sqrt(512) + 1)
-    assert math.exp(-mended / scales.answer) == pytest.approx(value("ns_fail_prob"), rel=1e-12)
-    assert failure_law(SVTScales(*scales), 10, mended) > 0.05
+    corrected = claim * math.sqrt(math.sqrt(512) + 1)
+    assert math.exp(-corrected / scales.answer) == pytest.approx(value("ns_fail_prob"), rel=1e-12)
+    assert failure_law(SVTScales(*scales), 10, corrected) > 0.05
     # One answer is released with noise of the published scale.
     budget = 1 / published.das2022_numeric_sparse_answer(1, 1e-6)
     with mp.workdps(20):

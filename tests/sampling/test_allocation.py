@@ -191,7 +191,7 @@ def test_bad_arguments():
         RandomAllocation(BinomialNoise(100, 0.5), 5)
 
 
-# the upper and lower distribution on the grid
+# The following tests are for the upper and the lower distribution on the grid.
 
 
 def test_spread_and_contraction_bound_stop_losses():
@@ -257,7 +257,7 @@ def test_the_bound_below_the_floor_is_an_upper_bound(step):
     assert (bound <= np.log(exact) + 6).all()
 
 
-# answers do not depend on earlier questions
+# The following tests show that answers do not depend on earlier questions.
 
 QUESTIONS = {
     "delta(0.1)": lambda one: one._log_delta(np.array([0.1])),
@@ -304,4 +304,4 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
             assert (alone.lower[0], alone.upper[0]) == (together.lower[i], together.upper[i])
 
 
-# shuffled batches
+# The following tests are for shuffled batches.

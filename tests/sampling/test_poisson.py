@@ -212,7 +212,7 @@ def test_pairs_that_are_not_symmetric():
         assert add.delta(eps) == pytest.approx(np.maximum(q - math.exp(eps) * mixed, 0).sum(), abs=1e-14)
 
 
-# sampling without replacement
+# The following tests are for sampling without replacement.
 
 
 @pytest.mark.parametrize(("records", "batch"), [(4, 1), (4, 3), (5, 5)])
@@ -256,7 +256,7 @@ def test_composed_batches_have_valid_bounds():
     assert many.epsilon(1e-6, bound="lower") > step.epsilon(1e-6)
 
 
-# neighbours
+# The following tests are for the relations of neighbouring datasets.
 
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(2.0, 2.0), GaussianMechanism(0.7), LaplaceMechanism(1.0)], ids=repr)

@@ -183,7 +183,7 @@ def test_selection_error_holds(scores, eps, beta):
     assert (flip <= gumbel * (1 + 1e-12)).all()
 
 
-# sparse vector
+# The following tests are for sparse vector.
 
 
 def failure_law(scales, k, alpha, digits=30):

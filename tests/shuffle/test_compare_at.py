@@ -46,7 +46,7 @@ def test_oracles_run_at_the_budget_of_the_bound_over_all_datasets(build, users, 
     protocol = target.largest(build)
     assert 0.99 * 1e-6 < protocol.delta(eps) <= 1e-6 * (1 + 1e-9)
     assert protocol.argument(eps) != "privacy blanket"
-    # the privacy blanket alone would not allow this budget
+    # The bound by the privacy blanket alone would not permit this budget.
     assert target._blanket_excess(protocol.randomizer) > 0.05
 
 

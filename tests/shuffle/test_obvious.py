@@ -167,7 +167,7 @@ def test_no_dummy_in_a_bin(fakes, bins):
 
 @pytest.mark.parametrize("gamma", [1e-306, 1e-9, 0.01, 0.3, 0.5])
 def test_no_zero_sum_noise(gamma):
-    # the event is that all noise bits are 1
+    # The event is that all noise bits are 1.
     for users in (1, 5, 1000):
         holds(shuffle.ZeroSum(users, gamma), [0.0, 1.0, 50.0], (mp.mpf(gamma) ** users, 0))
 

@@ -319,15 +319,15 @@ BUILDERS = {
 def test_every_user_is_the_maximum_over_targets(name, users):
     build = BUILDERS[name]
     eps = np.random.default_rng(users).uniform(0.2, 2, users)
-    everyone = build(eps)
+    all_users = build(eps)
     for at in (0.0, 0.3):
         most = max(build(eps, target=j).log_delta(at) for j in range(users))
-        assert most - 1e-9 <= everyone.log_delta(at) <= most + 2e-3 * max(1, -most / 20)
-        assert everyone.log_delta(at, bound="lower") <= most + 1e-9
+        assert most - 1e-9 <= all_users.log_delta(at) <= most + 2e-3 * max(1, -most / 20)
+        assert all_users.log_delta(at, bound="lower") <= most + 1e-9
     worst = max(build(eps, target=j).epsilon(1e-4) for j in range(users))
-    assert everyone.epsilon(1e-4) >= worst * (1 - 1e-9)
-    assert everyone.delta(everyone.epsilon(1e-4)) <= 1e-4
-    assert everyone.epsilon(1e-4) <= worst * (1 + 1e-2)
+    assert all_users.epsilon(1e-4) >= worst * (1 - 1e-9)
+    assert all_users.delta(all_users.epsilon(1e-4)) <= 1e-4
+    assert all_users.epsilon(1e-4) <= worst * (1 + 1e-2)
 
 
 @pytest.mark.slow
@@ -336,9 +336,9 @@ def test_bounds_with_bins_are_upper_bounds(name):
     # For more than 1024 distinct budgets, the search over targets rounds rates down; the guarantee of a single user does not.
     build = BUILDERS[name]
     eps = np.random.default_rng(0).uniform(0.5, 2, 3000)
-    everyone = build(eps)
-    high = everyone.log_delta(0.1)
-    assert everyone.log_delta(0.1, bound="lower") <= high
+    all_users = build(eps)
+    high = all_users.log_delta(0.1)
+    assert all_users.log_delta(0.1, bound="lower") <= high
     for j in np.random.default_rng(1).integers(0, 3000, 8):
         assert build(eps, target=int(j)).log_delta(0.1, bound="lower") <= high
 
@@ -589,8 +589,8 @@ def test_the_guarantee_of_one_user_is_at_most_that_of_all():
     rng = np.random.default_rng(0)
     budgets, counts = np.sort(rng.uniform(0.1, 2, 1500)), np.ones(1500, dtype=int)
     np.add.at(counts, rng.integers(0, 1500, 2294), 1)
-    everyone = PersonalizedClones.randomized_response(budgets, 5, counts=counts).log_delta(0.2563)
+    all_users = PersonalizedClones.randomized_response(budgets, 5, counts=counts).log_delta(0.2563)
     for target in (1225, 1275):
         one = PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=target).log_delta(0.2563)
         # The bounds over all users have a gap of SEARCH_GAP times log delta / 20.
-        assert one < everyone + SEARCH_GAP * -everyone / 20
+        assert one < all_users + SEARCH_GAP * -all_users / 20

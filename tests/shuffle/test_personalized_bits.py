@@ -47,11 +47,11 @@ def test_a_given_dataset_is_exact():
         assert one.log_delta(eps, bound="lower") <= true + 1e-13
         assert one.log_delta(eps) >= true - 1e-13
         assert true < -60 or one.log_delta(eps) - one.log_delta(eps, bound="lower") < 1e-10
-        everyone = PersonalizedBits(budgets, bits=bits)
+        all_users = PersonalizedBits(budgets, bits=bits)
         most = logarithm(max(exact(qs, bits, j, factor) for j in range(len(qs))))
-        assert everyone.log_delta(eps, bound="lower") <= most + 1e-13
-        assert most - 1e-13 <= everyone.log_delta(eps)
-        assert most < -60 or everyone.log_delta(eps) <= most + 1.1e-3
+        assert all_users.log_delta(eps, bound="lower") <= most + 1e-13
+        assert most - 1e-13 <= all_users.log_delta(eps)
+        assert most < -60 or all_users.log_delta(eps) <= most + 1.1e-3
 
 
 @pytest.mark.slow
@@ -89,8 +89,8 @@ def test_equal_budgets_are_shuffled_bits():
 def test_all_users_with_more_distinct_budgets_than_groups():
     source = np.random.default_rng(5)
     budgets, bits = source.uniform(0.5, 2, 20000), source.integers(0, 2, 20000)
-    everyone = PersonalizedBits(budgets, bits=bits)
-    lower, upper = everyone.log_delta(0.05, bound="lower"), everyone.log_delta(0.05)
+    all_users = PersonalizedBits(budgets, bits=bits)
+    lower, upper = all_users.log_delta(0.05, bound="lower"), all_users.log_delta(0.05)
     assert lower <= upper < lower + 2e-3
     for target in (0, int(budgets.argmax()), int(budgets.argmin())):
         assert PersonalizedBits(budgets, bits=bits, target=target).log_delta(0.05, bound="lower") <= upper
@@ -167,12 +167,12 @@ def test_all_users_with_more_groups_than_the_search_has(monkeypatch):
     monkeypatch.setattr(_personal_sum, "MOST_ENUMERATED", 16)
     rng = np.random.default_rng(4)
     budgets, bits = rng.uniform(0.3, 1.5, 60), (rng.random(60) < 0.5).astype(float)
-    everyone = PersonalizedBits(budgets, bits=bits)
+    all_users = PersonalizedBits(budgets, bits=bits)
     for delta in (1e-2, 1e-5):
-        upper, lower = everyone.epsilon(delta), everyone.epsilon(delta, bound="lower")
-        assert everyone.delta(upper) <= delta <= everyone.delta(lower, bound="lower") * (1 + 1e-14)
+        upper, lower = all_users.epsilon(delta), all_users.epsilon(delta, bound="lower")
+        assert all_users.delta(upper) <= delta <= all_users.delta(lower, bound="lower") * (1 + 1e-14)
         users = [PersonalizedBits(budgets, bits=bits, target=i) for i in range(60)]
         assert lower <= max(user.epsilon(delta) for user in users) * (1 + 1e-12)
         assert upper >= max(user.epsilon(delta, bound="lower") for user in users) * (1 - 1e-12)
         worst = max(user.delta(lower) for user in users)
-        assert everyone.delta(lower, bound="lower") <= worst <= everyone.delta(lower) * (1 + 1e-12)
+        assert all_users.delta(lower, bound="lower") <= worst <= all_users.delta(lower) * (1 + 1e-12)

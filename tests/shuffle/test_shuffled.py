@@ -418,7 +418,7 @@ def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, 
 
 @pytest.mark.parametrize("rows", [
     ((Fraction(5, 8), Fraction(3, 8)), (Fraction(1, 4), Fraction(3, 4))),
-    # one output is impossible for one input
+    # One output is impossible for one of the inputs.
     slow(((Fraction(7, 8), Fraction(1, 8)), (Fraction(1), Fraction(0)))),
 ])
 def test_lower_bound_of_two_releases_of_a_shuffled_matrix(rows):

@@ -227,7 +227,7 @@ def negative_mass(rows, pairs, order):
     if order == "product":
         law = functools.reduce(lambda out, _: np.outer(out, plain + drop / pairs).ravel(), range(pairs), np.ones(1))
     else:
-        # `law` is the mean over all subsets of k pairs, for k = 0, 1, 2.
+        # `law` is the mean over all subsets of k pairs; the loop adds the terms for k = 0, 1, 2.
         law = 0
         for k in range(3):
             for chosen in itertools.combinations(range(pairs), k):

@@ -271,7 +271,7 @@ def _log_theta_ratio(s: float, c: float) -> float:
         dual = np.exp(-2 * (math.pi * s * k) ** 2)
         return math.log1p(-4 * float((dual * np.sin(math.pi * k * c) ** 2).sum()) / (1 + 2 * float(dual.sum())))
     at = -0.5 * (c / s) ** 2
-    # The sum of the terms of k and of -k is compared with 2 e^(-k^2/(2 s^2)), the same sum in theta(0).
+    # In the ratio, the terms of k and of -k together are compared with their sum in theta(0), 2 e^(-k^2/(2 s^2)).
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))

@@ -514,7 +514,7 @@ class Composition(PrivacyProfile):
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
-        # Divergences of ordered pairs add. For a lower bound one dataset pair is fixed: of the mechanisms with several pairs, only
+        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets: of the mechanisms with several pairs, only
         # one is certain to attain its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
@@ -555,8 +555,8 @@ def _largest(curves: Sequence[Curve | None]) -> Curve | None:
 class _Floor:
     """The lower bound of one factor, evaluated only where it may exceed that of the composition.
 
-    delta decreases in eps, so an upper bound of the factor at a smaller eps is an upper bound of its lower bound here. Skipping an
-    evaluation does not change the maximum, so results do not depend on earlier calls.
+    delta decreases in eps, so an upper bound of the factor at a smaller eps is also at least its lower bound at this eps. Skipping
+    an evaluation does not change the maximum, so results do not depend on earlier calls.
     """
 
     def __init__(self, profile: PrivacyProfile) -> None:

@@ -260,8 +260,8 @@ def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[Floa
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
     """Return log alpha and the log power of the test that rejects P if A is at most i - y.
 
-    i is the random number of clones, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2). Under Q the test rejects up to
-    i + 1 - y.
+    The number i of clones is random, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2). The power is the probability of
+    A <= i + 1 - y, because Q has one more.
     """
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power

@@ -119,7 +119,7 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """Return a grid from the smallest ratio to `top` whose step is about `step`."""
+        """Return a grid from the smallest ratio to `top`; its step is close to the argument `step`."""
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:

@@ -187,7 +187,7 @@ class SampledPair(OfPresence, DominatingPair):
         return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism.reverse() is self.mechanism)
 
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
-        """Return the outcomes of the mechanism, sampled, on a grid that fits the grid of a composition."""
+        """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
         # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, largest at the largest loss.
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf

@@ -116,7 +116,7 @@ class BitPair(DominatingPair):
         return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # The log of the truncated mass is -1e6, which is 0 in double precision, so that all outcomes are enumerated.
+        # The truncated mass e^-1e6 is 0 in double precision, so that all outcomes are enumerated.
         bit = math.log1p(-self.flip), math.log(self.flip)
         return atoms_of_sum(*flipped_bits(*self._data, self.flip), bit, bit[::-1], -1e6)
 

@@ -67,7 +67,7 @@ class _PersonalPair(DominatingPair):
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # The log of the truncated mass is -1e6, which is 0 in double precision, so that all outcomes are enumerated.
+        # The truncated mass e^-1e6 is 0 in double precision, so that all outcomes are enumerated.
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
