@@ -19,9 +19,7 @@ POINTS = 4000
 
 
 class Laplace:
-    """The two distributions of Laplace noise, density e^(-|y - x|/b)/(2b) with x = 0 and 1, as functions of the log
-    likelihood ratio.
-    """
+    """The two distributions of Laplace noise with scale b at 0 and at 1, as functions of the log likelihood ratio."""
 
     def __init__(self, budget):
         self.low, self.high = -budget, budget

@@ -175,7 +175,7 @@ class Composition(PrivacyProfile):
             Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
         )
         if removed._reversed == added:
-            # (P, Q) and (Q, P) share their values, also those for curves.
+            # The compositions for (P, Q) and for (Q, P) share their cached values, those of the coarse grid for curves included.
             added = removed._reversed
             added.__dict__["_coarse"] = removed._coarse._reversed
         return removed, added
@@ -369,7 +369,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _by_gaussian_rule(self) -> bool:
-        """Whether a grid is too coarse for the losses of one release, and the Gaussian that dominates each of them is used.
+        """Whether the losses of one release are too small for a grid, so that the Gaussian that dominates each release is used.
 
         delta of a Gaussian mechanism is computed for mu up to 1e6.
         """

@@ -96,4 +96,4 @@ GLOSSARY: Mapping[str, Given] = {
     "users": integer("Number n of users", 1),
     "weight": real("Weight w", 0, 0.5, ends="()"),
 }
-"""The meaning of a parameter name where a formula does not define its own."""
+"""The meaning of each parameter name, for formulas that do not define the name themselves."""

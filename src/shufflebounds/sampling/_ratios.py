@@ -20,7 +20,7 @@ from shufflebounds.profile import PrivacyProfile
 __all__ = ["Ratios", "ratios"]
 
 Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
-"""Returns log Pr[loss <= x] and log Pr[loss > x] for an array of x."""
+"""A function that returns log Pr[loss <= x] and log Pr[loss > x] for an array of x."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,8 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.closed import binomial_range
 
 LISTED_TAIL = -300.0
-"""Logarithm of the mass outside the truncation range of each listed sum."""
+"""Logarithm of the mass that is truncated on each listed sum. Raised: smaller masses are listed inaccurately. Lowered: longer
+lists."""
 
 LEAST_LISTED = -260.0
 """Logarithm of the smallest listed mass. Truncation changes such a mass by a relative e^-35 at most. No lower bound of log delta is

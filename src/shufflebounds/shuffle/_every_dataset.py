@@ -140,7 +140,7 @@ class EveryDataset:
         return Found(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
 
     def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
-        """Return (upper, lower, dataset, pair) of the largest divergence for two outputs, where factor = e^eps."""
+        """Return the largest divergence for two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
         equal, above, below = self._bits
         (q0, p0), (q1, p1) = self._rows
         found = []
@@ -168,7 +168,7 @@ class EveryDataset:
         return (max(best[0], 0.0) + TINY * (1 + factor), best[1] - TINY * (1 + factor), *best[2:])
 
     def _of_laws(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
-        """Return (upper, lower, dataset, pair) of the largest divergence for more than two outputs, where factor = e^eps."""
+        """Return the largest divergence for more than two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
         law, starts = self._laws
         largest, best = 0.0, (-math.inf, 0.0, 0, (0, 0))
         for pair in permutations(range(len(law)), 2):

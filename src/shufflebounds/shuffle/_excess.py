@@ -24,7 +24,7 @@ ROUGH_WORK = 1e7
 """Number of kernel evaluations that a rough bound of log E S_+ permits. Raised: longer run time. Lowered: a larger gap."""
 
 HEAVY = 1e6
-"""A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
+"""A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:

@@ -128,9 +128,9 @@ def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
-    """Return the privacy loss at the most likely sum and its distance from that at the next sum, or None if there are too few sums.
+    """Return the privacy loss at the most likely sum, and its difference from the loss at the next sum.
 
-    The target's bit is 0 against 1.
+    The target's bit is 0 against 1. None is returned if there are too few sums.
     """
     if not 0 < flip < 0.5 or ones + zeros < 2:
         return None

@@ -17,7 +17,7 @@ __all__ = ["fewest_users", "largest_budget"]
 
 _Profile = TypeVar("_Profile", bound=PrivacyProfile)
 _BUDGETS = (1e-12, 700.0)
-"""Smallest and largest local budget of the search."""
+"""Smallest and largest local budget of the search; shuffled randomizers refuse budgets above 700."""
 
 
 def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> _Profile:

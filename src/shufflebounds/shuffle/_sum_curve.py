@@ -27,7 +27,10 @@ faster for more values. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
-    """Return the log masses of S + B for those of S on a range of integers, with one more entry; B is one independent bit."""
+    """Return the log masses of S + B, where B is an independent bit, from those of S on a range of integers.
+
+    The result has one more entry.
+    """
     at_zero, at_one = bit
     return np.asarray(log_add_exp(at_zero + np.append(log_masses, -math.inf), at_one + np.append(-math.inf, log_masses)))
 
@@ -35,7 +38,7 @@ def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
 def atoms_of_sum(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
 ) -> LossAtoms | None:
-    """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if they are more than MOST_LISTED.
+    """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if there are more than MOST_LISTED.
 
     S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0.
     """

@@ -21,7 +21,8 @@ from shufflebounds._types import ULP, FloatArray, IntervalArray
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
 
 _REACH = 8.5
-"""The frequency at which the integral ends, in units of 1/(standard deviation of the Gaussian smoothing); see ``_smoothed``."""
+"""The frequency at which the integral ends, in units of 1/(standard deviation of the Gaussian smoothing); see ``_smoothed``.
+Raised: more nodes. Lowered: a larger truncation error."""
 
 LEFT = 20.0
 """Logarithm of the smallest ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
@@ -210,7 +211,7 @@ class _Contour:
 
 
 class Gains:
-    """Bounds of g_k(y) / e^scale for k = 0, 1, ..., most and any y: g_k(y) = E(y + light values of n - k users)_+."""
+    """Bounds of g_k(y) / e^scale at any y, for k = 0, 1, ..., most, with g_k(y) = E(y + light values of n - k users)_+."""
 
     def __init__(self, light: Light, most: int, scale: float, fine: float) -> None:
         self.fine = fine

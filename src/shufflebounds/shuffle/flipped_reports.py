@@ -39,7 +39,8 @@ kernel call for each sum of a bin, 30 to 300 ms.
 """
 
 SEARCHED = 128
-"""Largest number of reports (an eighth of it for more than two bins) for a search over all datasets with uniform dummy reports."""
+"""Largest number of reports for which all datasets with uniform dummy reports are searched; for more than two bins an eighth of it.
+Raised: longer run time. Lowered: less tight bounds."""
 
 
 @with_passages
@@ -245,7 +246,7 @@ class FlippedReports(FlippedProtocol):
             # The bounds may have a large gap. The truncated mass is chosen small enough for a delta far below the upper bound.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             if rough:
-                # The truncation is rounded to a grid of ratio 1.2, so that several eps share tables.
+                # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
                 wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
             if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
                 break

@@ -31,7 +31,8 @@ __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
 
-In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42.
+In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42. Raised: less tight
+bounds. Lowered: rounding errors may exceed it.
 """
 
 

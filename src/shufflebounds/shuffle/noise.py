@@ -37,14 +37,15 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # This is the sum of B and a target's bit that is never flipped: 0 under P and 1 under Q.
+        # The pair is the sum of B and of a target's bit that is never flipped: 0 under P and 1 under Q.
         return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
 
     @property
     def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The probability of 1, the probability of 0 and the number of the bits of B; the first two exchanged if `shifted_first`.
+        """The probability of 1, the probability of 0 and the number of the bits of B.
 
-        The pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the number of zeros.
+        If `shifted_first`, the first two are exchanged: the pair (B + 1, B) is (B', B' + 1) up to a bijection, where B' is the
+        number of zeros.
         """
         one, zero = (1 - self.prob, self.prob) if self.shifted_first else (self.prob, 1 - self.prob)
         counts = np.full(1 if self.trials else 0, float(self.trials))

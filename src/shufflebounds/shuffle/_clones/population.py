@@ -465,7 +465,7 @@ class Population:
     def _start(
         self, eps: float, enough: float, frontier: list[SearchBox], hint: float
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
-        """Return the largest bound of the blocks that need no search, and the boxes and the list of the blocks to search first.
+        """Return the largest bound of the blocks that need no search, the boxes, and the list of the blocks to search first.
 
         No search is needed for boxes of the frontier whose bound at this eps is at most `enough`; only they stay in the frontier.
         Without a frontier the search starts from up to eight blocks of all targets.
