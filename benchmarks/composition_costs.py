@@ -93,15 +93,15 @@ def answered(factors):
     first, *others = (profile.self_compose(times) for profile, times in factors)
     many = first.compose(*others) if others else first
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
-    return upper, apart(upper, lower), time.process_time() - start
+    return upper, relative_gap(upper, lower), time.process_time() - start
 
 
-def apart(upper, lower):
+def relative_gap(upper, lower):
     """Return the relative gap of two bounds, or inf if the lower bound is 0."""
     return upper / lower - 1 if lower > 0 else float("inf")
 
 
-def small(x):
+def one_digit(x):
     """Return a small number as text with one digit."""
     return f"{max(x, 0):.0e}".replace("e-0", "e-").replace("e+00", "")
 
@@ -111,7 +111,7 @@ def releases():
     rows = []
     for times in (10, 100, 1000):
         upper, gap, taken = answered([(shuffle.BinomialNoise(10**4, 0.5), times)])
-        rows.append([str(times), f"{upper:.9g}", small(gap), f"{taken:.2g} s"])
+        rows.append([str(times), f"{upper:.9g}", one_digit(gap), f"{taken:.2g} s"])
     return ["releases of `BinomialNoise(10**4, 0.5)`", "eps at 1e-6, upper", "distance of the sides", "time"], rows
 
 
@@ -120,7 +120,7 @@ def noise():
     rows = []
     for name, factors in HUNDRED.items():
         upper, gap, taken = answered(factors)
-        rows.append([name, f"{upper:.9g}", small(gap), f"{taken:.2g} s"])
+        rows.append([name, f"{upper:.9g}", one_digit(gap), f"{taken:.2g} s"])
     return ["releases", "eps at 1e-6, upper", "distance of the sides", "time"], rows
 
 
@@ -128,10 +128,10 @@ def protocols():
     """Return rows for thirty releases of every protocol."""
     rows = []
     for name, profile in ROWS.items():
-        single = apart(profile.epsilon(1e-6), profile.epsilon(1e-6, bound="lower"))
+        single = relative_gap(profile.epsilon(1e-6), profile.epsilon(1e-6, bound="lower"))
         predicted = profile.self_compose(RELEASES).cost().seconds
         upper, gap, taken = answered([(profile, RELEASES)])
-        rows.append([f"`{name}`", f"{upper:.6g}", small(gap), small(single), f"{taken:.2g} s", f"{predicted:.2g} s"])
+        rows.append([f"`{name}`", f"{upper:.6g}", one_digit(gap), one_digit(single), f"{taken:.2g} s", f"{predicted:.2g} s"])
     return ["30 releases of", "eps at 1e-6, upper", "distance of the sides", "of one release", "time", "predicted"], rows
 
 

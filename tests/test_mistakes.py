@@ -8,14 +8,14 @@ import pytest
 from shufflebounds import composition, mechanisms, shuffle
 from shufflebounds.shuffle import samples
 
-SIZING = [
+CALIBRATIONS = [
     *(getattr(kind, name) for module in (shuffle, mechanisms) for kind in map(vars(module).get, module.__all__)
       for name in ("calibrate", "from_dp", "from_eps") if inspect.isclass(kind) and hasattr(kind, name)),
     shuffle.compare_at, *(getattr(samples, name) for name in samples.__all__ if inspect.isfunction(getattr(samples, name))),
 ]
 
 
-@pytest.mark.parametrize("method", SIZING, ids=lambda method: method.__qualname__)
+@pytest.mark.parametrize("method", CALIBRATIONS, ids=lambda method: method.__qualname__)
 def test_eps_and_delta_are_given_by_name(method):
     taken = inspect.signature(method).parameters
     assert taken["eps"].kind is taken["delta"].kind is inspect.Parameter.KEYWORD_ONLY
@@ -23,7 +23,7 @@ def test_eps_and_delta_are_given_by_name(method):
 
 
 SLOW = ("compare_at", "support_identification", "RealSum, columns", "FlippedReports", "RealSum")
-SIZED = {
+CALIBRATED = {
     "BinomialNoise": lambda eps, delta: shuffle.BinomialNoise.calibrate(eps=eps, delta=delta),
     "ClearReports": lambda eps, delta: shuffle.ClearReports.calibrate(200, eps=eps, delta=delta),
     "ShuffledBits": lambda eps, delta: shuffle.ShuffledBits.calibrate(10**6, eps=eps, delta=delta),
@@ -43,7 +43,7 @@ SIZED = {
 }
 
 
-@pytest.mark.parametrize("sized", SIZED.values(), ids=SIZED)
+@pytest.mark.parametrize("sized", CALIBRATED.values(), ids=CALIBRATED)
 def test_a_delta_of_one_or_more_is_refused(sized):
     for delta in (1.0, 2.0):
         with pytest.raises(ValueError, match=rf"^delta={delta:g} must be in \(0, 1\); pass the probability"):
@@ -51,7 +51,7 @@ def test_a_delta_of_one_or_more_is_refused(sized):
 
 
 @pytest.mark.parametrize("sized", [pytest.param(sized, marks=pytest.mark.slow if name in SLOW else ())
-                                   for name, sized in SIZED.items()], ids=SIZED)
+                                   for name, sized in CALIBRATED.items()], ids=CALIBRATED)
 def test_a_large_delta_draws_one_warning_at_the_line_of_the_caller(sized):
     with pytest.warns(UserWarning, match=r"delta=0\.3 is above 0\.001: with a probability.*Are eps and delta swapped\?") as caught:
         sized(0.5, 0.3)

@@ -154,7 +154,7 @@ def test_a_missing_matplotlib_names_the_extra(monkeypatch):
             call()
 
 
-DEAR = {
+SLOW_PROFILE = {
     "atoms": lambda: profile.DominatingPair.from_pmfs([-np.log(1e5)] * 10**5, [-np.log(1e5)] * 10**5),
     "budgets": lambda: shuffle.PersonalizedBits(np.full(10**5, 1.0), bits=np.zeros(10**5), target=0),
     "a transform": lambda: sampling.RandomAllocation(mechanisms.GaussianMechanism(1.0), 1000),
@@ -165,9 +165,9 @@ DEAR = {
 }
 
 
-@pytest.mark.parametrize("name", DEAR)
+@pytest.mark.parametrize("name", SLOW_PROFILE)
 def test_no_table_prepares_what_is_dear(name):
-    expensive = DEAR[name]()
+    expensive = SLOW_PROFILE[name]()
     before = set(vars(expensive))
     assert expensive._repr_html_().count("takes longer") == 3
     assert set(vars(expensive)) == before

@@ -156,7 +156,7 @@ def test_generator():
 
 
 
-class _Hostile:
+class _Adversarial:
     def __repr__(self):
         raise RuntimeError("no repr")
 
@@ -168,7 +168,7 @@ def _unbounded_loss():
 
 
 @pytest.mark.parametrize(
-    "value", [np.zeros((1, 2)).view(np.matrix), _unbounded_loss(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Hostile()],
+    "value", [np.zeros((1, 2)).view(np.matrix), _unbounded_loss(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Adversarial()],
     ids=lambda value: type(value).__name__,
 )
 def test_generator_takes_nothing_else(value):
@@ -177,7 +177,7 @@ def test_generator_takes_nothing_else(value):
 
 
 @pytest.mark.parametrize(
-    "value", [10**5000, 10**400, "0.5", True, 1j, None, _unbounded_loss(), _Hostile(), np.ma.masked_array([0.5], [True])],
+    "value", [10**5000, 10**400, "0.5", True, 1j, None, _unbounded_loss(), _Adversarial(), np.ma.masked_array([0.5], [True])],
     ids=lambda value: type(value).__name__,
 )
 def test_every_message_names_argument_and_range(value):

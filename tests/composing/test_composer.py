@@ -47,7 +47,7 @@ class Gaussian(PrivacyProfile):
         return value - error, np.minimum(value + error, 0.0)
 
 
-class OneAfterAnother(PrivacyProfile):
+class UnknownPairs(PrivacyProfile):
     """A profile whose pairs of distributions are not known."""
 
     theorem, neighbours = "bound", "any"
@@ -272,7 +272,7 @@ def test_both_directions_are_covered(one):
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_profile_without_pairs_has_a_lower_side(times):
     """The lower bound, by a test that every release has to pass, gives at least three fifths of the mu of Gaussian noise."""
-    one = OneAfterAnother()
+    one = UnknownPairs()
     many = one.self_compose(times)
     eps = 0.5 * times * 0.25 + math.sqrt(times)
     exact, less = (float(mp.log(gaussian_delta(share * 0.5 * math.sqrt(times), eps))) for share in (1.0, 0.6))

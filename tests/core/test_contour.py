@@ -46,11 +46,11 @@ def test_peaks_at_full_height(q):
                 assert overlap(_contour.log_sign_contour(10**5, rate, p / q, 1 - p / q, peaks), swept)
 
 
-FILED = [case for case in reference("clones-and-personalised")
-         if case["quantity"] in ("delta_clone_fmt2021", "delta_clone_fmt2023") and case["params"]["n"] >= 10**5]
+REFERENCE_CASES = [case for case in reference("clones-and-personalised")
+                   if case["quantity"] in ("delta_clone_fmt2021", "delta_clone_fmt2023") and case["params"]["n"] >= 10**5]
 
 
-@pytest.mark.parametrize("case", FILED, ids=lambda case: case["id"])
+@pytest.mark.parametrize("case", REFERENCE_CASES, ids=lambda case: case["id"])
 def test_reference_values(case):
     given = case["params"]
     n, eps0, eps = int(given["n"]), float(given["eps0"]), float(given["eps"])

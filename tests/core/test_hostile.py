@@ -15,7 +15,7 @@ EDGES = [
 UFUNCS = [f for f in (*vars(tails).values(), *vars(_special).values()) if isinstance(f, np.ufunc)]
 
 
-def hostile(rng, size):
+def adversarial(rng, size):
     kinds = [
         rng.choice(EDGES, size), 10 ** rng.uniform(-307, 308, size) * rng.choice([-1, 1], size),
         np.floor(10 ** rng.uniform(0, 16, size)), rng.random(size),
@@ -26,7 +26,7 @@ def hostile(rng, size):
 @pytest.mark.parametrize("ufunc", [*UFUNCS, _binomial.shift_log_delta], ids=lambda f: f.__name__)
 def test_no_argument_raises_a_warning(ufunc):
     rng = np.random.default_rng(3)
-    points = [hostile(rng, 300) for _ in range(ufunc.nin)]
+    points = [adversarial(rng, 300) for _ in range(ufunc.nin)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         together = np.array(ufunc(*points))

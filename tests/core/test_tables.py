@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not CORE.exists(), reason="needs the source tree
 
 
 @pytest.fixture(scope="module")
-def maker():
+def generator():
     spec = importlib.util.spec_from_file_location("make_tables", CORE / "make_tables.py")
     module = importlib.util.module_from_spec(spec)
     old = mpmath.mp.dps
@@ -29,8 +29,8 @@ def array(name):
 
 
 @pytest.mark.slow
-def test_header_is_what_its_generator_writes(maker):
-    assert maker.render() == (CORE / "tables.h").read_text()
+def test_header_is_what_its_generator_writes(generator):
+    assert generator.render() == (CORE / "tables.h").read_text()
 
 
 def test_logarithms_in_two_parts():
@@ -90,8 +90,8 @@ def test_atanh_polynomial():
 
 
 @pytest.fixture(scope="module")
-def uniform_rows(maker):
-    return maker.uniform_table()
+def uniform_rows(generator):
+    return generator.uniform_table()
 
 
 @pytest.mark.slow

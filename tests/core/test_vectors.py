@@ -22,7 +22,7 @@ def binomial_arguments(seed):
     return k, n, p
 
 
-def waiting_arguments(seed):
+def negative_binomial_arguments(seed):
     """Return 256 triples (k, r, p) of the negative binomial distribution: k failures before the r-th success."""
     successes, n, p = binomial_arguments(seed)
     rng = np.random.default_rng(seed + 1000)
@@ -32,7 +32,7 @@ def waiting_arguments(seed):
 
 def beta_arguments(seed):
     """Return 256 triples (a, b, x); in nine of ten, a and b are integers."""
-    failures, r, x = waiting_arguments(seed)
+    failures, r, x = negative_binomial_arguments(seed)
     return r, failures + 1, x
 
 
@@ -75,9 +75,9 @@ BLOCK_KERNELS = {
     "poisson_logsf": (_gamma, poisson_arguments),
     "log_gammainc": (_gamma, gamma_arguments),
     "log_gammaincc": (_gamma, gamma_arguments),
-    "nbinom_logpmf": (_beta, waiting_arguments),
-    "nbinom_logcdf": (_beta, waiting_arguments),
-    "nbinom_logsf": (_beta, waiting_arguments),
+    "nbinom_logpmf": (_beta, negative_binomial_arguments),
+    "nbinom_logcdf": (_beta, negative_binomial_arguments),
+    "nbinom_logsf": (_beta, negative_binomial_arguments),
     "log_betainc": (_beta, beta_arguments),
     "log_betaincc": (_beta, beta_arguments),
     "hypergeom_logpmf": (_hypergeom, hypergeom_arguments),

@@ -157,7 +157,7 @@ def best(releases, factor):
 
 
 def _largest(releases, p, q):
-    """Return the largest sum of max(0, p - q) over all outcomes, p and q multiplied by the masses of each."""
+    """Return the largest sum of max(0, p a - q b) over the outcomes (a, b), over all adaptive strategies for these releases."""
     if len(releases) == 1:
         return max(sum(max(0, p * a - q * b) for a, b in pair) for pair in releases[0])
     return max(sum(_largest(releases[1:], p * a, q * b) for a, b in pair) for pair in releases[0])

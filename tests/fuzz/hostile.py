@@ -35,11 +35,12 @@ LEFT_OUT = {
 }
 """Public names that are not called, with the reason."""
 
-HARM = [0, 1, -1, 2, 0.0, -0.0, 0.5, 1.0, 1e-300, 5e-324, 1e300, 1.7e308, math.inf, -math.inf, math.nan, 2**53, 2**53 + 1,
-2**63, 2**64,
-        10**400, True, None, "x", "worst", "", b"1", 1j, [], [[]], {}, (), object(), np.float32(0.1), np.int8(-1), np.array(0.5),
-        np.array([0.5]), np.array([]), np.array([np.nan]), np.array([[0.5, 0.5]]), np.ma.masked_array([0.5], [True]), [0.1, [0.2]],
-        np.array(["a"]), range(3), 0.5 - 2.0**-53, 1 - 2.0**-53, 1 + 2.0**-52, 700.0, 709.8, 1e-17, 36.7]
+EXTREMES = [
+    0, 1, -1, 2, 0.0, -0.0, 0.5, 1.0, 1e-300, 5e-324, 1e300, 1.7e308, math.inf, -math.inf, math.nan, 2**53, 2**53 + 1, 2**63,
+    2**64, 10**400, True, None, "x", "worst", "", b"1", 1j, [], [[]], {}, (), object(), np.float32(0.1), np.int8(-1),
+    np.array(0.5), np.array([0.5]), np.array([]), np.array([np.nan]), np.array([[0.5, 0.5]]), np.ma.masked_array([0.5], [True]),
+    [0.1, [0.2]], np.array(["a"]), range(3), 0.5 - 2.0**-53, 1 - 2.0**-53, 1 + 2.0**-52, 700.0, 709.8, 1e-17, 36.7,
+]
 """Values that have caused failures; each is tried for every argument."""
 
 COUNTS = [1, 2, 3, 10, 100, 1000, 10**6, 10**9, 2**53]
@@ -121,7 +122,7 @@ class Campaign:
     def value(self, name, default=inspect.Parameter.empty):
         r = self.r
         if r.random() < 0.15:
-            return r.choice(HARM)
+            return r.choice(EXTREMES)
         if default is not inspect.Parameter.empty and r.random() < 0.5:
             return default
         guide = GUIDES.get(name)

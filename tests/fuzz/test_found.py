@@ -20,7 +20,7 @@ SPREAD = DominatingPair.from_pmfs((-1.30466946977605, -204.47330707062076, -0.88
 @pytest.mark.parametrize(
     ("profile", "eps"),
     [
-        # In these random allocations the grid has points near e^500, so that levels near 0 are rounded to 0.
+        # The grids of these random allocations have points near e^500, so that levels close to 0 are rounded to 0.
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 501.0848069702524), 5, removed=False), 133.21142576520703),
         (sampling.AllocationPair(mechanisms.KaryResponse(2, 23.659364925675288), 2, removed=False), 1.5451501423972979e-114),
         (sampling.AllocationPair(mechanisms.KaryResponse(189930, 29.999999999999993), 1), 29.999999999999982),

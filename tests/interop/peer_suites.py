@@ -28,14 +28,14 @@ SUITES = {
 """Name of a suite -> its module, and the module and name of the class that is replaced; None for the abstract test."""
 
 
-class Own(privacy_accountant_test.PrivacyAccountantTest):
+class AccountantTest(privacy_accountant_test.PrivacyAccountantTest):
     """The abstract test of accountants of dp-accounting, run with this library's accountant."""
 
     def _make_test_accountants(self):
         return [ShuffleAccountant(relation, bound=bound) for relation in Relation for bound in ("upper", "lower")]
 
 
-class Standing(ShuffleAccountant):
+class Replacement(ShuffleAccountant):
     """This library's accountant with the interface of dp-accounting's; options for grids and orders are ignored."""
 
     def __init__(self, first=None, second=None, *, neighboring_relation=Relation.ADD_OR_REMOVE_ONE, **_):
@@ -82,10 +82,10 @@ def run(name):
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
         if place is None:
-            suite = loader.loadTestsFromTestCase(Own)
+            suite = loader.loadTestsFromTestCase(AccountantTest)
         else:
             module = importlib.import_module(place[0])
-            stack.enter_context(mock.patch.object(getattr(module, place[1]), place[2], Standing))
+            stack.enter_context(mock.patch.object(getattr(module, place[1]), place[2], Replacement))
             suite = loader.loadTestsFromModule(module)
         suite.run(result)
     return result.testsRun, result.outcomes

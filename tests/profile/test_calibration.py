@@ -66,7 +66,7 @@ def test_the_targets_that_were_missed_by_a_rounding(bins):
 
 
 # At these targets, delta(eps) met the target but epsilon(delta) did not, because of subnormal numbers or a large gap of the bounds.
-AWAY = {
+ONCE_MISSED = {
     "ClearReports": (0.5, 5e-324),
     "Clones": (0.5, 5e-324),
     "Shuffled, users": (0.001, 1e-300),
@@ -80,9 +80,9 @@ MORE = {
 }
 
 
-@pytest.mark.parametrize("name", AWAY)
+@pytest.mark.parametrize("name", ONCE_MISSED)
 def test_extreme_targets_are_met_from_both_ends(name):
-    eps, delta = AWAY[name]
+    eps, delta = ONCE_MISSED[name]
     assert meets((CASES | MORE)[name](eps, delta), eps, delta)
 
 

@@ -123,7 +123,7 @@ def probit(p, upper):
 
 
 def mu_of(p0, p1, places):
-    """Return the largest mu over the given thresholds."""
+    """Return the largest mu of the pair (p0, p1) over the tests with the given thresholds."""
     found = []
     for k in places:
         values = []
@@ -417,7 +417,7 @@ def alpha_printed(params):
 
 
 def fail_exact(params):
-    """Return Pr[Y < S, |Y - n g| > n a] + [S > n a] Pr[Y >= S] for Y ~ Bin(n, g)."""
+    """Return the probability that the error exceeds a: Pr[Y < S, |Y - n g| > n a] + [S > n a] Pr[Y >= S] for Y ~ Bin(n, g)."""
     n, g, s = params["n"], gamma_printed(params), params["S"]
     na, ng = n * alpha_printed(params), n * gamma_printed(params)
     first, last = window(n, g)

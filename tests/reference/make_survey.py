@@ -193,7 +193,7 @@ def composed_equal(k, eps, eps_total):
                        for j in range(k + 1) if (2 * j - k) * eps > eps_total)
 
 
-def bracketed(falling, target, low, high):
+def root(falling, target, low, high):
     """Return the argument at which a decreasing function has the value `target`; logarithms are compared."""
     return mpmath.findroot(lambda x: log(falling(x) / target), (low, high), solver="anderson", tol=mpf(10) ** -70, verify=False)
 
@@ -201,7 +201,7 @@ def bracketed(falling, target, low, high):
 def optimal_eps(c):
     k, eps, delta = c["k"], num(c["eps"]), num(c["delta"])
     with mpmath.workdps(40):
-        return bracketed(lambda e: composed_equal(k, eps, e), delta, mpf(0), k * eps * mpf("0.999999"))
+        return root(lambda e: composed_equal(k, eps, e), delta, mpf(0), k * eps * mpf("0.999999"))
 
 
 def mixed(eps_total):
@@ -224,7 +224,7 @@ def above_threshold(c):
         return total
 
     with mpmath.workdps(40 + k // 3):
-        return bracketed(failing, beta, mpf(10), mpf(80))
+        return root(failing, beta, mpf(10), mpf(80))
 
 
 def ns_fail(c):
@@ -376,7 +376,7 @@ MADE = {
     "rdp_lap": laplace_renyi,
     "compopt": optimal_eps,
     "compadv": advanced,
-    "mv_eps": lambda _: bracketed(mixed, num("0.01"), mpf(0), mpf("1.9")),
+    "mv_eps": lambda _: root(mixed, num("0.01"), mpf(0), mpf("1.9")),
     "mv_": lambda c: mixed(num(c["eps_g"])),
     "at_alpha_": lambda c: 8 * (log(c["k"]) + log(2 / num(c["beta"]))) / num(c["eps"]),
     "at_alpha_tight": above_threshold,

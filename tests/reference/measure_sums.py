@@ -97,7 +97,7 @@ def blocks(rng, trials):
     yield "n <= 600, by blocks of sigma < 13", 1, errors[:trials]
 
 
-def less(actual, exact, spare=4):
+def error_beyond(actual, exact, spare=4):
     """Return |actual - exact| of logarithms minus `spare` ulp, at least 0."""
     return max(0.0, float(abs(Fraction(actual) - Fraction(exact))) - spare * math.ulp(exact))
 
@@ -115,7 +115,7 @@ def bits(rng, trials):
         exact = float(logarithm(hockey_stick(*laws, rational(eps))))
         got, error = _bits.shuffled_bits_log_delta(float(ones), float(others - ones), flip, eps, gap_of(flip, eps))
         if math.isfinite(exact):
-            errors.append(less(float(got), exact))
+            errors.append(error_beyond(float(got), exact))
             assert errors[-1] <= float(error)
     yield "every dataset of 1..12 users, exact fractions", "peak", errors
 
@@ -145,7 +145,7 @@ def worst(rng, trials):
         if exact:
             value = float(logarithm(exact))
             assert low - 4 * math.ulp(value) <= value <= high + 4 * math.ulp(value)
-            errors.append(less((low + high) / 2, value))
+            errors.append(error_beyond((low + high) / 2, value))
     yield "up to 12 other bits, less 4 ulp(log delta):", "peak", errors
 
 
@@ -177,7 +177,7 @@ def contour(rng, trials):
         yield f"{span} {steep}", 1, gaps
 
 
-def sized(rng, most):
+def random_atoms(rng, most):
     """Return random atoms of two distributions as logarithms of masses, in the order of their ratio."""
     n = rng.randint(2, 40)
     laws = [np.array([-rng.uniform(0, most) for _ in range(n)]) for _ in range(2)]
@@ -196,7 +196,7 @@ def tradeoff(rng, trials):
     ctx.prec = 200
     knots, hockey_sticks = [], []
     while len(knots) < trials:
-        log_p, log_q = sized(rng, rng.uniform(10, 50))
+        log_p, log_q = random_atoms(rng, rng.uniform(10, 50))
         table = _tradeoff.tradeoff_knots(log_p, log_q)
         p, q = ([arb(float(x)).exp() for x in law] for law in (log_p, log_q))
         for i in range(1, len(p)):

@@ -31,14 +31,14 @@ def log_delta_of_two(sigma: float, rate: float, removed: bool, eps: float) -> mp
         return 1 - q + q * mp.exp(mu * x - mu * mu / 2)
 
     def excess(level: mpf) -> mpf:
-        # The function returns E max(0, ratio - level) without the record.
+        # This is E max(0, ratio - level) if the record is not in the dataset.
         if level <= 1 - q:
             return 1 - level
         x = (mp.log((level - 1 + q) / q) + mu * mu / 2) / mu
         return q * tail(x - mu) - (level - 1 + q) * tail(x)
 
     def lack(level: mpf) -> mpf:
-        # The function returns E max(0, level - ratio).
+        # This is E max(0, level - ratio).
         if level <= 1 - q:
             return mpf(0)
         x = (mp.log((level - 1 + q) / q) + mu * mu / 2) / mu

@@ -17,7 +17,7 @@ from tests.oracles import at, thresholds
 from tests.strategies import thinned
 
 KINDS = {"clones": Clones, "stronger": StrongerClones}
-FILED = {"fmt2021": Clones, "fmt2023": StrongerClones}
+CLASSES = {"fmt2021": Clones, "fmt2023": StrongerClones}
 
 
 def enclosed(mechanism, eps, exact_log, relative):
@@ -119,7 +119,7 @@ def sensitivity(mechanism, eps):
 )
 def test_reference_delta(case):
     given_ = case["params"]
-    mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
+    mechanism = CLASSES[case["quantity"][-7:]](given_["n"], given_["eps0"])
     exact = log_of(case["value"])
     lower, upper = mechanism.log_delta(given_["eps"], bound="lower"), mechanism.log_delta(given_["eps"])
     rounding = sensitivity(mechanism, given_["eps"])
@@ -137,7 +137,7 @@ def test_reference_delta(case):
 )
 def test_reference_epsilon(case):
     given_ = case["params"]
-    mechanism = FILED[case["quantity"][-7:]](given_["n"], given_["eps0"])
+    mechanism = CLASSES[case["quantity"][-7:]](given_["n"], given_["eps0"])
     lower, upper = mechanism.epsilon(given_["delta"], bound="lower"), mechanism.epsilon(given_["delta"])
     exact = float(case["value"])
     assert lower <= exact * (1 + 1e-14)

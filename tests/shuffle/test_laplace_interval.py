@@ -107,7 +107,7 @@ def lower_bound(lows, highs, shortest, longest):
         v = a.inverse() - s
         t = tau * (a - 1.0) + 1.0
         c = v * t * t
-        # `weight` is p/(A - 1), which decreases in Lambda, and its factor increases in Lambda.
+        # `weight` is p/(A - 1), which decreases in Lambda; the factor by which it is multiplied increases in Lambda.
         weight, largest = ((s * top**2 + a - 1.0).inverse() * 2.0 for top in (most, least))
         far = 1.0 - (s + c * (1 / least)).sqrt()
         below, above = (s * (1.0 - c)).sqrt(), (s * (a - c)).sqrt()

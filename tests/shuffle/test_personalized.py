@@ -105,7 +105,7 @@ def true_delta(first, second, others, eps):
     return max(np.maximum(p - math.exp(eps) * q, 0).sum(), np.maximum(q - math.exp(eps) * p, 0).sum())
 
 
-def nearest(cases):
+def largest_ratio(cases):
     """Assert that no bound is below the exact value, and return the largest ratio of the two."""
     ratios = [0.0]
     for truth, claim in cases:
@@ -144,7 +144,7 @@ def test_randomized_response_is_never_below_the_exact_value(k):
             truth = true_delta(response(eps[target], k, 0), response(eps[target], k, 1), rows, at)
             yield truth, PersonalizedClones.randomized_response(eps, k, target=target).delta(at)
 
-    assert nearest(cases()) > 0.99
+    assert largest_ratio(cases()) > 0.99
 
 
 @pytest.mark.slow
@@ -237,7 +237,7 @@ def test_laplace_is_never_below_the_exact_value():
             truth = true_delta(laplace_row(eps[target], 0, cut), laplace_row(eps[target], 1, cut), rows, at)
             yield truth, PersonalizedClones.laplace(eps, target=target).delta(at)
 
-    assert nearest(cases()) > 0.9
+    assert largest_ratio(cases()) > 0.9
 
 
 @pytest.mark.slow

@@ -363,7 +363,8 @@ CERTIFIED = [
     (shuffle.Shuffled(KaryResponse(5, 1.0), 12), 0.3),
     (shuffle.Shuffled(KaryResponse(4, 1.0), 20, participation=0.3), 0.2),
     (shuffle.Shuffled(FiniteRandomizer([[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0.125, 0.125], [0.125, 0.125, 0.75, 0]]), 9), 0.1),
-    # In the first case the mass at 0 is below the rounding error of the total; the other has the masses for a budget of hundreds.
+    # In the first case the mass at 0 is smaller than the rounding error of the sum of all masses. The second case has a budget of
+    # 642.
     (shuffle.Shuffled(KaryResponse(3, 15.0), 8, participation=1e-12), 14.99),
     (shuffle.Shuffled(KaryResponse(45, 642.0), 7, participation=1e-12), 195.0),
     # In these cases eps is close to the budget, or likelihood ratios are close to 1.
