@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._types import ULP, Interval
-from shufflebounds.shuffle._accuracy import ErrorLaw, log_exceeded
+from shufflebounds.shuffle._accuracy import CountErrorLaw, log_exceeded
 from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
 
 __all__ = ["CountErrors", "SupportProbabilities"]
@@ -31,7 +31,7 @@ class SupportProbabilities(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CountErrors(ErrorLaw):
+class CountErrors(CountErrorLaw):
     """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated.
 
     `truth` is the number of users with the value; with ``of="any"``, the largest number of users with the same value.
@@ -53,9 +53,6 @@ class CountErrors(ErrorLaw):
             raise _validate.InfeasibleError(f"the probabilities of support by the own value and by another differ by {gap:.3g}: "
                                             "the error of an estimate overflows: choose a larger local budget")
         return (holders * own * not_own + (self.users - holders) * other * not_other) / gap**2
-
-    def _checked_truth(self, truth: Any) -> int | None:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

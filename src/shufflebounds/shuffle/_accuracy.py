@@ -147,6 +147,15 @@ class ErrorLaw(ABC):
         return short if low < short < high and not exceeded(short) else high
 
 
+class CountErrorLaw(ErrorLaw):
+    """An error law whose dataset is given by the number of users who have the value that is estimated."""
+
+    users: int
+
+    def _checked_truth(self, truth: Any) -> Any:
+        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+
+
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
 ) -> Interval:

@@ -8,10 +8,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._accuracy import ErrorLaw
+from shufflebounds.shuffle._accuracy import CountErrorLaw, ErrorLaw
 
 
 @with_passages
@@ -55,15 +54,10 @@ class ShuffleProtocol(PrivacyProfile, ErrorLaw):
         """
 
 
-class FlippedProtocol(ShuffleProtocol):
+class FlippedProtocol(ShuffleProtocol, CountErrorLaw):
     """A protocol whose users flip each of their bits with probability `flip`."""
 
-    users: int
     flip: float
-
-    def _checked_truth(self, truth: Any) -> Any:
-        """Return the validated dataset, given as the number of users who have the value that is estimated."""
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

@@ -18,6 +18,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
+from shufflebounds.shuffle._accuracy import CountErrorLaw
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -26,7 +27,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(ShuffleProtocol):
+class ZeroSum(ShuffleProtocol, CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -152,9 +153,6 @@ class ZeroSum(ShuffleProtocol):
     def messages_per_user(self) -> float:
         r"""Return the mean number of messages of a user with bit 1, :math:`2-\gamma`; no user sends more than 2."""
         return 2 - self.gamma
-
-    def _checked_truth(self, truth: Any) -> int | None:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
 
     def _error(self, a: Fraction, truth: int | None) -> Interval:
         worst = min(math.floor(a) + 1, self.users) if truth is None else truth
