@@ -86,8 +86,8 @@ class SubsetSelection(FrequencyOracle):
         if k == 2:
             return ()
         triples = k * (k - 1) * (k - 2)
-        # These are the probabilities that a uniform set contains, of three given bins, all, exactly a given two, exactly a given
-        # one, or none.
+        # Of three given bins, a uniform set contains all with probability `three`, exactly a given two with `two`, exactly a given
+        # one with `single`, and none with `none`.
         three, two = d * (d - 1) * (d - 2) / triples, d * (d - 1) * (k - d) / triples
         single, none = d * (k - d) * (k - d - 1) / triples, (k - d) * (k - d - 1) * (k - d - 2) / triples
         return (Others("every other user has a third value", (two, two, three, single), (single, single, two, none)),)

@@ -216,9 +216,9 @@ class Composition(PrivacyProfile):
         return side
 
     def _free(self, has_below: bool) -> AdaptiveChoice | None:
-        """Return the mechanism whose pair the adversary may choose anew in each release, or None.
+        """Return the mechanism for which the adversary may choose another pair of datasets in each release, or None.
 
-        If several mechanisms have a choice of pairs, the one with most releases is returned.
+        If several mechanisms have several pairs, the one with most releases is returned.
         """
         places = [i for i, (known, _) in enumerate(self._above) if known.choices]
         if not places or sum(times for _, times in self._above) == 1:
@@ -430,9 +430,8 @@ class Composition(PrivacyProfile):
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
-        # For log delta below -120 the curve uses an upper bound by inversion alone, without a lower bound: for alpha below e^-50
-        # its two bounds have a large gap in any case. With a smaller value the grid is used more often, which takes seconds for
-        # each eps.
+        # For log delta below -120 the curve uses an upper bound by inversion alone. For alpha below e^-50 the two bounds of the
+        # curve have a large gap anyway. Below a smaller limit the grid would be used more often, which takes seconds for each eps.
         for one in (coarse, coarse._reversed):
             one.__dict__.update(_plain=True, _deepest=-120.0)
         return coarse

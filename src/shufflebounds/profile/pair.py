@@ -197,7 +197,7 @@ class _ListedPair(OutcomePair):
 
 
 def _missing(law: tuple[float, ...]) -> float:
-    """Return the missing mass of a list of log probabilities; less than the rounding of its entries counts as 0."""
+    """Return the missing mass of a list of log probabilities, or 0 if it is smaller than the rounding errors of the list."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0
 

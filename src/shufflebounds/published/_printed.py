@@ -60,7 +60,7 @@ class At(NamedTuple):
     keywords: Mapping[str, Any] = MappingProxyType({})
 
     def beside(self, formula: Callable[..., float]) -> Comparison:
-        """Return the published and the exact number."""
+        """Return the published number for this case, and the exact one."""
         printed_number, exact = (of(*self.arguments, **self.keywords) for of in (formula, self.exact))
         return Comparison(self.case, self.quantity, printed_number, exact)
 

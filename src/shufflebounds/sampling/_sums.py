@@ -133,8 +133,8 @@ class StopLoss(TiltedSum):
         heaviest = int(np.argmax(self._mass)) if held.size else 0
         middle = int(held[heaviest]) if held.size else 0
         self._place = (held - middle).astype(np.float64)
-        # The origin has the rounding errors of two products and a sum; the anchor of a reversed distribution has that of one more
-        # product.
+        # `error` is the rounding error of the first grid point of the sum: two products and a sum, and one more product in the
+        # anchor of a reversed distribution.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
         # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Each transform then serves a wide interval of
         # levels, so that fewer are needed. A wide interval increases the rounding error by e^(near^2/2), which remains far below

@@ -82,8 +82,9 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     epochs = _validate.integer("epochs", epochs, 1)
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
-    # Log tails up to 700 have relative error 1e-15 and differ by 1e-3 or more, so the relative error of a mass is below 1e-8. Such
-    # errors change eps by at most twice their sum over the epochs, and delta by a factor of the same size.
+    # Neighbouring log tails differ by at least 1e-3, and those down to -700 have relative errors of 1e-15. So the mass of an
+    # interval has a relative error below 1e-8. Over all epochs, these errors change eps by at most twice their sum, and delta by a
+    # factor of the same size.
     loss_error = epochs * 1e-8
     at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))

@@ -58,7 +58,7 @@ class _NoLight:
         return rising(self.unit, farthest, 0.05)
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice) -> IntervalArray:
-        """Return y_+ as both bounds, a row for each y and a column for each number k."""
+        """Return max(y, 0) as lower and upper bound, with a row for each y and a column for each number k of heavy values."""
         width = len(range(*column.indices(_MOST + 1))) if isinstance(column, slice) else column.size
         value = np.repeat(np.maximum(y, 0.0)[:, None], width, axis=1)
         return IntervalArray(value, value)

@@ -213,7 +213,7 @@ class FlippedReports(FlippedProtocol):
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
     def _known_sums(self, others: int, eps: float, rough: bool) -> Interval:
-        """Return bounds of log delta for sums over all datasets of `others` other reports with known bins."""
+        """Return bounds of log delta for sums, over all datasets of `others` reports whose bins the analyst may know."""
         try:
             return self._known_sums_searched(others, eps, rough)
         except WideWindowError:
@@ -284,9 +284,9 @@ class FlippedReports(FlippedProtocol):
 
     @cached_property
     def _least_tabled(self) -> float:
-        """An upper bound of log delta of known sums for all eps that are so large that no tables of the bins are used.
+        """An upper bound of log delta of known sums, valid at all eps that are too large for tables of the bins.
 
-        It is the upper bound at the eps where log delta is about DEEPEST + 40, which tables still reach. For larger eps, the search
+        It is the upper bound at the eps with log delta of about DEEPEST + 40, which tables still reach. For larger eps, the search
         over datasets without tables has a large gap when its allowed number of evaluations is used up.
         """
         others = self.users - 1 + self.fakes
