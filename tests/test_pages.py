@@ -1,4 +1,4 @@
-"""The tables of the documentation by which a reader finds a name contain every public name."""
+"""The tables of the documentation, by which a reader finds a name, contain every public name."""
 
 import importlib
 import inspect

@@ -1,12 +1,13 @@
 """Hockey-stick divergences of DP-SGD on shuffled batches: P is the mean over i of N(2 e_i, sigma^2), Q that of N(e_i, sigma^2).
 
-For one batch, k epochs are equivalent to one Gaussian mechanism with mean sqrt(k)/sigma. Two batches, one epoch, with s = x + y, d
-= x - y:
+For one batch, k epochs are equivalent to one Gaussian mechanism with mean sqrt(k)/sigma. For two batches and one
+epoch, with s = x + y and d = x - y,
 
     P/Q = e^(-3/(2 sigma^2) + s/(2 sigma^2)) cosh(d/sigma^2)/cosh(d/(2 sigma^2)),
 
-and s is independent of d under both, so that the best test is a threshold on s for each d: one integral. More: the
-mean of (1 - E Q/P)_+ over draws from P, to six standard errors; and the same for the other order.
+and s is independent of d under both distributions. So the best test is a threshold on s for each d, and delta is one integral. For
+more batches, delta is the mean of (1 - E Q/P)_+ over draws from P, with a margin of six standard errors, and for the other order the
+same with P and Q exchanged.
 """
 
 import math

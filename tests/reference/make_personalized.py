@@ -4,8 +4,8 @@
 
 The divergence of the clone pair is summed over both distributions, given the number of clones (make_clones.inner). The distribution
 of that number comes from factorials or, for personalized budgets, from a product tree of polynomials at 1200 bits. eps, eps0 and
-delta are the doubles closest to the decimals; the families of budgets are exact rationals. Takes about five minutes, most of it for
-10,000 budgets.
+delta are the doubles closest to the decimals; the families of budgets are exact rationals. The script takes about five
+minutes, most of it for 10,000 budgets.
 """
 
 import functools

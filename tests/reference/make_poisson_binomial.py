@@ -1,9 +1,9 @@
 """Writes poisson-binomial.json: reference values of the Poisson-binomial distribution (about 3 s).
 
-Interval arithmetic at 512 bits (python-flint), by methods that the library does not use: a product tree of the polynomials
-q_i + p_i z for up to 8192 trials; for sums of two binomial variables the convolution of their probabilities, each from the
-ratio of its neighbours, over all values above 1e-60 of the result. Every p is an exact double. 31 digits are written; all are
-correct, since a wider interval stops the script.
+The values are computed in interval arithmetic at 512 bits (python-flint), by methods that the library does not use. For up to 8192
+trials the method is a product tree of the polynomials q_i + p_i z. For sums of two binomial variables it is the convolution of
+their probabilities over all values above 1e-60 of the result, where each probability follows from its neighbour. Every p is an
+exact double. All of the 31 digits that are written are correct, because a wider interval stops the script.
 """
 
 import json

@@ -3,7 +3,7 @@
     python tests/reference/make_shuffled_bits.py [part of an id] [--write]
 
 Every exact value is a sum over the enumerated outcomes of both distributions, in intervals of 400 bits (see arbs.py); closed forms
-are those of the papers. Numbers in the parameters are exact decimals. Takes about two minutes.
+are those of the papers. Numbers in the parameters are exact decimals. The script takes about two minutes.
 """
 
 import functools

@@ -3,7 +3,7 @@
     python tests/reference/make_survey.py [part of an id] [--write]
 
 The methods are, with mpmath at 50 digits, sums over enumerated outcomes, quadrature of densities, roots of exact functions, and
-closed forms of items that are closed forms. Numbers in the parameters are exact decimals. Takes about forty seconds.
+closed forms of items that are closed forms. Numbers in the parameters are exact decimals. The script takes about forty seconds.
 """
 
 import math

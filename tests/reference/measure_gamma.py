@@ -1,6 +1,6 @@
 """Measured errors of the kernels of _gamma, _beta and _hypergeom: the tables in their headers, and quick runs for the tests.
 
-Run as ``python -m tests.reference.measure_gamma [trials]``, about a minute for 300. The references are the incomplete gamma and
+Run the script as ``python -m tests.reference.measure_gamma [trials]``; 300 trials take about a minute. The references are the incomplete gamma and
 beta functions of python-flint (arb), whose precision grows with the parameters. For larger parameters they are Gauss quadrature
 (make_binomial.py) for the vector code of _beta, and the scalar code of _beta, which uses another continued fraction, for the vector
 code of _gamma. Inputs are random doubles, exactly representable.

@@ -1,6 +1,6 @@
 """Polynomials of _smoothed.pyx that are upper and lower bounds of 1 - z cdf(-z)/pdf(z), by linear programs, with a proof.
 
-python tests/reference/sandwich.py two seconds; SciPy solves the linear programs
+Run the script as ``python tests/reference/sandwich.py``; it takes two seconds. SciPy solves the linear programs.
 """
 
 import math
