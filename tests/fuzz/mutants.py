@@ -3,9 +3,9 @@
     python -m tests.fuzz.mutants --count 20 --seed 7                        one to ten minutes each
     python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
-The changes are a random sample, the same for the same seed and sources. The tests of the folder run in a temporary copy of the repository,
-first those whose file mentions the module or one of its functions and classes, and then the others. A change that no test
-notices either cannot move a number (CONTRIBUTING.md lists such places) or shows that a test is missing.
+The changes are a random sample, the same for the same seed and sources. The tests of the folder run in a temporary copy of the
+repository, first those whose file mentions the module or one of its functions and classes, and then the others. A change that no
+test notices either cannot move a number (CONTRIBUTING.md lists such places) or shows that a test is missing.
 """
 
 import argparse

@@ -3,8 +3,8 @@
     python tests/reference/make_randomizers.py [part of an id] [--write]
 
 The blanket bound is (1/n) E(X_1 + ... + X_n)_+ of X = (R_0 - E R_1)/m with the largest m below every row; the exact values are
-hockey-stick divergences of histograms of the messages. The script takes about three minutes, most of it for k-ary response. eps and local_eps
-are the doubles closest to the decimals.
+hockey-stick divergences of histograms of the messages. The script takes about three minutes, most of it for k-ary response. eps and
+local_eps are the doubles closest to the decimals.
 """
 
 import itertools

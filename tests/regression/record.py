@@ -2,8 +2,8 @@
 Compares them with the recorded ones: python -m tests.regression.record compare.
 
 recorded.json has each question with both bounds and the CPU seconds they took. Questions that take longer than the limit, or that
-raise an error, are not included. Recording takes about ten minutes. Record before a change that is meant to keep every result, never to make
-a failing test pass.
+raise an error, are not included. Recording takes about ten minutes. Record before a change that is meant to keep every result,
+never to make a failing test pass.
 """
 
 import json
