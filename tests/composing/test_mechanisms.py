@@ -274,7 +274,7 @@ def test_very_many_or_very_wide(scale, times):
     many = one.self_compose(times)
     lower, upper = many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
     assert 0 <= lower <= upper <= times / scale * (1 + 1e-12)
-    # Eps is about the mean loss; the second term covers fluctuations of the loss that lower eps at this delta.
+    # Eps is about the mean loss; the second term allows for fluctuations of the loss, which can lower eps at this delta.
     assert upper >= times * one.rdp(1.0, bound="lower") * (1 - 1e-9) - 10 / scale * math.sqrt(times)
     if times <= 10**6:
         assert upper - lower <= 1e-3 * upper

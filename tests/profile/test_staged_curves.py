@@ -145,5 +145,5 @@ def test_tail_of_the_loss_of_gaussian_noise():
         low, high = slow.loss_tail(eps, bound="lower"), slow.loss_tail(eps)
         assert low <= exact <= high
         assert low > 0.95 * exact
-    # Both bounds at three levels take fewer values than the 81 that one bound of the whole curve takes.
+    # Both bounds at three eps take fewer values than the 81 that a single bound takes for a profile whose values are fast.
     assert len(slow.asked) <= 3 * 30

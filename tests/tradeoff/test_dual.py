@@ -46,7 +46,7 @@ def test_nowhere_above_the_lines(raw):
                 assert b0 >= b
                 for t in (mpmath.mpf(1) / 2, mpmath.mpf(1) / 100, 1 - mpmath.mpf(1) / 100):
                     assert b0 + (b - b0) * t <= envelope(a0 + (a - a0) * t, raw)
-        # Levels near the breakpoints are tested, too, with a larger tolerance if two eps are close.
+        # At other levels the function agrees with the maximum of the lines, with a larger tolerance if two eps are close.
         gap = min((abs(x - y) for x in eps for y in eps if x != y), default=1.0)
         for x in np.linspace(0, 1, 33):
             exact = float(envelope(mpmath.mpf(x), raw))

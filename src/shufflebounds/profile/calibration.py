@@ -49,8 +49,8 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is the result of a search. The parameter is increased by its relative tolerance first, so that rounding rarely
-    # makes epsilon(delta) exceed eps.
+    # epsilon(delta) is the result of a search. The parameter is first increased by a relative 1e-12 (or rtol, if smaller), so that
+    # rounding rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + min(rtol, 1e-12)), rtol
     while value < high:
         reached = build(value).epsilon(delta)

@@ -48,7 +48,8 @@ Real = float | FloatArray
 class Terms(NamedTuple):
     """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
 
-    If the bound is that of a window [-T, 1 + T], `reach` is T in units of the output. For several windows the fields are arrays.
+    If the bound is that of a window, `reach` is the T of this window (module docstring), in units of the output. For several
+    windows the fields are arrays.
     """
 
     local_eps: Real
@@ -95,7 +96,7 @@ class Family:
         raise self._lacks("window")
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
-        """Return the rates in the window of half-width `reach`; for a column of reaches, one row of rates each."""
+        """Return the rates in the window with parameter T = `reach`; for a column of reaches, one row of rates each."""
         raise self._lacks("window")
 
     def _lacks(self, what: str) -> TypeError:
