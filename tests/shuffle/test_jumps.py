@@ -9,7 +9,7 @@ import pytest
 from shufflebounds._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
-from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
+from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
 from tests.strategies import slow
 
 
@@ -45,6 +45,31 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
     assert lower <= exact + 1e-12
     assert upper >= exact - 1e-12
     assert upper - lower < 5e-3
+
+
+@pytest.mark.parametrize(("users", "values", "mass"), [
+    (2, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
+    (9, [-1.0, 1.4, -3e3, 4e5], [0.4, 0.35, 1e-3, 2e-9]),
+    # the sum is positive only if several of few users have the larger value
+    (12, [-5.0, 1.0, 9.0], [0.6, 0.3, 1e-4]),
+    (12, [-5.0, 1.0, 9.0], [0.6, 0.3999, 1e-8]),
+    (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
+    (40, [-2.0, 1.0, 7e6], [0.3, 0.45, 4e-4]),
+])
+def test_values_added_one_after_the_other(users, values, mass):
+    lower, upper = sum_of_few(np.array(values), np.log(mass), float(users))
+    assert lower <= listed(values, np.log(mass), users) + 1e-12
+    assert upper >= listed(values, np.log(mass), users) - 1e-12
+    # it is largest if sums of 0 are likely
+    assert upper - lower < 0.05
+
+
+@pytest.mark.parametrize(("users", "eps"), [slow(2, 6.0), slow(5, 4.0), (10, 4.0), slow(10, 6.0)])
+def test_few_users_with_gaussian_noise(users, eps):
+    """Fourier inversion has a gap of up to 8 in log delta here, because large values of X decide the sum."""
+    law = GaussianMechanism(1.0).excess_laws()[0].upper
+    bounds = law.log_phi([eps], users)
+    assert bounds.lower[0] < bounds.upper[0] < bounds.lower[0] + 2e-3
 
 
 @pytest.mark.parametrize("mass", [[1e-6, 1e-7, 3e-7], [1e-11, 1e-16, 1e-15], [1e-20, 1e-22, 1e-22]])

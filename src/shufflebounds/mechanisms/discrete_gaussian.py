@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
-from shufflebounds._limits import LARGE_TABLE_SIZE, NEGLIGIBLE, TABLE_SIZE, UNDERFLOW_EXPONENT
+from shufflebounds._limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT, MANY, NEGLIGIBLE, TABLE_SIZE, UNDERFLOW_EXPONENT
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
@@ -176,6 +176,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
         knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
+
+    @property
+    def _deepest_cut(self) -> float:
+        """The smallest log probability at which `excess_laws` may truncate outputs.
+
+        It is -inf if likelihood ratios would overflow, or if more than MANY outcomes would remain.
+        """
+        s = self.sigma / self.sensitivity
+        farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)
+        fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
+        return -LARGEST_EXPONENT if fits else -math.inf
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)

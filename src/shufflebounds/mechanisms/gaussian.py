@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds import _search, _validate
 from shufflebounds._core._special import mills_ratio
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import SQUARABLE
+from shufflebounds._limits import LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
@@ -281,6 +281,16 @@ class GaussianMechanism(AdditiveNoise):
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
+
+    _mu_survives = True
+    """Whether mu of the shuffled messages of any number of users is that of one user (`Shuffled`)."""
+
+    @property
+    def _deepest_cut(self) -> float:
+        """The smallest log probability at which `excess_laws` may truncate outputs; -inf if likelihood ratios would overflow."""
+        s = self.sigma / self.sensitivity
+        farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)
+        return -LARGEST_EXPONENT if farthest < LARGEST_EXPONENT * s * s else -math.inf
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)

@@ -100,6 +100,9 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     def _pair_info(self) -> DominatingPairInfo:
         return replace(self._line._pair_info(), hockey_stick=self._log_delta)
 
+    _mu_survives = True
+    """Whether mu of the shuffled messages of any number of users is that of one user (`Shuffled`)."""
+
     @property
     def variance(self) -> float:
         """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n users 1/n of it."""

@@ -28,7 +28,7 @@ from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
 from shufflebounds.profile.predictions import predicted_values
-from shufflebounds.profile.renyi import mixture_renyi, renyi
+from shufflebounds.profile.renyi import Tail, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
@@ -144,6 +144,16 @@ class PrivacyProfile(ExportMixin):
         parts, rate = mixture
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
+    def _mixture_tail(self) -> Tail | None:
+        """Return a bound of the integral in the divergence beyond any eps; None if the mechanism is no mixture (`_mixture`)."""
+        mixture = self._mixture()
+        if mixture is None:
+            return None
+        parts, rate = mixture
+        orders = 1 + np.geomspace(0.01, 1e6, 400)
+        divergences = np.max([part._rdp(orders, True) for part in parts], axis=0)
+        return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
+
     def _mixture_mu(self) -> float:
         """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
         mixture = self._mixture()
@@ -243,14 +253,18 @@ class PrivacyProfile(ExportMixin):
         # distance.
         return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
-    def _growing(self) -> tuple[SampledProfile, SampledProfile]:
-        """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence."""
+    def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
+        """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
+
+        With `first_stage` the refinement need not start with samples at small delta.
+        """
         known = self._pair_info()
         if not known.expensive:
             return self._samples(max(known.spacing, 0.05))
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
-        forward, own = self._staged(max(known.spacing, 0.05), 0 if bounded and known.spacing >= 0.1 else len(STAGES) - 1)
+        first_stage = (first_stage or bounded) and known.spacing >= 0.1
+        forward, own = self._staged(max(known.spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
@@ -412,9 +426,10 @@ class PrivacyProfile(ExportMixin):
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
         def found() -> list[Interval]:
-            reverse, own = self._growing()
+            tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
+            reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
-            return [renyi(own, reverse, a, upper, rtol, most) for a in orders.tolist()]
+            return [renyi(own, reverse, a, upper, rtol, most, tail) for a in orders.tolist()]
 
         # With pure privacy one refinement gives both bounds.
         return self._divergences.of((orders.tobytes(), upper and self._pure_epsilon() == math.inf), found)
@@ -451,8 +466,9 @@ class PrivacyProfile(ExportMixin):
         -----
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
-        1e-6, or that of delta. Without pure privacy, values of delta prove no finite upper bound. The upper bound of a sampled,
-        allocated or shuffled mechanism is then that of the mechanism itself, by the joint convexity of the divergence.
+        1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
+        shuffled mechanisms: their delta is at most that of the mechanism itself, by joint convexity, and this one is bounded by the
+        Renyi divergences of higher orders. So their upper bounds are finite where those of the mechanism are.
 
         References
         ----------
@@ -494,8 +510,6 @@ class PrivacyProfile(ExportMixin):
         # lower bound may exceed it, too, and is then limited to it.
         capped = upper if single else pure == math.inf
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
-        if upper and pure == math.inf and np.all(cap < math.inf):
-            return cap
         value = np.full(orders.size, largest)
         finite = orders < math.inf
         value[finite] = [bounds[upper] for bounds in self._divergences_of(orders[finite], upper)]

@@ -10,33 +10,40 @@ Between samples H is bounded above and below by straight lines in e^t.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._quadrature import STEEPEST
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import SampledProfile
 
-__all__ = ["mixture_renyi", "renyi"]
+__all__ = ["mixture_renyi", "mixture_tail", "renyi"]
+
+Tail = Callable[[float, float], float]
+"""Returns, for a power and a start, an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
 
 FEW_VALUES = 256
 """If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
 gaps if more values of an expensive divergence may be evaluated. Lowered: a few values are spread over gaps that do not matter."""
 
 
-def _beyond(samples: SampledProfile, power: float) -> float:
+def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
     """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over all t beyond the last sample."""
     if samples.high[-1] == -math.inf:
         return -math.inf
-    return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power) if power < 0 else math.inf
+    if power < 0:
+        return float(samples.high[-1]) + power * float(samples.eps[-1]) - math.log(-power)
+    return math.inf if tail is None else tail(power, float(samples.eps[-1]))
 
 
-def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int) -> Interval:
+def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: bool, rtol: float, most: int,
+          tail: Tail | None = None) -> Interval:
     """Return bounds of D_order(P||Q) from samples of H(P||Q) (`own`) and of H(Q||P) (`reverse`).
 
     Samples are added until the relative gap is at most rtol or `most` are evaluated. With `upper`, an infinite upper bound is
-    returned without adding samples.
+    returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -44,9 +51,14 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
         parts = [s.integrals(reverse if s is own else own, power) for s, power in sides]
         low = np.logaddexp(parts[0][0], parts[1][0])
         high = np.logaddexp(parts[0][1], parts[1][1])
-        beyond = max(_beyond(s, power) for s, power in sides)
+        beyond = max(_beyond(s, power, tail) for s, power in sides)
         if upper and beyond == math.inf:
             return Interval(0.0, math.inf)
+        if tail is not None and beyond > high + math.log(rtol) and own.evaluations < most:
+            farther = _end(tail, powers[0], float(own.eps[-1]), float(low) + math.log(rtol) - 1)
+            if farther is not None:
+                own.add(np.array([farther]))
+                continue
         if high == -math.inf or high - low <= rtol:
             break
         wanted = 0
@@ -69,8 +81,11 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 # Straight lines in e^eps exceed delta by up to the square of the fall of log delta, divided by 8: 0.1 % for 0.1.
-                # With a smaller fall more values of delta are evaluated.
-                enough = np.minimum(4 * np.maximum(loss_error[:-1], loss_error[1:]), 0.1)
+                # With a smaller fall more values of delta are evaluated. For unbounded losses, whose values take longer, the fall
+                # may be sqrt(gap)/4, which adds 1/128 of the gap of delta.
+                own_gap = np.maximum(loss_error[:-1], loss_error[1:])
+                largest = 0.1 if tail is None else np.maximum(0.1, 0.25 * np.sqrt(own_gap))
+                enough = np.minimum(4 * own_gap, largest)
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
                 open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends
@@ -82,6 +97,31 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     return Interval(_divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
+
+
+def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
+    """Return an eps > start beyond which the log of the integral is at most `little`, to a factor of 2; None if it is above 700."""
+    end = max(2 * start, 1.0)
+    while tail(power, end) > little:
+        end *= 2
+        if end > LARGEST_EXPONENT:
+            return None
+    return end
+
+
+def mixture_tail(power: float, start: float, orders: FloatArray, divergences: FloatArray, rate: float) -> float:
+    r"""Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start, for a mixture as in `mixture_renyi`.
+
+    .. math:: H_{e^t} \le \frac{q}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)}, \qquad b > 1,
+
+    by the joint convexity of the hockey-stick divergence and because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for
+    x = e^t b/(b - 1). Of the given orders b > power + 1 the one with the smallest bound is used.
+    """
+    with np.errstate(all="ignore"):
+        step = orders - 1
+        value = math.log(rate) - np.log(orders) + step * (np.log(step / orders) + divergences - start) + power * start
+        value = np.where(step > power, value - np.log(step - power), np.inf)
+    return float(np.nanmin(value)) + COMPUTED_ERROR
 
 
 def _divergence(order: float, total: float) -> float:

@@ -16,7 +16,7 @@ from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_
 from shufflebounds._core import _excess
 from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.shuffle._heavy_tails import one_large_value, sum_with_jumps
+from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
 
 __all__ = ["HEAVY", "ROUGH_WORK", "excesses", "rounding", "sums", "without_negligible"]
 
@@ -59,13 +59,22 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # For few users the kernel enumerates heavy values itself, and a rough bound permits at most ROUGH_WORK evaluations.
     if heavy and users > FEW and effort[1] > ROUGH_WORK:
         found = sum_with_jumps(values, log_mass, users)
+    if heavy and effort[1] > ROUGH_WORK and found.upper - found.lower > 2 * SEARCH_GAP:
+        found = _both(found, sum_of_few(values, log_mass, users))
     if found.upper - found.lower < 2 * SEARCH_GAP:
         return found
-    lower, high = _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort)
-    lower, high = max(lower, found.lower), min(high, found.upper)
+    found = _both(found, _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort))
+    if not heavy and effort[1] > ROUGH_WORK and found.upper - found.lower > 2 * SEARCH_GAP:
+        found = _both(found, sum_of_few(values, log_mass, users))
+    lower, high = found
     if upper is not True and high - lower > 2 * SEARCH_GAP:
         lower = max(lower, one_large_value(values, log_mass, users))
     return Interval(lower, high)
+
+
+def _both(one: tuple[float, float], other: tuple[float, float]) -> Interval:
+    """Return the larger lower and the smaller upper bound of two pairs."""
+    return Interval(max(one[0], other[0]), min(one[1], other[1]))
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,

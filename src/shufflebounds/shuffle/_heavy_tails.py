@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._convex_order import merged_sum, rising, spread_sum
-from shufflebounds._limits import COMPARED, LOG_TINY, SQUARABLE
+from shufflebounds._limits import COMPARED, LOG_TINY, MANY, SQUARABLE
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
-__all__ = ["one_large_value", "sum_with_jumps"]
+__all__ = ["one_large_value", "sum_of_few", "sum_with_jumps"]
 
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values must be enumerated.
@@ -187,6 +187,52 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
     jumps = _parted(x, log_w, x.size, users)[1]
     most, log_left = _enough(x, log_w, users, jumps[2], least - LEFT)
     return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved)
+
+
+def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float) -> Interval:
+    """Return bounds of log E S_+ for few users, by adding their values one after the other.
+
+    After every addition the distribution of the sum is replaced by one on grid points that is larger in the convex order for the
+    upper bound, and by a smaller one for the lower bound. The gap is about 1e-3 and the run time grows with users^(3/2).
+
+    Parameters
+    ----------
+    values, log_mass, users
+        As for :func:`sum_with_jumps`.
+
+    Returns
+    -------
+    Interval
+        (-inf, inf) for one user, for more than 40 users or MANY values, whose sums would take longer than 0.5 s, if the values are
+        too large, and if masses underflow.
+    """
+    if not (1 < users <= 40 and values.size <= MANY and log_mass.min() > LOG_TINY):
+        return _NOTHING
+    order = np.argsort(values, kind="stable")
+    jump, part = values[order], np.exp(log_mass[order])
+    rest, size = 1 - math.fsum(part), np.abs(jump)
+    if rest > 0:
+        zero = int(np.searchsorted(jump, 0.0))
+        jump, part = np.insert(jump, zero, 0.0), np.insert(part, zero, rest)
+    farthest = (users + 1) * float(size.max())
+    rise = np.argsort(size)
+    total = np.cumsum(np.exp(log_mass[order])[rise])
+    # `unit` is a quarter of the median of |X|, given that X is not 0.
+    unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2).clip(0, rise.size - 1)]])
+    if not (unit > 0 and farthest < SQUARABLE):
+        return _NOTHING
+    # The gap is proportional to the number of users times the square of the step.
+    nodes = rising(unit, farthest, 0.06 / math.sqrt(users))
+    spread, merged, place, where = part, part, jump, jump
+    for _ in range(int(users) - 1):
+        spread, place = spread_sum(place, spread, jump, part, nodes), nodes
+        where, merged = merged_sum(where, merged, jump, part, nodes)
+    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`.
+    lost = _TINY * jump.size * nodes.size * users * farthest
+    slack = 1e-11 + 4 * ULP * nodes.size * users
+    lower = float(merged @ np.maximum(where, 0.0)) * (1 - slack) - lost
+    upper = float(spread @ np.maximum(place, 0.0)) * (1 + slack) + lost
+    return Interval(math.log(lower) if lower > 0 else -math.inf, math.log(upper) if upper < math.inf else math.inf)
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:

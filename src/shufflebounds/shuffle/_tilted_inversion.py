@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _smoothed
 from shufflebounds._limits import NEGLIGIBLE_ROUGHLY
+from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
@@ -165,7 +166,7 @@ class _Contour:
             losses, light.log_w, least, self.theta, step, _REACH / tau, most
         )
         # The aliasing error is relative to e^(n K + theta y), and largest at the end of the interval that is far from the mean.
-        alias = math.exp(alias - level) / self.theta
+        alias = capped_exp(alias - level) / self.theta
         return nodes, end, value / least, value_error / least, step, alias
 
     @property
@@ -198,7 +199,7 @@ class _Contour:
         density = cosine @ first.real - sine @ first.imag
         # The error has four parts: rounding, the nodes dropped here, the nodes dropped by the kernel (_BAND), and the truncation of
         # the integral (_REACH).
-        left, beyond = math.exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
+        left, beyond = capped_exp(0.5 * (tau * theta) ** 2), math.exp(-0.5 * _REACH**2)
         error = error[:, None] * part + ULP * (32 + t.size) + 4 * ULP * t[:, None] * float(np.abs(y).max())
         slack = (size * error / norm[:, None]).sum(axis=0) + left * (_BAND / (2 * theta) + beyond / (end * _REACH))
         slack += float((dropped / (theta**2 + nodes[~kept, 0] ** 2)).sum())

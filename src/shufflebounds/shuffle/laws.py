@@ -24,7 +24,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_ea
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._excess import HEAVY, ROUGH_WORK, excesses, rounding, sums, without_negligible
-from shufflebounds.shuffle._heavy_tails import one_large_value
+from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
@@ -315,9 +315,11 @@ class ExcessLaw:
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
-            large = one_large_value(excesses(log_a, log_b, float(points[i])), log_mass, users)
-            lower = self._with_cut(Interval(large, math.inf), self._slack, float(points[i]), users).lower
-            found.lower[i] = max(found.lower[i], lower)
+            values = excesses(log_a, log_b, float(points[i]))
+            few = sum_of_few(values, log_mass, users)
+            few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
+            lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
+            found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
         return found
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:

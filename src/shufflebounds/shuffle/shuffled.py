@@ -253,8 +253,7 @@ class Shuffled(BetweenProfiles):
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         if self._exact is not None:
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
-        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs] if search
-                    else self._rough_blankets(eps))
+        blankets = [self._blanket(place, eps) for place in range(len(self._pairs))] if search else self._rough_blankets(eps)
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
@@ -273,6 +272,23 @@ class Shuffled(BetweenProfiles):
                 largest = max(largest, value)
             found.insert(0, (_DATASETS, largest))
         return found
+
+    def _blanket(self, place: int, eps: float) -> float:
+        """Return the upper bound of log delta by the privacy blanket for the pair of the target's inputs of this index."""
+        law = self._pairs[place].upper
+        value = law.log_phi_side(eps, self.users, upper=True)
+        # Within a factor of e^3 of the probability of the truncated outputs, these may dominate the bound.
+        if self._deep_laws and -np.inf < value < np.max(law.log_cut, initial=-np.inf) + 3:
+            value = min(value, self._deep_laws[place].log_phi_side(eps, self.users, upper=True))
+        return value
+
+    @cached_property
+    def _deep_laws(self) -> tuple[ExcessLaw, ...]:
+        """The upper distributions of X of the pairs, with outputs truncated at a far smaller probability; () if not available."""
+        log_cut = getattr(self._source, "_deepest_cut", -math.inf)
+        if log_cut == -math.inf:
+            return ()
+        return tuple(pair.upper.thinned(self.participation) for pair in self._source.excess_laws(log_cut=log_cut))
 
     def _rough_blankets(self, eps: float) -> list[float]:
         """Return for each pair of the target's inputs an approximate log delta by the privacy blanket.
@@ -359,6 +375,14 @@ class Shuffled(BetweenProfiles):
     @property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
         return self._exact
+
+    def _gdp_mu(self, upper: bool) -> float:
+        if self.inputs is None and isinstance(self.randomizer, PrivacyProfile) and getattr(self.randomizer, "_mu_survives", False):
+            # The upper bound holds by joint convexity. For the lower bound, let the event be that some message exceeds T, and let
+            # all others hold the target's first value. The normal quantiles of its probabilities under the target's two inputs
+            # differ by Delta/sigma + O(log(n)/T), which tends to Delta/sigma for T -> inf.
+            return self.randomizer._gdp_mu(upper)
+        return super()._gdp_mu(upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is

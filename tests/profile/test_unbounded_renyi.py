@@ -1,0 +1,86 @@
+"""Renyi divergences of mechanisms without pure privacy, against exact moments of the mean of independent likelihood ratios.
+
+If all users, or all steps, have the same Gaussian noise, the likelihood ratio is the mean of n independent ratios e^L, and
+
+    E[(e^L_1 + ... + e^L_n)^a] = a! [x^a] (sum_k E[e^(kL)] x^k / k!)^n,    E[e^(kL)] = e^(k (k - 1)/(2 sigma^2)).
+"""
+
+import mpmath
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
+from shufflebounds.profile.renyi import mixture_tail
+from shufflebounds.sampling import AllocationPair, RandomAllocation
+from tests.strategies import slow
+
+
+def mean_of_ratios(sigma, number, order):
+    """Return the Renyi divergence of an integer order for the mean of `number` likelihood ratios."""
+    with mpmath.workdps(60):
+        growth = 1 / (2 * mpmath.mpf(sigma) ** 2)
+        factor = [mpmath.exp(k * (k - 1) * growth) / mpmath.factorial(k) for k in range(order + 1)]
+        power, left = [mpmath.mpf(1)] + [mpmath.mpf(0)] * order, number
+        while left:
+            if left & 1:
+                power = product(power, factor)
+            factor, left = product(factor, factor), left >> 1
+        moment = power[order] * mpmath.factorial(order) / mpmath.mpf(number) ** order
+        return float(mpmath.log(moment) / (order - 1))
+
+
+def product(one, other):
+    """Return the product of two power series, with as many terms."""
+    return [mpmath.fsum(one[i] * other[k - i] for i in range(k + 1)) for k in range(len(one))]
+
+
+@pytest.mark.parametrize(("sigma", "users", "order"), [
+    slow(2.4, 10**6, 2), slow(2.4, 10**6, 16), slow(1.0, 10**4, 2), slow(1.0, 10**4, 8), slow(1.0, 300, 3), slow(0.6, 10**5, 3),
+])
+def test_shuffled_gaussian_noise(sigma, users, order):
+    shuffled, exact = GaussianMechanism(sigma).shuffled(users), mean_of_ratios(sigma, users, order)
+    # If all other users hold the target's second value, the divergence is that of the mean; other data may be worse.
+    upper = shuffled.rdp(order)
+    assert shuffled.rdp(order, bound="lower") <= upper * (1 + 1e-9)
+    assert exact <= upper < 2.5 * exact
+    # before the tail was bounded, the upper bound was that of one user's noise
+    assert upper < 0.02 * GaussianMechanism(sigma).rdp(order)
+
+
+@pytest.mark.parametrize("shuffled", [GaussianMechanism(2.0).shuffled(10**6), GaussianVector(1.5, 5).shuffled(1000, 0.3)])
+def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
+    mu = shuffled.randomizer.gdp_mu()
+    assert mu * (1 - 1e-9) <= shuffled.gdp_mu(bound="lower") <= shuffled.gdp_mu() <= mu
+    # The power of the test "some message exceeds T", if all others hold the first value, comes close to mu slowly.
+    distance = shuffled.randomizer.gdp_mu(bound="lower") * 1.0
+    with mpmath.workdps(30):
+        t = mpmath.mpf(10) ** 6
+        # log of the tail of the standard normal distribution at T/sigma, plus log n for the error of the first kind
+        level, power = (-x * x / 2 - mpmath.log(x * mpmath.sqrt(2 * mpmath.pi)) for x in (t, t - distance))
+        z = [mpmath.sqrt(-2 * log) for log in (level + mpmath.log(shuffled.users), power + mpmath.log(shuffled.participation))]
+        assert z[0] - z[1] == pytest.approx(mu, rel=1e-4)
+
+
+@pytest.mark.parametrize("order", [slow(2), slow(4), slow(8)])
+def test_random_allocation(order):
+    exact = mean_of_ratios(1.6, 100, order)
+    added, removed = (AllocationPair(GaussianMechanism(1.6), 100, removed=removed) for removed in (False, True))
+    pair = max((added, removed), key=lambda p: p.rdp(order))
+    assert pair.rdp(order, bound="lower") <= exact * (1 + 1e-9)
+    assert exact <= RandomAllocation(GaussianMechanism(1.6), 100).rdp(order)
+    if order < 8:
+        assert RandomAllocation(GaussianMechanism(1.6), 100).rdp(order) < 1.01 * exact
+
+
+@pytest.mark.parametrize(("power", "start"), [(0.0, 3.0), (1.0, 3.0), (3.0, 1.0), (7.0, 12.0)])
+def test_tail_of_the_integral(power, start):
+    # of Gaussian noise itself with sigma = 1 and rate 1
+    orders = 1 + np.geomspace(0.01, 1e4, 300)
+    found = mixture_tail(power, start, orders, orders / 2, 1.0)
+    with mpmath.workdps(30):
+        def grown(t):
+            return mpmath.exp(power * t) * (mpmath.ncdf(0.5 - t) - mpmath.exp(t) * mpmath.ncdf(-0.5 - t))
+
+        exact = mpmath.log(mpmath.quad(grown, [start, start + 2, start + 6, start + 20]))
+    assert exact <= found < exact + 8
+    assert mixture_tail(power, start, orders, orders / 2, 0.01) == pytest.approx(found + np.log(0.01), abs=1e-9)
