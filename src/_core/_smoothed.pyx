@@ -86,16 +86,18 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 
 
 cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
-                        Node *nodes, Py_ssize_t most, Turn *turns, double *end) noexcept nogil:
-    """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations; none is missing up to end[0]."""
+                        Node *nodes, Py_ssize_t most, Turn *turns, double *end, Py_ssize_t *used) noexcept nogil:
+    """Write the nodes t = k step <= last with |phi| >= e^-band, by used[0] <= `most` evaluations; none is missing up to end[0]."""
     cdef double k = 0, t = 0, less, square, effort, jump
-    cdef Py_ssize_t kept = 0, _used, i
+    cdef Py_ssize_t kept = 0, i
     cdef Node *node
     end[0] = last
-    for _used in range(most):
+    used[0] = 0
+    while used[0] < most:
         t = k * step
         if t > last:
             break
+        used[0] += 1
         node = &nodes[kept]
         node.t = t
         node.log_abs = 0
@@ -197,7 +199,7 @@ cdef struct Effort:
 
 
 cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau, const Effort *effort, const Cumulant *at,
-                      Node *nodes, Turn *turns, double *lower, double *upper, double *errors) noexcept nogil:
+                      Node *nodes, Turn *turns, double *lower, double *upper, double *errors, Py_ssize_t *used) noexcept nogil:
     """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors.
 
     Returns whether effort.most evaluations sufficed for this tau; otherwise a larger one was used.
@@ -212,7 +214,7 @@ cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau
             break
         period *= 1.25
     step = 6.283185307179586 / period
-    kept = c_nodes(groups, number, step, effort.reach / tau, depth, at, nodes, effort.most, turns, &end)
+    kept = c_nodes(groups, number, step, effort.reach / tau, depth, at, nodes, effort.most, turns, &end, used)
     errors[0] = c_sum(nodes, kept, theta, step, fmax(tau, effort.reach / end), effort.reach, depth, alias, lower, upper)
     return end >= effort.reach / tau
 
@@ -222,7 +224,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     """Writes bounds of log E S_+ by the trapezoidal rule. Returns 1, 0 if the limit of nodes was reached, -1 without memory."""
     cdef Cumulant at
     cdef double theta = c_saddle(groups, number, True, &at), tau, low, high, least, most, errors, slack
-    cdef Py_ssize_t i, size = 0
+    cdef Py_ssize_t i, size = 0, used
     cdef bint all_nodes
     cdef int _k
     cdef Node *nodes
@@ -235,11 +237,13 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         return -1
     # tau for which the effects of A and B differ by rtol
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
-    all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+    all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):
         # the answer is far below that of a Gaussian
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
-        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors)
+        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
+    # Every further sum takes at most four times as long as the first.
+    effort.most = min(effort.most, 4 * used)
     for _k in range(3):
         if not (high - low > enough * high and all_nodes):
             break
@@ -252,7 +256,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         else:
             # only roundings are left
             break
-        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors)
+        all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
     # error of the exponent: values and masses as passed are accurate to a few ulp
@@ -292,6 +296,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     cdef double[::1] room = np.empty(room_of(atoms))
     cdef double[:, ::1] out = np.empty((most + 1, 4))
     cdef double end = 0
+    cdef Py_ssize_t used = 0
     cdef Cumulant at
     cdef Group group
     cdef Turn turn
@@ -302,5 +307,5 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
             group.x[i], group.log_w[i] = values[i], log_mass[i]
         c_masses(&group)
         c_cumulant(&group, 1, theta, True, &at)
-        kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end)
+        kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end, &used)
     return np.asarray(out)[:kept], end, at.value, at.blur

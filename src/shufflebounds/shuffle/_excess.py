@@ -116,6 +116,10 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     variance the least; 30 % of the nodes are spread evenly in asinh(x / standard deviation).
     """
     light = log_mass < LOG_TINY
+    if light.all():
+        # Masses close to the smallest double are not merged.
+        starts = np.array([0, values.size], dtype=np.intp)
+        return float(_excess.log_excess(values, log_mass, starts, count, *effort)[upper])
     order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]
     x, mass = values[order], np.exp(log_mass[order])
     gap = np.diff(x, append=x[-1])
