@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
+from shufflebounds.mechanisms._count_errors import _envelope
 from shufflebounds.tradeoff import hockey_stick, renyi_divergence
 from tests.mechanisms import listing
 
@@ -243,3 +244,18 @@ def test_three_buckets_are_independent():
 def test_bad_input(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_concave_envelope_is_the_highest_chord(seed):
+    # At the mean, the envelope is the highest chord between points on both sides of it, or the highest point to its left.
+    rng = np.random.default_rng(seed)
+    x, y, mean = np.sort(rng.choice(1000, 30, replace=False)), -rng.exponential(size=30), 1000 * rng.beta(1, 8)
+    x[0] = 0
+    p = np.exp(y)
+    left, right = x <= mean, x > mean
+    share = (mean - x[left][:, None]) / (x[right] - x[left][:, None])
+    chords = (1 - share) * p[left][:, None] + share * p[right]
+    exact = max(p[left].max(), chords.max(initial=0.0))
+    found = _envelope(list(zip(x.tolist(), y.tolist())), mean)
+    assert math.log(exact) <= found < math.log(exact) + 1e-11

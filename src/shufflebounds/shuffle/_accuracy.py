@@ -17,12 +17,23 @@ from shufflebounds import _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import PoissonBinomialPMF
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, Bound, FloatArray, Interval, probability
+from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._worst_count import largest_tail
 
 Of = Literal["bin", "any"]
 """The error of one bin that is chosen beforehand, or the largest error of any bin."""
+
+
+def _doubles(value: Interval) -> int:
+    """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
+    return 100
+
+
+_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
+"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
 
 
 @with_passages
@@ -159,14 +170,28 @@ class CountErrorLaw(ErrorLaw):
 def log_exceeded(
     one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, width: Fraction, *, rounding: float = 0.0
 ) -> Interval:
-    """Return bounds of log Pr[|S - center| > width], where S is the sum of the grouped bits.
+    """Return bounds of log Pr[|S - center| > width], where S is the sum of the grouped bits and `center` its exact mean.
 
     The bits have probabilities `one` of 1 and `zero` = 1 - one of 0. The smaller one of the two has a relative error of at most
     `rounding`.
     """
     if width < 0:
         return Interval(0.0, 0.0)
-    above, below = math.floor(center + width) + 1, math.ceil(center - width) - 1
+    # These are floor(center + width) + 1 and ceil(center - width) - 1, in integers.
+    (mean, parts), (reach, pieces) = center.as_integer_ratio(), width.as_integer_ratio()
+    above = (mean * pieces + reach * parts) // (parts * pieces) + 1
+    below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1
+    if counts.size > 3:
+        return _log_outside(one, zero, counts, center, above, below, rounding)
+    # A search for a quantile repeats most tails of the protocols that count, whose bits are of two or three kinds.
+    key = (one.tobytes(), zero.tobytes(), counts.tobytes(), center.as_integer_ratio(), above, below, rounding)
+    return _OUTSIDE.of(key, lambda: _log_outside(one, zero, counts, center, above, below, rounding))
+
+
+def _log_outside(
+    one: FloatArray, zero: FloatArray, counts: FloatArray, center: Fraction, above: int, below: int, rounding: float
+) -> Interval:
+    """Return bounds of log Pr[S >= above or S <= below], with the other arguments as in `log_exceeded`."""
     logs = []
     for k, upper in ((above, True), (below, False)):
         value, error = _tail(one, zero, counts, k, upper)
@@ -220,11 +245,11 @@ def bits_exceeded(
     `ones` of the users' bits are 1 before flipping; None stands for the worst number. The bits `extra` do not depend on the
     dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean of each.
     """
-    q = Fraction(flip)
+    q, shift = Fraction(flip), extra[2] * extra[3]
     probs = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
 
     def known(holders: int, others: int, reach: Fraction) -> Interval:
-        center = holders * (1 - q) + others * q + extra[2] * extra[3]
+        center = Fraction(holders * (q.denominator - q.numerator) + others * q.numerator, q.denominator) + shift
         counts = np.array([holders, others, extra[2]], dtype=np.float64)
         return log_exceeded(*probs, counts, center, reach, rounding=rounding)
 

@@ -50,11 +50,20 @@ class _Blocks:
         self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
         # The probability that undetermined users have an error above a is e^-6 of the tail probability (see `upper`).
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
+        self._left: dict[int, Fraction] = {}
+
+    def left(self, undetermined: int) -> Fraction:
+        """Return the error that is left to the other users, reach - a, in a block with this number of undetermined users."""
+        # Blocks have few different sizes, and exact arithmetic takes longer than a look-up.
+        if undetermined not in self._left:
+            self._left[undetermined] = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
+        return self._left[undetermined]
 
     def upper(self, first: int, end: int) -> float:
         """Return an upper bound of the log tail for every number of holders from first to end."""
-        undetermined = end - first
-        left = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
+        left = self.left(end - first)
+        if left < 0:
+            return 0.0
         high = self._known(first, self._users - end, left).upper
         return min(0.0, float(np.logaddexp(high, math.log(2) - self._depth)) + 1e-12)
 
@@ -106,7 +115,18 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    found = maximum([(0, last)], measure, lambda block: [] if is_smallest(block) else halves(block),
+    # A block whose undetermined users alone may cause the error has the upper bound 0, the largest one, so the search would divide
+    # these blocks first.
+    starts, wide = [], [(0, last)]
+    while wide:
+        block = wide.pop()
+        if blocks.left(block[1] - block[0]) >= 0:
+            starts.append(block)
+        elif is_smallest(block):
+            return Interval(blocks.lower, 0.0)
+        else:
+            wide += halves(block)
+    found = maximum(starts, measure, lambda block: [] if is_smallest(block) else halves(block),
                     tolerance=lambda best: 0.0, known=blocks.lower)
     return Interval(blocks.lower, found.upper)
 
