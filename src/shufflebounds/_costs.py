@@ -30,6 +30,10 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "cheap release": 0.02,
     # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.
     "distributions of a direction": 2.0,
+    # One value of a shuffled density without pure privacy, for a Renyi divergence: most have a small delta. The same for up to 40
+    # users.
+    "value at small delta": 0.025,
+    "value for few users": 0.15,
     # one value of a sum, for the pairs of all blocks of datasets; the curves of two blocks of targets
     "sum of a block of datasets": 9e-7,
     "curves of two blocks of targets": 0.6,

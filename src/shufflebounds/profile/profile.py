@@ -199,7 +199,8 @@ class PrivacyProfile(ExportMixin):
         if question not in ("delta", "epsilon") and pairs:
             parts = [pair._cost(log_delta, question) for pair in pairs]
             return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
-        unproven = known.pure == math.inf and self._mixture() is not None and question in ("gdp_mu", "rdp")
+        # Without pure privacy, mu is bounded by joint convexity alone.
+        unproven = known.pure == math.inf and self._mixture() is not None and question == "gdp_mu"
         values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
         # The field `setup` of an expensive profile is that of its compositions, and not of a single value.
         setup = known.setup if values and not known.expensive else 0.0

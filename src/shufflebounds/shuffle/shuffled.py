@@ -16,10 +16,11 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
-from shufflebounds._progress import tick
+from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
@@ -496,6 +497,13 @@ class Shuffled(BetweenProfiles):
     def _budget(self) -> float:
         blanket = max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        cost = super()._cost(log_delta, question)
+        if question != "rdp" or self._pure_epsilon() < math.inf:
+            return cost
+        seconds = SECONDS["value for few users" if self.users <= 40 else "value at small delta"]
+        return cost._replace(seconds=max(cost.seconds, cost.values * seconds))
 
     def _seconds(self) -> float:
         # The predicted run time includes the computation of the distributions of X.
