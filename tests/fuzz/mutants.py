@@ -3,12 +3,15 @@
     python -m tests.fuzz.mutants --count 20 --seed 7                        one to ten minutes each
     python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
-The changes are a random sample, the same for the same seed and sources. The tests of the folder run in a temporary copy of the
-repository, first those whose file mentions the module or one of its functions and classes, and then the others. A change that no
-test notices either cannot move a number (CONTRIBUTING.md lists such places) or shows that a test is missing.
+The changes are a random sample, the same for the same seed and sources. The tests run in a throwaway copy of the repository, first
+those whose file mentions the module or one of its functions and classes, then the others of the folder. Places that carry no
+number are left out (`without_number` states the rule). A change that no test notices either cannot move a number (CONTRIBUTING.md
+lists such places) or shows that a test is missing. A change whose tests exceed the limit is counted apart: it may be a slow search
+or a slow machine.
 """
 
 import argparse
+import ast
 import io
 import keyword
 import os
@@ -27,12 +30,43 @@ FOLDERS = "composing", "composition", "mechanisms", "profile", "sampling", "sele
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
 COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")
 CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
+TEXT_MODULES = "_pictures", "export", "predictions", "statement", "_saving"
+TEXT_FUNCTIONS = "warn", "advise", "progress", "__repr__", "__str__"
+PREDICTIONS = "effort", "predicted", "seconds", "setup"
 SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
 
 
+def without_number(node):
+    """Whether no answer depends on this part of the syntax tree.
+
+    These are the statements that raise an error, calls and definitions of functions that warn, show progress or return a text, and
+    predictions of run time: functions that return a `Cost`, and functions, variables and arguments whose name contains effort,
+    predicted, seconds or setup.
+    """
+    if isinstance(node, ast.Raise | ast.Assert):
+        return True
+    if isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        return name.strip("_") in TEXT_FUNCTIONS
+    if isinstance(node, ast.FunctionDef) and (node.name in TEXT_FUNCTIONS or getattr(node.returns, "id", "") == "Cost"):
+        return True
+    targets = getattr(node, "targets", [getattr(node, "target", None)]) if isinstance(node, ast.Assign | ast.AnnAssign) else []
+    names = [getattr(target, "id", "") for target in targets]
+    if isinstance(node, ast.FunctionDef):
+        names = [node.name]
+    elif isinstance(node, ast.keyword):
+        names = [node.arg or ""]
+    return any(word in name.lower() for word in PREDICTIONS for name in names)
+
+
 def changes(text):
-    """Return (line, column, old, new) for every change of one token, outside of strings, imports and signatures."""
+    """Return (line, column, old, new) for every change of one token.
+
+    Strings, imports, signatures and the places that `without_number` names are left out.
+    """
     found, before = [], None
+    left_out = [((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset))
+                for node in ast.walk(ast.parse(text)) if without_number(node)]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         old, code = token.string, token.line.lstrip()
         # A sign or a star without a left operand belongs to no sum or product, but the sign of a number can be changed.
@@ -43,7 +77,8 @@ def changes(text):
             # Half of 0 is 0, so 0 is replaced by 1.
             halved = f"({old} / 2)" if float(old) else "1.0"
             new = random.choice([str(int(old) + 1), halved]) if old.isdigit() else halved
-        if new and token.type in CHANGED and not code.startswith(("from ", "import ", "def ", "@")):
+        counted = not any(start <= token.start < end for start, end in left_out)
+        if new and counted and token.type in CHANGED and not code.startswith(("from ", "import ", "def ", "@")):
             found.append((*token.start, old, new))
         before = token
     return found
@@ -76,15 +111,15 @@ def ordered(copy, path, names):
     return [[str(file.relative_to(copy)) for file in several] for several in (near, [file for file in files if file not in near])]
 
 
-def tests_fail(copy, paths, limit):
-    """Return whether the default tests fail in the copy, or take longer than `limit` seconds."""
+def verdict_of(copy, paths, limit):
+    """Return whether the default tests in the copy noticed the change, or ran longer than the limit in seconds."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *paths]
     env = {**os.environ, "PYTHONPATH": f"{copy}/src"}
     try:
         done = subprocess.run(command, cwd=copy, env=env, capture_output=True, timeout=limit)
     except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+        return "timed out"
+    return "noticed" if done.returncode else "NOT NOTICED"
 
 
 def builds(copy):
@@ -97,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=20, help="number of changes (default 20)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests; more count as noticed (default 600)")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests (default 600)")
     parser.add_argument("--only", default="", help="modules whose path contains this")
     parser.add_argument("--kernels", action="store_true", help="change .pyx files; the tests of core and tails run")
     parser.add_argument("--tests", nargs="*", help="test files to run instead of those of the module's folder")
@@ -107,7 +142,8 @@ def main():
         modules, found = sorted((ROOT / "src/_core").glob("_*.pyx")), kernel_changes
     else:
         source, found = ROOT / "src/shufflebounds", changes
-        modules = [path for folder in FOLDERS for path in sorted((source / folder).rglob("*.py"))]
+        modules = [path for folder in FOLDERS for path in sorted((source / folder).rglob("*.py"))
+                   if path.stem not in TEXT_MODULES]
     modules = [path for path in modules if options.only in str(path)]
     places = [(path.relative_to(ROOT), change) for path in modules for change in found(path.read_text())]
     seen = Counter()
@@ -117,9 +153,11 @@ def main():
         passing = {}
         for path, (line, column, old, new) in random.sample(places, min(options.count, len(places))):
             names = tuple(options.tests or (("tests/core", "tests/tails") if options.kernels else (f"tests/{path.parts[2]}",)))
-            if not passing.setdefault(names, not tests_fail(copy, names, options.limit)):
+            if names not in passing:
+                passing[names] = verdict_of(copy, names, options.limit) == "NOT NOTICED"
+            if not passing[names]:
                 raise SystemExit(f"{' '.join(names)} fails, or exceeds --limit, without any change")
-            text = (ROOT / path).read_text()
+            text = (copy / path).read_text()
             lines = text.splitlines(keepends=True)
             code = lines[line - 1]
             lines[line - 1] = code[:column] + new + code[column + len(old):]
@@ -127,8 +165,8 @@ def main():
             if options.kernels and not builds(copy):
                 verdict = "no build"
             else:
-                noticed = any(tests_fail(copy, files, options.limit) for files in ordered(copy, path, names) if files)
-                verdict = "noticed" if noticed else "NOT NOTICED"
+                verdicts = (verdict_of(copy, files, options.limit) for files in ordered(copy, path, names) if files)
+                verdict = next((found for found in verdicts if found != "NOT NOTICED"), "NOT NOTICED")
             (copy / path).write_text(text)
             seen[verdict] += 1
             print(f"{verdict:12}{path}:{line}:{column + 1}  {old} -> {new}  | {code.strip()}", flush=True)
