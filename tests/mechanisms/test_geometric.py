@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import GeometricMechanism, LaplaceMechanism
-from shufflebounds.shuffle import Clones
+from shufflebounds.shuffle import Clones, ShuffledBits
 from tests.errors import reference, relative
 from tests.mechanisms import exact
 from tests.oracles import assert_sides_and_monotone
@@ -213,3 +213,12 @@ def test_renyi_divergence_at_any_budget(eps, sensitivity):
             lower, upper = noise.rdp(order, bound="lower"), noise.rdp(order)
             assert lower <= value <= upper
             assert upper - lower < 3e-12 * upper
+
+
+@pytest.mark.parametrize(("budget", "users", "eps"), [(1.0, 20, 0.1), (2.0, 100, 0.5)])
+def test_noise_on_a_bit_is_a_post_processing_of_randomized_response(budget, users, eps):
+    bits = ShuffledBits(users, 1 / (1 + math.exp(budget)))
+    shuffled = GeometricMechanism(budget).shuffled(users)
+    # The privacy blanket alone is at least 20 % above.
+    assert shuffled.delta(eps) <= bits.delta(eps) * (1 + 1e-9)
+    assert shuffled.delta(eps, bound="lower") > 0.99 * bits.delta(eps)
