@@ -61,6 +61,13 @@ def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
         assert z[0] - z[1] == pytest.approx(mu, rel=1e-4)
 
 
+def test_orders_that_a_shuffle_amplifies():
+    # docs/randomizers.md: up to an order of about 2 (sigma/Delta)^2 ln n, which is 18.4 here
+    local = GaussianMechanism(1.0)
+    assert mean_of_ratios(1.0, 10**4, 17) < 1e-3 * local.rdp(17)
+    assert mean_of_ratios(1.0, 10**4, 25) > 0.2 * local.rdp(25)
+
+
 @pytest.mark.parametrize("order", [slow(2), slow(4), slow(8)])
 def test_random_allocation(order):
     exact = mean_of_ratios(1.6, 100, order)
