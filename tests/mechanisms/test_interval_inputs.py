@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -107,3 +108,43 @@ def test_truncated_noise_against_all_data_of_the_others():
 def test_truncated_noise_of_many_inputs_is_refused():
     with pytest.raises(ValueError, match="sensitivity=40"):
         GeometricMechanism(1.0, 40, 5).shuffled(10).delta(0.1)
+
+
+def below_in_the_convex_order(rows):
+    """Return whether sum (R_a - t m)_+ and sum (t m - R_a)_+ are largest for R_0, for every row and every t, exactly.
+
+    Both sums are convex and piecewise linear in t, so they are compared at the ratios R_a/m and R_0/m.
+    """
+    base = [min(pair) for pair in zip(rows[0], rows[-1], strict=True)]
+    for row in rows[1:-1]:
+        for t in {x / m for several in (row, rows[0]) for x, m in zip(several, base, strict=True)}:
+            inner, ends = ([x - t * m for x, m in zip(several, base, strict=True)] for several in (row, rows[0]))
+            if sum(max(x, 0) for x in inner) > sum(max(x, 0) for x in ends):
+                return False
+            if sum(min(x, 0) for x in inner) < sum(min(x, 0) for x in ends):
+                return False
+    return True
+
+
+def test_the_criterion_of_the_ends_agrees_with_exact_sums():
+    rng = np.random.default_rng(5)
+    seen = []
+    for _ in range(300):
+        inputs, outputs = int(rng.integers(3, 7)), int(rng.integers(3, 6))
+        first = [Fraction(int(x)) for x in rng.integers(1, 12, outputs)]
+        rows = [first]
+        for _ in range((inputs - 1) // 2):
+            share = Fraction(int(rng.integers(0, 9)), 8)
+            row = [share * x + (1 - share) * y for x, y in zip(first, first[::-1], strict=True)]
+            place, other = rng.choice(outputs, 2, replace=False)
+            moved = row[place] * Fraction(int(rng.integers(0, 4)), 8)
+            row[place], row[other] = row[place] - moved, row[other] + moved
+            rows.append(row)
+        if inputs % 2:
+            rows[-1] = [(x + y) / 2 for x, y in zip(rows[-1], rows[-1][::-1], strict=True)]
+        rows += [row[::-1] for row in rows[: inputs // 2][::-1]]
+        assert len(rows) == inputs
+        expected = below_in_the_convex_order(rows)
+        assert ends_are_worst(np.log([[float(x / sum(row)) for x in row] for row in rows])) is expected
+        seen.append(expected)
+    assert 60 < sum(seen) < 240

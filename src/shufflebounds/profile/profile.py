@@ -23,7 +23,7 @@ from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, anno
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept
-from shufflebounds.composing.sampled_profile import STAGES
+from shufflebounds.composing.sampled_profile import STAGES, HockeyStickBounds
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
@@ -260,6 +260,9 @@ class PrivacyProfile(ExportMixin):
         With `first_stage` the refinement need not start with samples at small delta.
         """
         known = self._pair_info()
+        if first_stage and self._deep_samples is not None:
+            own = self._deep_samples.copy()
+            return own, own
         if not known.expensive:
             return self._samples(max(known.spacing, 0.05))
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
@@ -268,6 +271,18 @@ class PrivacyProfile(ExportMixin):
         forward, own = self._staged(max(known.spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
+
+    def _deep_sides(self) -> HockeyStickBounds | None:
+        """Return bounds of log delta that stay close at far smaller delta than `_log_delta` and take longer; None without them."""
+        return None
+
+    @cached_property
+    def _deep_samples(self) -> SampledProfile | None:
+        """Samples of `_deep_sides` at large delta, for both orders of the pair."""
+        sides, known = self._deep_sides(), self._pair_info()
+        if sides is None:
+            return None
+        return SampledProfile(sides, known.pure, max(known.spacing, 0.05), convex=known.convex, first_stage=True)
 
     def _samples(self, step: float, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, for the dominating pair (P, Q) of this profile.

@@ -23,6 +23,7 @@ from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.sampled_profile import HockeyStickBounds
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -254,7 +255,8 @@ class Shuffled(BetweenProfiles):
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         if self._exact is not None:
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
-        blankets = [self._blanket(place, eps) for place in range(len(self._pairs))] if search else self._rough_blankets(eps)
+        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs] if search
+                    else self._rough_blankets(eps))
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
@@ -274,14 +276,20 @@ class Shuffled(BetweenProfiles):
             found.insert(0, (_DATASETS, largest))
         return found
 
-    def _blanket(self, place: int, eps: float) -> float:
-        """Return the upper bound of log delta by the privacy blanket for the pair of the target's inputs of this index."""
-        law = self._pairs[place].upper
-        value = law.log_phi_side(eps, self.users, upper=True)
-        # Within a factor of e^3 of the probability of the truncated outputs, these may dominate the bound.
-        if self._deep_laws and -np.inf < value < np.max(law.log_cut, initial=-np.inf) + 3:
-            value = min(value, self._deep_laws[place].log_phi_side(eps, self.users, upper=True))
-        return value
+    def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return the bounds of `_log_delta`, with upper ones that the truncation of outputs does not dominate.
+
+        They take up to a second for each eps.
+        """
+        lower, upper = self._log_delta(eps)
+        for i, e in enumerate(eps.tolist()):
+            # Within a factor of e^3 of the probability of the truncated outputs, these may dominate the bound.
+            if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
+                upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True) for law in self._deep_laws))
+        return IntervalArray(np.minimum(lower, upper), upper)
+
+    def _deep_sides(self) -> HockeyStickBounds | None:
+        return self._deep_log_delta if self._deep_laws else None
 
     @cached_property
     def _deep_laws(self) -> tuple[ExcessLaw, ...]:
