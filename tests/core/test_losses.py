@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from shufflebounds._core import _losses
 from shufflebounds.composing import GridPLD, LossAtoms, Product
 from shufflebounds.composing.interpolation import connect_the_dots, supporting_lines
+from shufflebounds.composing.loss_atoms import _counts
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick
@@ -146,3 +147,15 @@ def test_product_of_enumerated_distributions():
                 value, _ = found.log_delta(eps)
                 assert (value >= exact - 1e-13) if upper else (value <= exact + 1e-13)
                 assert abs(value - exact) < 0.02
+
+
+@pytest.mark.parametrize(("outcomes", "times"), [(2, 3), (2, 100_000), (3, 300), (6, 15)])
+def test_error_bound_of_multinomial_coefficients(outcomes, times):
+    # With masses of 1 the log masses of the repeated distribution are the log coefficients alone.
+    atoms = LossAtoms(np.zeros(outcomes), np.arange(outcomes) / 8, -np.inf, -np.inf, -np.inf, 0.0, np.zeros(outcomes))
+    repeated, error = atoms._repeated(times)
+    assert error <= 1e-11 * math.lgamma(times + 1)
+    counts = _counts(outcomes, times)
+    for row in np.linspace(0, len(counts) - 1, 40, dtype=int).tolist():
+        exact = mp.loggamma(times + 1) - sum(mp.loggamma(count + 1) for count in counts[row].tolist())
+        assert abs(repeated.log_p[row] - exact) <= error

@@ -169,6 +169,17 @@ def test_simulation():
         assert abs(share - selection_probs(scores, eps, noise=noise)).max() < 5 * math.sqrt(0.25 / n)
 
 
+@pytest.mark.parametrize("candidates", [5, 1000, 3e200, math.nextafter(1.9, 2), math.nextafter(1.3, 2)])
+@pytest.mark.parametrize("beta", [5e-324, 0.05, 0.7, 1 - 2**-53])
+@pytest.mark.parametrize("optimal", [1, 1.3, 1.9])
+def test_selection_error_is_its_formula_rounded_up(candidates, beta, optimal):
+    if optimal > candidates:
+        return
+    with mp.workdps(400):
+        exact = 2 / mp.mpf(0.7) * (mp.log(mp.mpf(candidates) / mp.mpf(optimal)) - mp.log(mp.mpf(beta)))
+        assert exact <= selection_error(candidates, 0.7, beta, optimal=optimal) <= exact * (1 + 3e-15)
+
+
 @given(st.lists(st.floats(0, 8), min_size=2, max_size=12), st.floats(0.2, 4), st.floats(0.01, 0.5))
 @settings(max_examples=60)
 def test_selection_error_holds(scores, eps, beta):

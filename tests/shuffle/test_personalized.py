@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -456,6 +457,33 @@ def test_rates_of_laplace_noise_in_a_window(low, high, reach):
     assert (rates <= np.min(exact, axis=0)).all()
     if low == high:
         assert rates == pytest.approx(np.min(exact, axis=0), rel=1e-9)
+
+
+@pytest.mark.parametrize(("low", "high", "reach"), [(0.05, 0.05, 2.0), (0.1, 0.1, 20.0), (0.6, 0.8, 5.0), (3.0, 3.0, 4.0)])
+def test_rates_of_gaussian_noise_in_a_window(low, high, reach):
+    """The same bound as for Laplace noise, with p = e^(T/sigma^2) for the target's sigma, in 50 digits.
+
+    The budgets are 1/sigma. The smallest rates are about e^-600.
+    """
+    budgets = np.linspace(0.01, 35.0 / (reach + 0.5), 50)
+    with mpmath.workdps(50):
+        exact = []
+        for target in map(mpmath.mpf, sorted({low, (low + high) / 2, high})):
+            kappa = mpmath.ncdf((reach + 0.5) * target) - mpmath.ncdf(-(reach - 0.5) * target)
+            odds = 1 / (1 + mpmath.exp(-reach * target**2))
+            row = []
+            for b in map(mpmath.mpf, budgets):
+                # The logarithm of the ratio of the densities at the output 1/2 - t is smallest at an end or where its slope is 0.
+                inside = (target**2 + b**2) / (2 * (target**2 - b**2)) if target > b else -1
+                places = [0, mpmath.mpf(reach)] + ([inside] if 0 < inside < reach else [])
+                least = min((target * (t - 0.5)) ** 2 / 2 - (b * (t + 0.5)) ** 2 / 2 for t in places)
+                row.append(kappa * odds * b / target * mpmath.exp(least))
+            exact.append(row)
+        exact = [min(column) for column in zip(*exact)]
+        rates = families.Gaussian().window_rates(reach, low, high, budgets)
+        assert all(rate <= value for rate, value in zip(rates, exact))
+        if low == high:
+            assert all(abs(rate / value - 1) < 1e-9 for rate, value in zip(rates, exact))
 
 
 def test_largest_budget_is_not_the_worst_with_laplace_noise():

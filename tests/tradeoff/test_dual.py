@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import Tradeoff
+from shufflebounds.tradeoff.envelope import envelope as envelope_of
 from tests.oracles import logs
 from tests.strategies import laws
 
@@ -51,6 +52,24 @@ def test_nowhere_above_the_lines(raw):
         for x in np.linspace(0, 1, 33):
             exact = float(envelope(mpmath.mpf(x), raw))
             assert f.beta(x) == pytest.approx(exact, abs=1e-13 + 1e-14 / max(gap, 1e-9))
+
+
+@given(lines)
+def test_upper_curve_is_nowhere_below_the_lines_and_close_to_them(raw):
+    eps, delta, reverse = (np.array(column) for column in zip(*sorted(raw)))
+    curve, _ = envelope_of(eps, delta, eps, reverse, upper=True)
+    with mpmath.workdps(60):
+        knots = [(exp(a) if a < -math.log(2) else 1 - exp(r), exp(b)) for a, r, b in zip(*curve.points[:3])]
+        gap = min((abs(x - y) for x in eps for y in eps if x != y), default=1.0)
+        for a, b in knots:
+            assert b >= envelope(a, raw)
+            # alpha is rounded up too, which moves a vertex along a line of slope at most e^eps.
+            assert b <= envelope(a, raw) + 1e-12 * (1 + 1e-2 / max(gap, 1e-9))
+        for x in np.linspace(0, 1, 33):
+            exact = float(envelope(mpmath.mpf(x), raw))
+            with np.errstate(divide="ignore"):
+                found = math.exp(curve.log_beta(np.log([x]))[0])
+            assert found == pytest.approx(exact, abs=1e-13 + 1e-14 / max(gap, 1e-9))
 
 
 @given(laws())

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
 __all__ = ["selection_error", "selection_log_probs", "selection_probs"]
@@ -182,4 +182,5 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
     best = _validate.real("optimal", optimal, 1, k)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
-    return 2 * sensitivity / eps * (math.log(k / best) - math.log(beta)) * (1 + 1e-15)
+    # log1p of the excess keeps its digits where k is close to `best`. The roundings add up to at most 4 ulp.
+    return 2 * sensitivity / eps * (math.log1p((k - best) / best) - math.log(beta)) * (1 + 4 * ULP)

@@ -241,7 +241,8 @@ class Gaussian(Family):
         most = -np.log1p(np.exp(-reach * high * high))
         with np.errstate(under="ignore"):
             rates: FloatArray = np.exp(least + (kappa + most + math.log(1 / high))) * budgets
-        return np.minimum(rates * (1 - ROUNDING * (1 + reach * reach * low * low)), 0.5)
+        # An error of the exponent is a relative error of the rate.
+        return np.minimum(rates * (1 - ROUNDING * (1 + np.abs(least))), 0.5)
 
 
 def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
