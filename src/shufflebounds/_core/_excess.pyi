@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,3 +18,4 @@ def log_excess_rows(
     rtol: float = 2e-7,
     work: float = 6e7,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
+def log_cell(moments: NDArray[np.float64], theta: float, low: Sequence[int], high: Sequence[int], users: float) -> float: ...

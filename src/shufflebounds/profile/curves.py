@@ -18,7 +18,7 @@ from shufflebounds._limits import MOST_ROUNDS
 from shufflebounds._progress import announced
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
-from shufflebounds.profile.renyi import FEW_VALUES
+from shufflebounds.profile.renyi import FEW_VALUES, enough_fall
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed import QUANTILE_ERROR, Gaussian
 from shufflebounds.tradeoff.convex import drops
@@ -251,8 +251,15 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 
 
 def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
-    """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number."""
+    """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number.
+
+    Intervals are left out in which more samples do not help, because the gap of delta itself is larger than that between samples.
+    """
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
+    with np.errstate(invalid="ignore"):
+        first, last = (np.minimum(np.searchsorted(samples.eps, at), samples.eps.size - 1) for at in (left, right))
+        own_gap = np.maximum(*((samples.high - samples.low)[place] for place in (first, last)))
+        wide &= ~(samples.high[first] - samples.high[last] < enough_fall(own_gap))
     before = samples.evaluations
     if before < most:
         samples.add(0.5 * (left + right)[wide])

@@ -19,7 +19,7 @@ from shufflebounds._quadrature import STEEPEST
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import SampledProfile
 
-__all__ = ["mixture_renyi", "mixture_tail", "renyi"]
+__all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]
 
 Tail = Callable[[float, float], float]
 """Returns, for a power and a start, an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
@@ -77,15 +77,11 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             steepest = order if own is reverse else max(abs(power), 1.0)
-            # If the gap of delta itself is as large as the decrease of delta over the interval, more samples do not help.
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
-                # Straight lines in e^eps exceed delta by up to the square of the fall of log delta, divided by 8: 0.1 % for 0.1.
-                # With a smaller fall more values of delta are evaluated. For unbounded losses, whose values take longer, the fall
-                # may be sqrt(gap)/4, which adds 1/128 of the gap of delta.
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                largest = 0.1 if tail is None else np.maximum(0.1, 0.25 * np.sqrt(own_gap))
-                enough = np.minimum(4 * own_gap, largest)
+                # For unbounded losses, whose values take longer, the fall may be sqrt(gap)/4, which adds 1/128 of the gap of delta.
+                enough = enough_fall(own_gap) if tail is None else np.maximum(enough_fall(own_gap), 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
                 open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends
@@ -97,6 +93,15 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     return Interval(_divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
+
+
+def enough_fall(own_gap: FloatArray) -> FloatArray:
+    """Return the decrease of log delta over an interval below which more samples in it do not help.
+
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. This is at most 1/8 of `own_gap`, the relative gap of the
+    bounds of delta themselves, and at most 0.1 %.
+    """
+    return np.minimum(np.sqrt(own_gap), 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:

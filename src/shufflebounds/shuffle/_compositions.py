@@ -32,7 +32,6 @@ import numpy as np
 
 from shufflebounds._core import _excess
 from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._scipy import log_ndtr
 from shufflebounds._search import maximum
 from shufflebounds._types import ULP, FloatArray
 
@@ -65,6 +64,8 @@ class Compositions:
     def __init__(self, kinds: Sequence[tuple[FloatArray, FloatArray]], blanket: tuple[FloatArray, FloatArray],
                  log_gains: Sequence[float], users: int, slack: float) -> None:
         self._laws, self._log_gains = [*kinds, blanket], log_gains
+        self._values, self._masses = (np.concatenate([law[i] for law in self._laws]) for i in (0, 1))
+        self._starts = np.cumsum([0, *(law[0].size for law in self._laws)], dtype=np.intp)
         self._count, self._users, self._slack = len(kinds), users, slack
         self.evaluations = 0
         self._tilt: _Tilt | None = None
@@ -73,12 +74,8 @@ class Compositions:
         """Return an upper bound of log E S_+ for these numbers of users of each kind, and the blanket for the remaining users."""
         self.evaluations += 1
         counts = [*numbers, self._users - sum(numbers)]
-        used = [(law, count) for law, count in zip(self._laws, counts) if count > 0]
-        sizes = [law[0].size for law, _ in used]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        values, masses = (np.concatenate([law[i] for law, _ in used]) for i in (0, 1))
         # The kernel stops after 2e7 evaluations of an atom, about 30 ms; the bound is then less tight.
-        upper = _excess.log_excess(values, masses, starts, np.array([float(count) for _, count in used]), rtol, 2e7)[1]
+        upper = _excess.log_excess(self._values, self._masses, self._starts, np.array(counts, dtype=np.float64), rtol, 2e7)[1]
         upper += self._slack + 32 * ULP * abs(upper) if upper > -math.inf else 0.0
         # The dropped outputs are added separately: (s + x)_+ <= s_+ + x_+.
         gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
@@ -185,48 +182,18 @@ class Compositions:
 class _Tilt:
     """The moments of each kind in the Berry-Esseen bound at one theta, and the log of n E X_+ over the dropped outputs.
 
-    These are the cumulants, means, variances and third absolute central moments of X under the distributions tilted by theta.
+    The columns of `moments` are the cumulants, means, variances and third absolute central moments of X under the distributions
+    tilted by theta.
     """
 
     theta: float
-    cumulant: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    third: FloatArray
+    moments: FloatArray
     log_gain: float
     loss_error: float
 
     def log_excess(self, low: Numbers, high: Numbers, users: int) -> float:
-        r"""Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell.
-
-        The numbers are a convex combination of the corners, at which all unassigned users are of one kind. Two bounds of the part
-        of the normal distribution are formed. The first is :math:`e^k/(\theta^2 \sqrt{2 \pi v})`; this and the error, with the
-        largest third moment, are log-convex in the numbers, so that the largest value at a corner bounds them. The second is the
-        exact value :math:`e^{k - \theta \mu + \theta^2 v/2}\, \mathbb{E}\, N(\mu - \theta v, v)_+`, which increases in its three
-        arguments, at their largest values.
-        """
-        least, growing = np.array(low, dtype=np.float64), np.array(high) > np.array(low)
-        free = users - sum(low)
-        # If no user is unassigned, the cell has only one corner.
-        corners = growing if free > 0 else np.arange(least.size) == 0
-        value, mean, variance, third = (
-            least @ part + free * part[corners] for part in (self.cumulant, self.mean, self.variance, self.third)
-        )
-        if not variance.min() > 0:
-            return math.inf
-        theta = self.theta
-        peak = float((value - np.log(theta * theta * np.sqrt(2 * math.pi * variance))).max())
-        wide, place = float(variance.max()), float((mean - theta * variance).max())
-        z = place / math.sqrt(wide)
-        # For |z| >= 30 the cancellation in the sum below is larger than `loss_error`.
-        if -30 < z < 30:
-            height = -0.5 * z * z - 0.5 * math.log(2 * math.pi)
-            part = math.exp(height) + z * math.exp(float(log_ndtr(z)))
-            normal = float((value - theta * mean + 0.5 * theta * theta * variance).max()) + 0.5 * math.log(wide) + math.log(part)
-            peak = min(peak, normal)
-        # 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010).
-        error = float((value + np.log(2 / math.e * 0.56 * third.max() / theta) - 1.5 * np.log(variance)).max())
-        most = float(np.logaddexp(peak, error)) + self.loss_error
+        """Return the Berry-Esseen upper bound of log E S_+ for all numbers of users in a cell (`c_log_cell` has the proof)."""
+        most = _excess.log_cell(self.moments, self.theta, low, high, users) + self.loss_error
         return float(np.logaddexp(most, self.log_gain)) if self.log_gain > -math.inf else most
 
 
@@ -246,19 +213,20 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
             theta, largest = point, value
     if not max(theta * float(np.abs(values).max()) for values, _ in full) < 700:
         return None
-    cumulant, mean, variance, third, size = np.empty((5, len(full)))
-    for j, (values, mass) in enumerate(full):
-        cumulant[j] = _log_moment(values, mass, theta)
-        weight = mass * np.exp(theta * values - cumulant[j])
-        mean[j] = weight @ values
-        centred = np.abs(values - mean[j])
-        variance[j], third[j], size[j] = weight @ centred**2, weight @ centred**3, weight @ np.abs(values)
+    moments, size = np.empty((len(full), 4)), 0.0
+    for row, (values, mass) in zip(moments, full):
+        cumulant = _log_moment(values, mass, theta)
+        weight = mass * np.exp(theta * values - cumulant)
+        mean = weight @ values
+        centred = np.abs(values - mean)
+        row[:] = cumulant, mean, weight @ centred**2, weight @ centred**3 * (1 + 1e-9)
+        size = max(size, float(weight @ np.abs(values)))
     # Values and masses have errors of a few ulp, and each cumulant is a sum of `terms` terms.
     terms = max(values.size for values, _ in full)
-    loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * float(size.max()) + float(np.abs(cumulant).max()))
+    loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * size + float(np.abs(moments[:, 0]).max()))
     gain = max(log_gains)
     log_gain = gain + math.log(users) if gain > -math.inf else gain
-    return _Tilt(theta, cumulant, mean, variance, third * (1 + 1e-9), log_gain, loss_error)
+    return _Tilt(theta, moments, log_gain, loss_error)
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
