@@ -10,8 +10,9 @@ the privacy blanket, which is larger in the convex order than that of every kind
 variables does not decrease if one of them increases in this order. So one evaluation of E S_+ with :math:`L_j` users of each kind
 is an upper bound for the whole cell.
 
-Before this evaluation, a bound that takes less time is tried. For any theta > 0, let :math:`k_j` be the cumulants, :math:`v_j` the
-variances and :math:`\rho_j` the third absolute central moments of the distributions tilted by theta, which all add up over users:
+Before this evaluation, a bound that takes less time is tried. For any theta > 0, let :math:`k_j = \ln \mathbb{E}\, e^{\theta
+X^{(j)}}`, and let :math:`v_j` be the variance and :math:`\rho_j` the third absolute central moment of :math:`X^{(j)}` under the
+distribution tilted by theta. With sums over all users,
 
 .. math:: \mathbb{E} S_+ \le e^{\sum k} \Bigl[\frac{1}{\theta^2 \sqrt{2 \pi \sum v}}
     + \frac{2}{e\,\theta}\, 0.56\, \frac{\sum \rho}{(\sum v)^{3/2}}\Bigr]
@@ -123,8 +124,8 @@ class Compositions:
             nonlocal goal, calls, fall
             goal, calls = enough, calls + 1
             values = [-math.inf] * len(cells)
-            # If a dataset with users of several kinds is worse than every dataset with users of one kind, its bound becomes the
-            # goal of the search.
+            # Every eighth call also evaluates one dataset. If it is worse than every dataset with users of one kind (`start`), the
+            # goal of the search is raised.
             if calls % 8 == 1 and calls > 1:
                 values[0] = self.log_excess(_inside(*parents[cells[0]], self._users))
                 goal = max(goal, values[0] + tolerance)
@@ -161,15 +162,16 @@ class Compositions:
             return self.evaluations >= most
 
         found = maximum([whole], measure, split, tolerance=lambda best: tolerance, known=start, stop=stop)
-        # Unlike the largest bound of a cell, this sum is a smooth function of eps, so that searches for eps end sooner.
+        # Usually start + tolerance is returned. Unlike the largest bound of a cell, it is a smooth function of eps, so that
+        # searches for eps end sooner.
         return max(start + tolerance, found.upper)
 
     def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
         """Return the first numbers of the parts into which the range low..high is divided, and high + 1.
 
-        With two kinds, a part of length l has l unassigned users. The bound of the whole range is above the goal by -missing. It is
-        expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected to
-        be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
+        With two kinds, a part of length l has l unassigned users. The bound of the whole range exceeds the goal by -missing > 0. It
+        is expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected
+        to be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
         """
         parts = 2
         if self._count == 2:
@@ -182,8 +184,8 @@ class Compositions:
 class _Tilt:
     """The moments of each kind in the Berry-Esseen bound at one theta, and the log of n E X_+ over the dropped outputs.
 
-    The columns of `moments` are the cumulants, means, variances and third absolute central moments of X under the distributions
-    tilted by theta.
+    The columns of `moments` are log E e^(theta X), and the means, variances and third absolute central moments of X under the
+    distributions tilted by theta.
     """
 
     theta: float
@@ -198,9 +200,9 @@ class _Tilt:
 
 
 def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _Tilt | None:
-    """Return the moments of the kinds, tilted at the saddle point of the kind with the largest sum.
+    """Return the moments of the kinds, tilted at the saddle point of the kind with the largest Chernoff bound of E S_+.
 
-    The result is None if X is never positive for some kind.
+    The result is None if X is never positive for some kind, or if theta |X| exceeds 700, where e^(theta X) would overflow.
     """
     full = [_filled(*law) for law in laws]
     if not all(float(values.max()) > 0 for values, _ in full):

@@ -23,18 +23,17 @@ from shufflebounds.tails._poisson_tables import bits_window
 __all__ = ["blocks_of_ones", "blocks_of_targets"]
 
 CUTS = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
-"""Edges of the blocks, as fractions of the number of the other users' bits, for the number of ones below half of them.
+"""Edges of the blocks below N/2, as fractions of N.
 
-The reversed pair of m ones among N bits is that of N - m ones, so the upper half has the mirrored edges. More blocks are tighter
-and take longer.
+A dataset is given by m, the number of ones among the N bits of the other users. The pair (Q, P) of m ones is the pair (P, Q) of
+N - m ones, so the blocks above N/2 have the mirrored edges. More blocks are tighter and take longer.
 """
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""Lengths of the runs of neighbouring numbers of ones into which a block is divided; each run has one upper bound.
+"""Lengths of the runs of consecutive m (see CUTS) into which a block is divided; one upper bound serves all datasets of a run.
 
-The length is the larger of a fraction FINE of all bits and SKEWED * (distance from the end) * (skewness of the sum). The smallest
-value of FINE is used for which the enumeration needs at most 2 * TABLE_SIZE values of sums. Longer runs are less tight and take
-less time.
+For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values. f is the smallest entry of
+FINE for which the tables of all sums together have at most 2 * TABLE_SIZE entries. Longer runs are less tight and take less time.
 """
 
 LOG_TAIL = DEEPER * FIRST_TAIL
@@ -82,10 +81,11 @@ def _runs(bits: int, skew: float, fine: float) -> Iterator[list[tuple[int, int]]
 
 @lru_cache(maxsize=64)
 def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
-    """Return blocks of datasets by the number of ones among the others' bits; the target's `width` bits change from 0 to 1.
+    """Return blocks of datasets by the number of ones among the other users' bits; the target's `width` bits change from 0 to 1.
 
-    None is returned if the enumeration would exceed 2 * TABLE_SIZE values of sums. For a run first..last of numbers of ones, an
-    upper bound for all of them is the pair with only `first` ones and bits - last zeros: adding further bits is post-processing.
+    None is returned if the tables of all sums would have more than 2 * TABLE_SIZE entries. The upper bound for all datasets with
+    first..last ones is the delta of `first` ones and bits - last zeros: every one of these datasets has these bits, and adding the
+    remaining ones is post-processing.
     """
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:

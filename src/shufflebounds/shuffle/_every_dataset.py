@@ -194,7 +194,7 @@ def _enumerated(inputs: int, outputs: int, users: int) -> bool:
     cells = math.comb(users + outputs - 1, outputs - 1)
     # For two outputs the tables do not contain the target's message, so one table serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
-    # The distribution of one dataset takes at least 50 us if there are more than two outputs.
+    # With more than two outputs the number of datasets is limited, too, because the distribution of each takes at least 50 us.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
 
 

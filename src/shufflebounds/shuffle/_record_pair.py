@@ -27,7 +27,8 @@ Lowered: less tight bounds for few records."""
 def local(flip: float, eps: float) -> float:
     """Return the log of the local delta of one record, p^2 - e^eps q^2.
 
-    Only record 10 contributes, because 00 and 11 have the same probability for both values of the target.
+    Only record 10 contributes, because 00 and 11 have the same probability for both values of the target, and 01 is less probable
+    for the first value than for the second.
     """
     gap = log_odds(flip).times(2).less(eps)
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
@@ -95,7 +96,7 @@ def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    Every k is a test and gives a valid bound. A k close to the best one is found on successively finer grids.
+    The difference at any k is a valid lower bound of delta. A k close to the best one is found on successively finer grids.
     """
     trials = int(counts.sum())
     if trials == 0:

@@ -76,7 +76,10 @@ class Light:
 
     @cached_property
     def size(self) -> float:
-        """Bound of the error of the mean of the sum, in ulp of 1, if every value and log mass has an error of one ulp."""
+        """Bound of the error of the mean of the sum of n users, in units of ULP, if every x and log w has an error of one ulp.
+
+        An error of one ulp of log w is a relative error of |log w| ULP of w; 20 ULP cover the error of x and of the operations.
+        """
         return self.users * float(self.w @ (np.abs(self.x) * (20 - self.log_w)))
 
     @cached_property
@@ -107,7 +110,10 @@ class Light:
 
 @dataclass(frozen=True, eq=False)
 class _Contour:
-    """The Fourier integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at one tilt, for y in an interval and several m."""
+    """The Fourier integral of E(S + y)_+ (way 0) or E(S + y)_- (way 1) at one tilt, for y in the interval `ends`.
+
+    It is evaluated for each number of users in `counts`.
+    """
 
     light: Light
     way: int
@@ -171,7 +177,7 @@ class _Contour:
 
     @property
     def coarse(self) -> bool:
-        """Whether the contour is too inaccurate: the smoothing is wider than 1/theta, or the tilted mass is below e^-5."""
+        """Whether the contour is too inaccurate: the smoothing is wider than 1/theta, or E e^(theta X) < e^-5."""
         return _REACH / self.nodes[1] * self.theta > 1 or self.nodes[2] < -5
 
     def at(self, y: FloatArray, column: NDArray[np.intp] | slice, scale: float) -> IntervalArray:

@@ -20,11 +20,11 @@ from shufflebounds.tails.closed import bernstein
 __all__ = ["CountTails", "largest_tail", "tails_over_counts"]
 
 SCANNED = 256
-"""Largest number of counts of holders that are evaluated one by one. For more, the upper bound takes this number of blocks.
-More blocks give a tighter upper bound in proportionally more time."""
+"""Largest number of counts of holders that are evaluated one by one. More counts are divided into this number of blocks, with one
+upper bound each. More blocks give a tighter upper bound in proportionally more time."""
 
 Known = Callable[[int, int, Fraction], Interval]
-"""``known(holders, others, reach)`` bounds the log tail for `holders` users with the value and `others` users without it."""
+"""``known(holders, others, reach)`` bounds log Pr[|error| > reach] for `holders` users with the value and `others` without it."""
 
 
 class CountTails(NamedTuple):
@@ -115,8 +115,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    # A block whose undetermined users alone may cause the error has the upper bound 0, the largest one, so the search would divide
-    # these blocks first.
+    # A block whose undetermined users alone may cause the error has the upper bound 0, the largest possible one. These blocks are
+    # divided before the search, because the search would divide them first and evaluate them in vain.
     starts, wide = [], [(0, last)]
     while wide:
         block = wide.pop()

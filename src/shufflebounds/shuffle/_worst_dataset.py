@@ -12,7 +12,7 @@ users, for every dataset
 (`_compositions`). The target's message has the distribution R_0 or R_1, and R_x that of a user with input x; m is the pointwise
 minimum of all R_x, g its total mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in
 L^2(1/m), and r is the radius of a ball that contains all R_x. The number c_- is the negative mass of a signed measure in the proof
-(the signed part). There are three choices of the weights a_k (`_Draw`):
+(the signed part). There are three choices of the weights a_k (`_Choice`):
 
     one error term   s = 0, a_1 = 1, for every randomizer; of order n^(-3/2)
     product          a_k = C(s, k-1)/s^(k-1) - C(s, k)/s^k for k = 2, ..., s + 1, where cosh(eps0) <= 1 + s; of order n^(-5/2)
@@ -21,10 +21,10 @@ L^2(1/m), and r is the radius of a ball that contains all R_x. The number c_- is
 Under these conditions c_- = 0. With a smaller s, or without a local budget, c_- is positive. It is small if few messages have a
 likelihood ratio above 1 + s (for the product), or above A = 1 + a with (s - 2 + a)^2 = 4 s (s - 1 - a) (for the second order).
 
-:math:`\mu_q` is a bound of the variance of the best test if q users send a message drawn from b instead of their own. It follows
-from the probability of this test f, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and any bound :math:`\Delta` over all
-datasets, and :math:`P(f) \le F P'(f) + H_F(b \| R_x)` for each exchange of a user's message, F >= 1. Every s, E' and F gives a
-valid bound.
+:math:`\mu_q` is a bound of the variance of the best test f if q users send a message drawn from b instead of their own. It follows
+from a bound of the probability of f. Without exchanged messages this is :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and
+any bound :math:`\Delta` over all datasets. If one more message is exchanged, the probability rises from P'(f) to at most
+:math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
 """
 
 from __future__ import annotations
@@ -58,15 +58,17 @@ _ROUGH_TOLERANCE = 0.2
 enters the error term. Raised: a larger error term. Lowered: longer run time."""
 
 _LITTLE = 1e-4
-"""If the error term is below this fraction of the main term, only s = 0 is tried, because drawing pairs reduces only the error."""
+"""If the error term is below this fraction of the main term, only s = 0 is tried, because s > 0 reduces only the error term. Rare
+outputs with a large X are added separately if they contribute less than this fraction."""
 
 _RATIO = 0.08
-"""Step of the grid, in log eps, at which the probabilities of tests are bounded. Twice the step adds about 20 % to the error."""
+"""Step, in log eps, of the grid of eps = ln E' at which the bound Delta(E') of the module docstring is computed. A step twice as
+large adds about 20 % to the error term."""
 
 _EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
 """Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
 
-_DRAWN = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
+_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
 
 _Listed = tuple[list[tuple[FloatArray, FloatArray]], list[float], float]
@@ -78,8 +80,8 @@ def _grid(place: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Draw:
-    """A number s of drawn pairs, the mass c_- of the signed part, and the orders k and log weights a_k of the error term."""
+class _Choice:
+    """A choice of the free quantities: s drawn pairs, the mass c_-, and the orders k and the logs of the weights a_k."""
 
     pairs: int
     signed: float
@@ -87,18 +89,18 @@ class _Draw:
     log_weights: FloatArray
 
 
-def _product(pairs: int, signed: float) -> _Draw:
-    """Return the draw with the weights a_k of the choice "product"."""
+def _product(pairs: int, signed: float) -> _Choice:
+    """Return the choice "product" of the weights a_k (module docstring) with s = `pairs`."""
     s, k = pairs, np.arange(2, pairs + 2)
     factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
     # C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), the last factor (k - 1)(s + 1)/(k s)
     log_choices = factorial[s] - factorial[k - 1] - factorial[s - k + 1] - (k - 1) * math.log(s)
-    return _Draw(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))))
+    return _Choice(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))))
 
 
-def _second(pairs: int, signed: float) -> _Draw:
-    """Return the draw with the weights a_k of the choice "second order"."""
-    return _Draw(pairs, signed, np.array([3]), np.zeros(1))
+def _second_order(pairs: int, signed: float) -> _Choice:
+    """Return the choice "second order" of the weights a_k (module docstring) with s = `pairs`."""
+    return _Choice(pairs, signed, np.array([3]), np.zeros(1))
 
 
 class WorstDataset:
@@ -124,25 +126,25 @@ class WorstDataset:
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
     @cached_property
-    def _draws(self) -> tuple[_Draw, ...]:
-        """The draws that are tried, in increasing order of the number of pairs."""
+    def _choices(self) -> tuple[_Choice, ...]:
+        """The choices of s, c_- and a_k for which the bound is evaluated, by increasing s."""
         # The term of order k needs 2k + 1 users.
         most = (self._users - 3) // 2
         if most < 0:
             return ()
         pure = self._pure_pairs
-        out = [_Draw(0, 0.0, np.array([1]), np.zeros(1))]
-        for made, least in zip((_product, _second), pure):
+        out = [_Choice(0, 0.0, np.array([1]), np.zeros(1))]
+        for made, least in zip((_product, _second_order), pure):
             if least <= most:
                 out.append(made(int(least), 0.0))
-        for pairs in _DRAWN:
+        for pairs in _PAIRS:
             if pairs > most:
                 break
             # c_- (E - 1) is added to delta, so numbers of pairs with a larger c_- are rarely the best.
-            for made, least, signed_part in zip((_product, _second), pure, (self._signed_product, self._signed_second)):
+            for made, least, signed_part in zip((_product, _second_order), pure, (self._signed_product, self._signed_second)):
                 if pairs < least and (signed := signed_part(pairs)) < 0.1:
                     out.append(made(pairs, signed))
-        return tuple(sorted(out, key=lambda draw: draw.pairs))
+        return tuple(sorted(out, key=lambda choice: choice.pairs))
 
     @cached_property
     def _pure_pairs(self) -> tuple[float, float]:
@@ -156,7 +158,8 @@ class WorstDataset:
 
     def _signed_product(self, pairs: int) -> float:
         """Return an upper bound of c_- for the choice "product" with `pairs` drawn pairs."""
-        # For each drawn pair, the negative part of its measure has a mass of at most 2 F/(2 s), F as in `_both_large`.
+        # The negative part of the measure of one drawn pair has at most the mass nu = F/s, F as in `_both_large`, and
+        # c_- = ((1 + 2 nu)^s - 1)/2.
         return 0.5 * math.expm1(pairs * math.log1p(2 * self._both_large(1.0 + pairs)[1] / pairs)) * (1 + _PADDING)
 
     def _signed_second(self, pairs: int) -> float:
@@ -172,12 +175,13 @@ class WorstDataset:
         return 2 * both * (0.5 * (1 + 4 * (s - 1) / height) + 0.25 * (8 + 16 * (s - 2) / height)) * (1 + _PADDING)
 
     def _both_large(self, height: float) -> tuple[float, float]:
-        r"""Return upper bounds of Q and F for the ratios r, r' > A of the likelihoods of two independent messages of one input.
+        r"""Return upper bounds of two quantities Q and F from which c_- is bounded; `height` is A.
 
-        With r = A (1 + w), Q is the probability of :math:`w w' > 1 - 1/A^2`, and F the expectation of the positive part of
-        :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))`. Both functions increase in w and w'. So the expectation is at most that for
-        two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), rounded up to the next
-        number of _EXCEEDED.
+        Two independent messages of users with one input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to
+        R_j, the distribution for another input j. Q is the probability that w and w' are positive and :math:`w w' > 1 - 1/A^2`. F
+        is the expectation of the positive part of :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. Both
+        functions increase in w and w'. So an upper bound is their expectation for two independent variables W with
+        :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), with W rounded up to the next number of _EXCEEDED.
         """
         beyond = self._data.ratio_tail(height * (1 + np.concatenate([[0.0], _EXCEEDED])))
         mass = -np.diff(beyond, append=0.0)
@@ -247,14 +251,14 @@ class WorstDataset:
         values = np.minimum((grown + np.logaddexp(log_prob, sums)).min(axis=0) + _PADDING, -math.log(2))
         return np.asarray(values + np.log1p(-np.exp(values)) + _PADDING)
 
-    def _log_error(self, eps: float, draw: _Draw, log_prob: float) -> float:
+    def _log_error(self, eps: float, choice: _Choice, log_prob: float) -> float:
         """Return the log of the error term, the sum over k in the module docstring.
 
         `log_prob` is the log of an upper bound of the probability of the best test.
         """
         if not self._data.distance > 0:
             return -math.inf
-        k, n = draw.orders, self._users
+        k, n = choice.orders, self._users
         most = 2 * int(k[-1]) + 2
         factorial = np.cumsum(np.log(np.maximum(np.arange(float(most)), 1.0)))
         # There are enough users for all orders, so factors that are clipped to 1 here are not used.
@@ -264,7 +268,7 @@ class WorstDataset:
         # (n - 1)_(2k) = (n)_(2k+1)/n
         second = factorial[2 * k] + 2 * less - (falling[2 * k] - math.log(n))
         log_square = self._log_mu(log_prob, 2 * k + 1) + np.logaddexp(first, second)
-        return float(np.logaddexp.reduce(draw.log_weights + k * math.log(self._data.distance) + 0.5 * log_square)) + _PADDING
+        return float(np.logaddexp.reduce(choice.log_weights + k * math.log(self._data.distance) + 0.5 * log_square)) + _PADDING
 
     def _log_probability(self, eps: float) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
@@ -277,14 +281,14 @@ class WorstDataset:
     def _tabled_probability(self, eps: float, above: int) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the bounds at grid values below `above`."""
         best = 0.0
-        # At most 40 grid values are compared. A bound that exceeds the minimum by .1 is past it: smaller local minima come from the
-        # tolerance of the searches.
+        # At most 40 grid values are compared.
         for place in range(above - 1, above - 1 - 40, -1):
             point = _grid(place)
             log_delta = self._tabled(place)
             value = log_delta - math.log(-math.expm1(point - eps)) + 4 * ULP
             best = min(best, value)
-            # Every grid value gives a valid bound. The bounds decrease to a minimum and then increase.
+            # Every grid value gives a valid bound. The bounds decrease to a minimum and then increase, apart from variations below
+            # 0.1 that come from the tolerance of the searches. So the minimum is found once a bound exceeds it by 0.1.
             if log_delta >= self._start or value > best + 0.1:
                 break
         return best
@@ -292,13 +296,14 @@ class WorstDataset:
     @cached_property
     def _start(self) -> float:
         """The log delta above which the bound by the privacy blanket is used; for smaller delta the grid values are computed."""
-        # For delta above e^-3 this bound is no smaller than that by the privacy blanket.
+        # For delta above e^-3 the bound of this module is no smaller than that by the privacy blanket.
         return min(-3.0, self.rough_blanket(0.0) - 1.0)
 
     def _tabled(self, place: int) -> float:
         """Return the bound of log delta at one value of the grid.
 
-        The probability of the test comes from the blanket if the error term is small then, otherwise from lower values of the grid.
+        The probability of the test is bounded by the privacy blanket if the error term is small with this bound, otherwise by the
+        bounds at smaller values of the grid.
         """
         first = place
         # The table is filled from small to large eps, so that the calls do not nest.
@@ -316,8 +321,8 @@ class WorstDataset:
         value = self.rough_blanket(point)
         if value < self._start:
             log_prob = self._log_probability(point)
-            draw, alike, error = self._best_draw(point, log_prob)
-            if error > self._gamma(point, draw, alike) + math.log(_ROUGH_TOLERANCE):
+            choice, alike, error = self._best_choice(point, log_prob)
+            if error > self._gamma(point, choice, alike) + math.log(_ROUGH_TOLERANCE):
                 return False
             value = self._formed_bound(point, log_prob, _ROUGH_TOLERANCE)
         self._table[place] = value
@@ -336,8 +341,8 @@ class WorstDataset:
 
     @cached_property
     def _laws(self) -> tuple[ExcessLaw, ...]:
-        # An input between the kinds is the user of a virtual kind, whose messages come from a kind with probability `share`. So
-        # `share` times the distribution of that kind, and of the blanket, take their places.
+        # R_x of an input that is not one of the kinds is at least `share` times a mixture of the R_j of the kinds (`DatasetLaws`).
+        # So the bound is valid for these inputs if X is computed with `share` times R_j and `share` times m.
         return tuple(law.lowered(self._data.share) for law in (*(law for _, law in self._data.others), self._blanket))
 
     @cached_property
@@ -373,7 +378,7 @@ class WorstDataset:
         eps : float
             Privacy loss in nats, >= 0.
         ceiling : float
-            Another upper bound of log delta at eps. If this bound cannot be smaller, the blanket is returned.
+            Another upper bound of log delta at eps. If the bound of this module cannot be smaller, that of the blanket is returned.
         enough : float
             The largest bound of other pairs of inputs. The search ends when this bound is reached: a smaller one is not needed.
         search : bool
@@ -388,7 +393,8 @@ class WorstDataset:
     def _with_lost(self, eps: float, log_delta: float) -> float:
         """Return the bound for the exact randomizer, given `log_delta` of the randomizer that was computed.
 
-        The distribution of a message differs between both by at most `lost` in total variation, for instance by a truncated tail.
+        The distributions of a message of the two randomizers differ by at most `lost` in total variation, for instance by a
+        truncated tail.
         """
         lost = self._data.lost * self._users
         if lost > 0:
@@ -397,13 +403,13 @@ class WorstDataset:
 
     def _log_delta(self, eps: float, ceiling: float, enough: float, search: bool) -> float:
         blanket = self.rough_blanket(eps)
-        if self._users < FEWEST_USERS or not self._draws or blanket == -math.inf or self._attains(eps, min(blanket, ceiling)):
+        if self._users < FEWEST_USERS or not self._choices or blanket == -math.inf or self._attains(eps, min(blanket, ceiling)):
             return blanket
         log_prob = self._log_probability(eps)
-        draw, alike, error = self._best_draw(eps, log_prob)
-        if self._gamma(eps, draw, alike) >= min(blanket, ceiling):
+        choice, alike, error = self._best_choice(eps, log_prob)
+        if self._gamma(eps, choice, alike) >= min(blanket, ceiling):
             return blanket
-        if eps >= 1 / SQUARABLE and error > self._gamma(eps, draw, alike) + math.log(3 * SEARCH_GAP):
+        if eps >= 1 / SQUARABLE and error > self._gamma(eps, choice, alike) + math.log(3 * SEARCH_GAP):
             above = math.ceil(math.log(eps) / _RATIO)
             log_prob = min(log_prob, self._tabled_probability(eps, above - (_grid(above - 1) >= eps)))
         return self._formed_bound(eps, log_prob, 3 * SEARCH_GAP, enough, search)
@@ -416,52 +422,53 @@ class WorstDataset:
         `tolerance`, or is at most `enough`.
         """
         blanket = self.rough_blanket(eps)
-        draw, alike, error = self._best_draw(eps, log_prob)
-        known = float(np.logaddexp(self._gamma(eps, draw, alike), error))
+        choice, alike, error = self._best_choice(eps, log_prob)
+        known = float(np.logaddexp(self._gamma(eps, choice, alike), error))
         if known >= blanket:
             return blanket
-        # A search with a tolerance below 3 % of the gap that the error term and the drawn pairs cause would not change the result.
-        undrawn = self._draws[0]
-        tolerance = max(tolerance, 0.03 * (known - self._gamma(eps, undrawn, self._all_alike(eps, undrawn.pairs))))
+        # The error term and the drawn pairs leave a gap to the largest delta. A search with a tolerance below 3 % of this gap would
+        # take longer and lower the bound by less than 3 % of the gap.
+        without_pairs = self._choices[0]
+        tolerance = max(tolerance, 0.03 * (known - self._gamma(eps, without_pairs, self._all_alike(eps, without_pairs.pairs))))
         if enough > known:
             # The bound remains at most `enough` if log Gamma rises by this much, because its other terms do not rise with Gamma.
-            tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, draw, alike))
+            tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, choice, alike))
         # one search evaluates at most 3000 compositions
-        largest = self._sums(eps, draw.pairs)[0].largest(alike, tolerance, 3000) if search else alike + tolerance
-        return min(blanket, float(np.logaddexp(self._gamma(eps, draw, largest), error)) + 8 * ULP)
+        largest = self._sums(eps, choice.pairs)[0].largest(alike, tolerance, 3000) if search else alike + tolerance
+        return min(blanket, float(np.logaddexp(self._gamma(eps, choice, largest), error)) + 8 * ULP)
 
-    def _gamma(self, eps: float, draw: _Draw, log_sum: float) -> float:
+    def _gamma(self, eps: float, choice: _Choice, log_sum: float) -> float:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)), where `log_sum` is the log of n' Gamma without the truncated outputs."""
-        left = self._users - 2 * draw.pairs
+        left = self._users - 2 * choice.pairs
         cut = self._listed.of(eps, lambda: self._formed(eps))[2]
         value = float(np.logaddexp(log_sum - math.log(left) * (1 - 4 * ULP), cut)) + 8 * ULP
-        if draw.signed > 0:
-            value = float(np.logaddexp(value + math.log1p(2 * draw.signed), math.log(draw.signed * math.expm1(eps) + 1e-300)))
+        if choice.signed > 0:
+            value = float(np.logaddexp(value + math.log1p(2 * choice.signed), math.log(choice.signed * math.expm1(eps) + 1e-300)))
         return value + 8 * ULP * (1 + abs(value))
 
-    def _best_draw(self, eps: float, log_prob: float) -> tuple[_Draw, float, float]:
-        """Return the number of drawn pairs that is used, the log of n' Gamma and the log of the error term for it.
+    def _best_choice(self, eps: float, log_prob: float) -> tuple[_Choice, float, float]:
+        """Return the entry of `_choices` that is used, and for it the log of n' Gamma and the log of the error term.
 
-        The draw is chosen such that the bound is small for the dataset in which all users have the same input. For the choice, log
-        Gamma is assumed to be linear in the number of pairs; the returned values are computed without this assumption.
+        It is the entry with the smallest bound for the dataset in which all users have the same input. For the selection, log Gamma
+        is assumed to be linear in the number of pairs; the returned values are computed without this assumption.
         """
-        none, most = self._draws[0], self._draws[-1]
+        none, most = self._choices[0], self._choices[-1]
         first = self._all_alike(eps, none.pairs)
         error = self._log_error(eps, none, log_prob)
-        if len(self._draws) == 1 or error < self._gamma(eps, none, first) + math.log(_LITTLE):
+        if len(self._choices) == 1 or error < self._gamma(eps, none, first) + math.log(_LITTLE):
             return none, first, error
         slope = (self._all_alike(eps, most.pairs) - first) / most.pairs
         best = float(np.logaddexp(self._gamma(eps, none, first), error)), none, error
-        for draw in self._draws[1:]:
-            gamma = self._gamma(eps, draw, first + slope * draw.pairs)
+        for choice in self._choices[1:]:
+            gamma = self._gamma(eps, choice, first + slope * choice.pairs)
             if gamma >= best[0]:
                 continue
-            error = self._log_error(eps, draw, log_prob)
+            error = self._log_error(eps, choice, log_prob)
             total = float(np.logaddexp(gamma, error))
             if total < best[0]:
-                best = total, draw, error
-        _, draw, error = best
-        return draw, self._all_alike(eps, draw.pairs), error
+                best = total, choice, error
+        _, choice, error = best
+        return choice, self._all_alike(eps, choice.pairs), error
 
     def _all_alike(self, eps: float, pairs: int) -> float:
         """Return log(n' Gamma) for the dataset in which all users have one input, that of `_widest`."""
@@ -485,8 +492,8 @@ class WorstDataset:
 
         Then neither the error term nor a search is computed. This only decides which bound is returned, so it need not be exact.
         """
-        undrawn = self._draws[0]
-        return any(self._gamma(eps, undrawn, self._kind_alone(eps, kind)) >= log_delta - SAME_LOG
+        without_pairs = self._choices[0]
+        return any(self._gamma(eps, without_pairs, self._kind_alone(eps, kind)) >= log_delta - SAME_LOG
                    for kind in range(len(self._data.others)))
 
 

@@ -91,10 +91,10 @@ class FlippedReports(FlippedProtocol):
 
     **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
     smaller one of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
-    divergence of the sums in the target's two bins, for the worst dataset up to 16 reports, and for all other users in the target's
-    bin for more reports; if the table of both sums would be too large, the sum of one bin alone. It ignores the sums of the other
-    bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m) q or much larger
-    than n q; between, it is a factor of about 10 in delta.
+    divergence of the sums in the target's two bins: for the worst dataset up to 16 reports, for all other users in the target's
+    bin for more reports. If the table of both sums would be too large, it is that of the sum of one bin. It ignores the sums of the
+    other bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m) q or much
+    larger than n q; between, it is a factor of about 10 in delta.
 
     **Records**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
     :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports` for uniform dummies, and a privacy blanket: with
@@ -183,7 +183,7 @@ class FlippedReports(FlippedProtocol):
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of the dummies' bins."""
+        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins d (2 without uniform dummies)."""
         if self.fake == "uniform" and self.fakes > 0:
             return self.users - 1, self.fakes, self.bins
         return self.users - 1 + self.fakes, 0, 2
@@ -243,7 +243,8 @@ class FlippedReports(FlippedProtocol):
         while True:
             tables = _bin_pair.Bins(self.flip, eps, log_tail, shared)
             near = tables.log_delta(*ends)
-            # The bounds may have a large gap. The truncated mass is chosen small enough for a delta far below the upper bound.
+            # The lower bound may be far below delta, even 0. So delta is taken to be at least the power 2.2 of its upper bound, and
+            # the truncated mass must be below e^-45 times that.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             if rough:
                 # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.

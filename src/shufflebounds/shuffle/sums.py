@@ -64,7 +64,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
     -----
     Neighbours: one user's number is replaced. **Total**: exact for the protocol. The distributions of the total, for k ones of the
     target, have monotone likelihood ratios in k. So the best tests are thresholds, and k = 0 against k = r is the worst pair for
-    every M; random encodings are mixtures of these. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
+    every M; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
     a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
     **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
@@ -180,8 +180,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # The difference between the two datasets is about as large as this rtol, so a smaller rtol would narrow the bounds by less
-        # than 10 %.
+        # The gap between the bounds comes mainly from the different datasets of the two compositions, so a smaller rtol would
+        # reduce it by less than 10 %.
         below, above = (Composition(((one, self.bits),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
@@ -219,8 +219,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
-        # In `sides`, the lower bound is the difference of two tails at a threshold. It is valid at every eps, because every
-        # threshold is a test.
+        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k. It is at most delta(eps) for every k, so it is
+        # also used for eps above LARGEST_EXPONENT, although k is not the best threshold there.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
     @property
@@ -284,7 +284,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         return cls(whole.users, least_parameter(build, low, high, eps, delta), whole.bits, view=view)
 
     def encode(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        r"""Return for each user how many of the r bits are 1 before flipping; these are the first ones.
+        r"""Return for each user how many of the r bits are 1 before flipping; the bits that are 1 come first.
 
         Parameters
         ----------
@@ -367,8 +367,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             return self._known(numbers, users.astype(np.float64), width)
         all_users = np.array([float(self.users)])
         lower = max(self._known(np.array([x]), all_users, width).lower for x in (0.0, 0.5 / self.bits))
-        # For each user, one encoded bit is 1 with a probability between flip and 1 - flip; for the other bits it is flip or 1 -
-        # flip.
+        # Chernoff's bound is that of independent bits: one bit of every user is 1 with a probability between flip and 1 - flip, and
+        # the other bits with probability flip or 1 - flip.
         fixed = self.users * (self.bits - 1)
         return Interval(lower, max(lower, log_chernoff(fixed, self.users, self.flip, float(width) * (1 - 1e-15))))
 

@@ -75,10 +75,11 @@ class VariationRatio(PrivacyProfile):
     Proof: at outputs with :math:`R_0 \ge R_1` the pair is :math:`\lambda (p, 1) + \mu (1, 1)`, :math:`\lambda = (R_0 - R_1)/(p-1)`,
     :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X above is a
     mean-preserving spread of the X of the privacy blanket, and a larger beta spreads it further. This corrects the published bound,
-    which is too small for some randomizers with three kinds of outputs. The lower and the upper bound contain the value of the
-    formula. The value is attained by a randomizer with four outputs, of the probabilities :math:`(p\alpha, \alpha, 1-(p+1)\alpha,
-    0)` for the value 0, the first two exchanged for the value 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the
-    value of all other users. So compositions are those of this pair, for both bounds.
+    which is too small for some randomizers with three kinds of outputs. The value of the formula lies between the lower
+    and the upper bound. A randomizer with four outputs attains it: the output probabilities are :math:`(p\alpha, \alpha,
+    1-(p+1)\alpha, 0)` for the input 0 of the target, :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the input 1, and
+    :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the input of all other users. So both bounds of a composition are
+    those of the composition of this pair.
 
     References
     ----------
