@@ -183,7 +183,8 @@ def log_exceeded(
     below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1
     if counts.size > 3:
         return _log_outside(one, zero, counts, center, above, below, rounding)
-    # A search for a quantile repeats most tails of the protocols that count, whose bits are of two or three kinds.
+    # Tails of up to three groups of bits are cached: they are those of protocols that count, and a search for a quantile repeats
+    # most of them.
     key = (one.tobytes(), zero.tobytes(), counts.tobytes(), center.as_integer_ratio(), above, below, rounding)
     return _OUTSIDE.of(key, lambda: _log_outside(one, zero, counts, center, above, below, rounding))
 
@@ -273,12 +274,14 @@ def log_chernoff(fixed: int, free: int, flip: float, width: float) -> float:
     # Chernoff's bound is valid for every tilt; the best tilt is close to width / variance.
     variance = fixed * flip * (1 - flip) + free / 4
     tilt = np.minimum(np.geomspace(0.2, 50, 600) * min(width / variance if variance > 0 else math.inf, 1e300), 600.0)
+    # `bias` is the probability between flip and 1 - flip for which the centered cumulant of a bit is largest.
     bias = np.clip(np.where(tilt < 1e-3, 0.5 - tilt / 12, 1 / tilt - 1 / np.expm1(tilt)), flip, 1 - flip)
 
     def cumulant(prob: FloatArray | float) -> FloatArray:
         return np.log1p(prob * np.expm1(tilt)) - prob * tilt
 
-    # For flip <= 1/2, the centered cumulant of a bit with probability flip is at least that of a bit with probability 1 - flip.
     rounding = 8 * ULP * tilt * (fixed * flip + free + width)
+    # For flip <= 1/2, the centered cumulant of a bit with probability flip is at least that of a bit with probability 1 - flip. So
+    # cumulant(flip) is an upper bound for every fixed bit.
     exponent = fixed * cumulant(flip) + free * cumulant(bias) - tilt * width + rounding
     return min(0.0, float(exponent.min()) * (1 - 1e-9) + math.log(2))

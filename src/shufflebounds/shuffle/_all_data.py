@@ -33,8 +33,8 @@ def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the distributions P0 and P1 of the sum, for every number of ones among the other users' bits."""
     others = users - 1
     for ones in range(users):
-        # The number of ones and the number of zeros that are flipped are convolved. A binomial with probability 1 - flip would lose
-        # digits if flip is small.
+        # The distributions of the numbers of flipped ones and of flipped zeros are convolved. Binomials with probability 1 - flip
+        # are avoided, because the rounding of 1 - flip is a large relative error of a small flip.
         flips = [np.exp(_binomial.binom_logpmf(np.arange(count + 1.0), float(count), flip)) for count in (ones, others - ones)]
         law = np.convolve(flips[0][::-1], flips[1])
         stay, step = np.append(law, 0.0), np.append(0.0, law)

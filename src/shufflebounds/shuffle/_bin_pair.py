@@ -106,7 +106,7 @@ class Bins:
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
-        # Tables that are passed in are shared by several eps, and all of them use the truncation of the first.
+        # A cache that is passed in is shared by several eps; those with the same `log_tail` use the same tables.
         self.laws = BinTables(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
@@ -253,7 +253,8 @@ class FakeTable:
         """
         here, there = (self._spread(law) @ self.table for law in first)
         fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # These thresholds would be optimal if the dummy bits of the two bins were independent. Any thresholds are a valid test.
+        # These thresholds would be optimal if the dummy bits of the two bins were independent. Any thresholds give a valid lower
+        # bound.
         p, q = (np.convolve(law, fakes) for law in second)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))

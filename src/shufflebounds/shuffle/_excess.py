@@ -21,7 +21,8 @@ from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_
 __all__ = ["HEAVY", "ROUGH_WORK", "excesses", "rounding", "sums", "without_negligible"]
 
 ROUGH_WORK = 1e7
-"""Number of kernel evaluations that a rough bound of log E S_+ permits. Raised: longer run time. Lowered: a larger gap."""
+"""Number of evaluations of an atom that the kernel may use for a rough bound of log E S_+. Raised: longer run time. Lowered: a
+larger gap."""
 
 HEAVY = 1e6
 """A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
@@ -46,7 +47,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     count = np.array([float(users)])
     heavy = float(np.abs(values).max()) > HEAVY
     # The run time of the kernel grows with the number of atoms. Merging atoms widens the bounds more for heavy tails than for
-    # others, so heavy tails keep more atoms.
+    # other distributions, so heavy tails keep more atoms.
     if log_mass.size > (8 * MANY if heavy else MANY):
         # Merging gives one distribution for the lower bound and another for the upper bound.
         def one(side: bool) -> float:
@@ -56,7 +57,8 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     found = Interval(-math.inf, math.inf)
-    # For few users the kernel enumerates heavy values itself, and a rough bound permits at most ROUGH_WORK evaluations.
+    # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
+    # must take less time.
     if heavy and users > FEW and effort[1] > ROUGH_WORK:
         found = sum_with_jumps(values, log_mass, users)
     if heavy and effort[1] > ROUGH_WORK and found.upper - found.lower > 2 * SEARCH_GAP:

@@ -96,7 +96,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     count = np.cumsum(np.exp(log_w)) * users
     # If a sum has fewer than 16 nonzero values on average, all of them count as heavy.
     if count[-1] < 16:
-        # If nearly every user has a value other than 0, the probability that all values are 0 is below its rounding error.
+        # `_all_heavy` uses the probability that all values are 0. This is below its rounding error if nearly every user has a value
+        # other than 0.
         return _all_heavy(x, log_w, users) if count[-1] < 0.9 * users else _NOTHING
     # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
@@ -132,7 +133,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
 
     The n events, one for each user, are disjoint. Given the event, the other values are independent with the distribution of X
     given X <= a, and Jensen's inequality replaces their sum by its mean (n - 1) m. The bound is close to E S_+ where S > 0 is most
-    likely due to one large value, which is where an inversion along a contour loses its digits. The largest bound of several
+    likely due to one large value, which is where an inversion along a contour is inaccurate. The largest bound of several
     thresholds is returned.
 
     Parameters

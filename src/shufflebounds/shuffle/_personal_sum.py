@@ -169,7 +169,7 @@ class WorstTarget:
                 out.append((low, high, bound))
             return out
 
-        # A little less than SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
+        # The tolerance is below SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
         found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
         return found.lower, found.upper, worst[1]
 

@@ -22,8 +22,8 @@ Bit = tuple[float, float]
 """Log probabilities of 0 and of 1. Both are given, since computing one from the other would lose accuracy by cancellation."""
 
 MOST_LISTED = 2**12
-"""Largest number of values of a sum that are listed for compositions. Raised: longer run time, since evaluating delta on a grid is
-faster for more values. Lowered: less tight compositions."""
+"""Largest number of values of a sum that are listed for compositions; for more values, delta is evaluated on a grid of eps. Raised:
+longer run time, because for more values the grid is faster. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:

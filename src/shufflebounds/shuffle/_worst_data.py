@@ -23,8 +23,8 @@ def maximize_over_two_counts(
     """Return bounds of the maximum of f(i, j), a log delta, over 0 <= j <= i < count, or over i = j if `diagonal` is true.
 
     ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) with b and c users removed in the two bins. Its upper bound must also be
-    one of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after about `most`
-    evaluations. The default tolerance, which is also the smallest one possible, depends on the number of users.
+    an upper bound of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after
+    about `most` evaluations. The default tolerance, which is also the smallest one possible, depends on the number of users.
     """
     # The run time of a search over two counts grows with their square, so its gap is 1e-2 for more than 32 users.
     rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG

@@ -147,15 +147,15 @@ class Clones(_UniformClones):
 
     Notes
     -----
-    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The upper and the lower bound contain the
-    value of the formula above, which is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
+    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula above lies
+    between the lower and the upper bound. It is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
     :class:`StrongerClones` is proven for the same randomizers and is never larger: use it instead.
 
     Up to a few million users the sum over the number of clones is computed term by term, with 4 ns for each term: the gap is about
-    a relative 1e-12, or a few ulp of the logarithm if that is larger, and the error of the middle is 1e-13. For more users a
-    Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or 1e-9 (1 +
-    abs(log delta)) if the sum would take longer than half a millisecond. :meth:`epsilon` is within 1e-12 of the point where its
-    bound of delta equals `delta`.
+    a relative 1e-12, or a few ulp of the logarithm if that is larger, and the midpoint of the bounds has an error of 1e-13. For
+    more users a Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or
+    1e-9 (1 + abs(log delta)) if the sum would take longer than half a millisecond. :meth:`epsilon` is within 1e-12 of the point
+    where its bound of delta equals `delta`.
 
     Up to 512 users a trade-off curve has all vertices of the pair, to 1e-12. For more users it is bounded by delta, with a relative
     gap of 1e-3 at delta = 1e-6.
@@ -188,7 +188,7 @@ class Clones(_UniformClones):
 class StrongerClones(_UniformClones):
     r"""The stronger clone bound (Feldman, McMillan and Talwar 2023), proven for every pure local randomizer.
 
-    The formula of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`; the same number is
+    The formula is that of :class:`Clones` with :math:`C \sim \mathrm{Bin}(n-1, 2/(e^{\varepsilon_0}+1))`. Its value equals
     :math:`\tfrac1n \mathbb{E}(X_1 + \cdots + X_n)_+` of independent :math:`X_i`, equal to :math:`e^{\varepsilon_0} - e^\varepsilon`
     and to :math:`1 - e^{\varepsilon + \varepsilon_0}` with probability :math:`1/(e^{\varepsilon_0}+1)` each and 0 otherwise.
 

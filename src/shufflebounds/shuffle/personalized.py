@@ -66,10 +66,11 @@ class PersonalizedClones(PrivacyProfile):
     There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: if every user may have a different
     randomizer, their sets of outputs may be disjoint, and then shuffling gives no amplification (a target with e^eps1 = 3 among
     users with other alphabets: delta(ln 2) = 1/4 at any number of users). The rates 1/(e^eps_i + 1), and replacing all budgets by
-    the largest one, are invalid for the same reason, also for Laplace noise. An *area* :math:`\Pr[R_i \in U]` is not a rate either.
+    the largest one, are invalid for the same reason, also for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of
+    outputs is not a rate either, because the condition above is pointwise.
 
-    The upper and the lower bound contain the value of the formula. Equal rates are grouped. The sum is truncated by exponential
-    tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
+    The value of the formula lies between the lower and the upper bound. Equal rates are grouped. The sum is truncated by
+    exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
 
     References
     ----------

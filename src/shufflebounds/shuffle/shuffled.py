@@ -277,9 +277,9 @@ class Shuffled(BetweenProfiles):
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the bounds of `_log_delta`, with upper ones that the truncation of outputs does not dominate.
+        """Return the bounds of `_log_delta`, with upper bounds for which fewer outputs are truncated where these dominate delta.
 
-        They take up to a second for each eps.
+        This takes up to a second for each eps.
         """
         lower, upper = self._log_delta(eps)
         for i, e in enumerate(eps.tolist()):
@@ -387,9 +387,9 @@ class Shuffled(BetweenProfiles):
 
     def _gdp_mu(self, upper: bool) -> float:
         if self.inputs is None and isinstance(self.randomizer, PrivacyProfile) and getattr(self.randomizer, "_mu_survives", False):
-            # The upper bound holds by joint convexity. For the lower bound, let the event be that some message exceeds T, and let
-            # all others hold the target's first value. The normal quantiles of its probabilities under the target's two inputs
-            # differ by Delta/sigma + O(log(n)/T), which tends to Delta/sigma for T -> inf.
+            # mu of the randomizer is an upper bound by joint convexity. It is a lower bound, too: if all other users have the
+            # target's first value, consider the event that some message exceeds T. The normal quantiles of its probabilities under
+            # the target's two inputs differ by Delta/sigma + O(log(n)/T), which tends to mu = Delta/sigma for T -> inf.
             return self.randomizer._gdp_mu(upper)
         return super()._gdp_mu(upper)
 

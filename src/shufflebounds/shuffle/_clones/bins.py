@@ -14,10 +14,11 @@ makes all probabilities of a bin equal; the total of d is S/2, where S is the su
 their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
 * h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
-* :math:`h(c) \le e^{b - kc}/(c+1)`. The distribution of C' tilted by :math:`e^{-kc}` is Poisson-binomial. Let V be its variance;
-  then its characteristic function has :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has
-  :math:`\max w \le 0.63/\sqrt V` and :math:`\max|\Delta w| \le \pi/(4V)`, and the second differences of w change sign twice (w is a
-  Polya frequency sequence). With the shift T and :math:`a = 1 - e^{-k}`,
+* :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
+  Poisson-binomial. Let V be its variance; then its characteristic function has
+  :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has :math:`\max w \le 0.63/\sqrt V` and
+  :math:`\max|\Delta w| \le \pi/(4V)`, and the second differences of w change sign twice (w is a Polya frequency sequence). With
+  the shift :math:`(Tw)(c) = w(c - 1)` and :math:`a = 1 - e^{-k}`,
   :math:`\|(1 - e^{-k} T)^2 w\|_1 \le a^2 + 4a \max w + \pi/V`. The event that C' is below half its mean, where 1/(c+1) is larger,
   adds at most a term with the factor :math:`e^{-0.153\,\mathbb{E} C'}` (Chernoff).
 """

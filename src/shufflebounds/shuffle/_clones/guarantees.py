@@ -103,7 +103,7 @@ class OfEveryUser(_Guarantee):
         family = self.population.family
         seconds, setup = family.value_seconds
         # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
-        # reuse results of another eps.
+        # reuse results of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
         known = super()._pair_info()
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
@@ -159,7 +159,7 @@ class OfEveryUser(_Guarantee):
 
         def log_delta(eps: float) -> float:
             nonlocal best
-            # An estimate may have 50 times the usual tolerance. The search starts from the decompositions of the last eps.
+            # The rough curve may have 50 times the usual tolerance. Each search starts from the decompositions of the last eps.
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 

@@ -168,7 +168,7 @@ class Population:
     def _estimates(self, rates: FloatArray, terms: Terms, eps: float, i: int, j: int) -> FloatArray:
         """Return estimates of log delta of the targets i..j, one for each row of rates.
 
-        A row has one rate for each bin of the coarsest level.
+        A row has one rate for each bin of `sketch`, the bins that serve estimates only.
         """
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
         local = np.broadcast_to(terms.local_eps, taken.shape)
@@ -215,8 +215,6 @@ class Population:
             # its logarithm.
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
-            # Return the log mass near `log_mass` for which target i has the smallest upper bound. The argument `log_mass` is the
-            # best one by estimates.
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
@@ -268,9 +266,7 @@ class Population:
         return [kind for kind, value in zip(kinds, values) if value <= near]
 
     def rough_single(self, i: int) -> Curve:
-        """Return a rough curve of log delta of target i for the search for eps, with the other users' budgets in the fewest
-        bins.
-        """
+        """Return a rough curve of log delta of target i, with the other users' budgets in the fewest bins."""
 
         def log_delta(eps: float) -> float:
             return min(self.value(kind, eps, 0, i, i, mass, both=False)[1] for kind, mass in self.candidates(eps, i))
@@ -295,8 +291,7 @@ class Population:
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponse) and self.family.categories > 2:
             # The table for this target is too large. The bound for a target with the largest budget needs a smaller table. It is
-            # Return bounds of log delta of the privacy blanket for the targets i..j, or None if it does not exist or takes too
-            # long.
+            # valid for this target, too, because the positive parts in the blanket's bound increase with the budget of the target.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -317,10 +312,9 @@ class Population:
             return None
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
-        # The local delta and the local delta times this probability have a gap of at most 1e-6 in log delta.
+        # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
+        # the local delta times this probability is a lower bound. They are used if their gap is at most 1e-6 in log delta.
         if log_none > -1e-6:
-            # Almost no user sends a data-independent message. Upper bound: the local delta. Lower bound: the local delta times
-            # the probability that no user does.
             local = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(local + log_none - 1e-12 * (1 - local), local)
         counts = self.counts.copy()
@@ -398,8 +392,8 @@ class Population:
         frontier : blocks that together cover all targets, with the decompositions that bounded them at another eps; or an empty
             list. It is replaced in place by the blocks and decompositions of this eps.
         coarse : evaluate single targets with bins, too, as far as the tolerance permits.
-        goal : log delta that a caller wants to meet. If the first or the last target exceeds both it and the guessed target, the
-            search ends at once with the trivial upper bound log delta <= 0.
+        goal : log delta that a caller wants to meet. If log delta of the first or of the last target exceeds both `goal` and log
+            delta of the guessed target, the search ends at once with the trivial upper bound log delta <= 0.
         """
         if self.budgets.size <= FEW:
             sides = [self.single(eps, i) for i in range(self.budgets.size)]
