@@ -4,7 +4,8 @@
     python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
 The changes are a random sample, the same for the same seed and sources. The tests run in a throwaway copy of the repository, first
-those whose file mentions the module or one of its functions and classes, then the others of the folder. Places that carry no
+those in the folder of the module whose file mentions it or one of its functions and classes, then the others of the folder, then
+those elsewhere whose file mentions one of them. Places that carry no
 number are left out (`without_number` states the rule). A change that no test notices either cannot move a number (CONTRIBUTING.md
 lists such places) or shows that a test is missing. A change whose tests exceed the limit is counted apart: it may be a slow search
 or a slow machine.
@@ -102,13 +103,23 @@ def kernel_changes(text):
     return found
 
 
-def ordered(copy, path, names):
-    """Return two lists of the test files of these paths: those that mention the module or a name of it, and the others."""
+def ordered(copy, path, names, elsewhere):
+    """Return three lists of test files: those in the paths `names` that mention the module or a name of it, the others there, and
+    the files of `elsewhere` that mention it.
+    """
     text = (copy / path).read_text()
     words = {path.stem.strip("_"), *re.findall(r"^(?:def|class|cpdef) (\w+)", text, re.MULTILINE)}
-    files = [file for name in names for file in (sorted((copy / name).rglob("test_*.py")) or [copy / name])]
-    near = [file for file in files if words & set(re.findall(r"\w+", file.stem + " " + file.read_text()))]
-    return [[str(file.relative_to(copy)) for file in several] for several in (near, [file for file in files if file not in near])]
+
+    def found(name):
+        return sorted((copy / name).rglob("test_*.py")) if (copy / name).is_dir() else [copy / name]
+
+    def mentions(file):
+        return bool(words & set(re.findall(r"\w+", file.stem + " " + file.read_text())))
+
+    own = [file for name in names for file in found(name)]
+    far = [file for file in elsewhere if file not in own and mentions(file)]
+    parts = [file for file in own if mentions(file)], [file for file in own if not mentions(file)], far
+    return [[str(file.relative_to(copy)) for file in several] for several in parts]
 
 
 def verdict_of(copy, paths, limit):
@@ -120,6 +131,14 @@ def verdict_of(copy, paths, limit):
     except subprocess.TimeoutExpired:
         return "timed out"
     return "noticed" if done.returncode else "NOT NOTICED"
+
+
+def passing_files(copy):
+    """Return the test files that pass in the unchanged copy; some need the repository's history, for example."""
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", "tests"]
+    report = subprocess.run(command, cwd=copy, env={**os.environ, "PYTHONPATH": f"{copy}/src"}, capture_output=True, text=True)
+    failing = set(re.findall(r"^(?:FAILED|ERROR) ([^:\s]+)", report.stdout, re.MULTILINE))
+    return [file for file in sorted((copy / "tests").rglob("test_*.py")) if str(file.relative_to(copy)) not in failing]
 
 
 def builds(copy):
@@ -135,7 +154,7 @@ def main():
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests (default 600)")
     parser.add_argument("--only", default="", help="modules whose path contains this")
     parser.add_argument("--kernels", action="store_true", help="change .pyx files; the tests of core and tails run")
-    parser.add_argument("--tests", nargs="*", help="test files to run instead of those of the module's folder")
+    parser.add_argument("--tests", nargs="*", help="the only test files to run")
     options = parser.parse_args()
     random.seed(options.seed)
     if options.kernels:
@@ -150,6 +169,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         shutil.copytree(ROOT, copy, dirs_exist_ok=True, ignore=COPIED)
+        elsewhere = [] if options.tests or options.kernels else passing_files(copy)
         passing = {}
         for path, (line, column, old, new) in random.sample(places, min(options.count, len(places))):
             names = tuple(options.tests or (("tests/core", "tests/tails") if options.kernels else (f"tests/{path.parts[2]}",)))
@@ -165,7 +185,7 @@ def main():
             if options.kernels and not builds(copy):
                 verdict = "no build"
             else:
-                verdicts = (verdict_of(copy, files, options.limit) for files in ordered(copy, path, names) if files)
+                verdicts = (verdict_of(copy, files, options.limit) for files in ordered(copy, path, names, elsewhere) if files)
                 verdict = next((found for found in verdicts if found != "NOT NOTICED"), "NOT NOTICED")
             (copy / path).write_text(text)
             seen[verdict] += 1

@@ -229,6 +229,12 @@ def test_sparse_vector_reference():
     assert svt_accuracy(numeric, 10, 0.05, **union) == pytest.approx(value("ns_alpha_fixed"), rel=1e-14)
 
 
+def test_union_bound_where_the_threshold_has_the_larger_noise():
+    # Each of the 2 x 3 noises, of the threshold and of the queries in three runs, exceeds its bound with probability beta/6.
+    found = svt_accuracy(SVTScales(20.0, 1.0, None, 3), 10, 0.05, method="union")
+    assert found == pytest.approx(2 * 20 * math.log(6 / 0.05), rel=1e-14)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("scales", "k", "beta"),

@@ -157,6 +157,17 @@ def test_chernoff_holds_for_any_numbers():
             assert float(sum((p for e, p in errors.items() if abs(e) > Fraction(a)), Fraction(0))) <= mechanism.error_tail(a)
 
 
+@pytest.mark.parametrize("view", ["total", "columns"])
+def test_messages_have_the_mean_and_variance_of_flipped_bits(view):
+    mechanism, x, rng = RealSum(60, 12, 4, view=view), np.repeat([0.25, 0.75], 30), np.random.default_rng(3)
+    errors = np.array([mechanism.estimate(mechanism.randomize(x, rng)) for _ in range(400)]) - x.sum()
+    # The values are multiples of 1/4, so that only the 240 flipped bits are random; the estimate is divided by r (1 - 2 q).
+    q = mechanism.flip
+    variance = 240 * q * (1 - q) / (4 * (1 - 2 * q)) ** 2
+    assert abs(errors.mean()) < 5 * math.sqrt(variance / 400)
+    assert errors.var() == pytest.approx(variance, rel=0.4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("view", ["total", "columns"])
 def test_protocol_on_data(view):

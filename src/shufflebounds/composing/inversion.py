@@ -310,29 +310,51 @@ class Inversion:
         low, high = -math.inf, min(tilt.chernoff(eps), 0.0)
         estimate = tilt.approximate(eps)
         account, gap = None, math.inf
-        # The tolerance of log delta is that of eps times the slope of log delta, which is about the tilt.
-        tolerance = self._tolerance * max(tilt.theta * eps, 1.0)
+        tolerance = self._tolerance_at(eps, tilt)
         # For log delta below about -5000 the saddle point is too far from the nearest tilt, and the caller uses a grid instead.
         if not estimate > -5000.0:
             return Interval(low, high), account
         for _ in range(MOST_ROUNDS):
-            place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
-            if count > TABLE_SIZE:
+            once = self._once(eps, saddle, estimate, tolerance)
+            if once is None:
                 break
-            tilt = self._tilt(place)
-            if count * sum(part.points for part, _ in tilt.parts) > 4e8:
-                # The products of nodes and quadrature points would take more than about a second.
-                break
-            nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
-            found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
+            found, size, account = once
             low, high = max(low, found.lower), min(high, found.upper)
-            account = InversionAccount(tilt.theta, spacing, count)
             if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
             # The integral is far below its estimate, so its error is relatively larger: repeat with a smaller estimate.
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
+
+    def log_delta_once(self, eps: float) -> float:
+        """Return an upper bound of the log hockey-stick divergence at eps from one integral.
+
+        It is close to the divergence unless this is below about 1e-8 times the saddle-point approximation.
+        """
+        saddle = self._saddle(eps)
+        tilt = self._tilt(saddle)
+        high, estimate = min(tilt.chernoff(eps), 0.0), tilt.approximate(eps)
+        once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > -5000.0 else None
+        return high if once is None else min(high, once[0].upper)
+
+    def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
+        """Return the goal for the gap of log delta: that of eps times the slope of log delta, which is about the tilt."""
+        return self._tolerance * max(tilt.theta * eps, 1.0)
+
+    def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
+        """Return both bounds by the integral whose error is about tolerance * e^estimate, its log, and how it was computed.
+
+        The result is None if the integral would take too long.
+        """
+        place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
+        # The products of nodes and quadrature points would take more than about a second.
+        if count > TABLE_SIZE or count * sum(part.points for part, _ in self._tilt(place).parts) > 4e8:
+            return None
+        tilt = self._tilt(place)
+        nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
+        found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
+        return found, size, InversionAccount(tilt.theta, spacing, count)
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
         """Return the exponent of the tilt of the contour, the spacing of the nodes and their number.

@@ -121,7 +121,7 @@ class TiltedGaussian:
         self._order = theta + 1 if kind.removed else -theta
         # The strip reaches as far below the real line as above it. Heights above 4 are not used, because the normal density grows
         # by the factor e^(height^2/2).
-        heights = min(self._most, 4.0) * LINES
+        heights = min(self._most, 4.0) * (LINES if self._order < 0 else LINES[:1])
         step, height = max((self._step(y, y), y) for y in heights.tolist())
         self.scale = self.mean = self.var = 0.0
         # If the rule needs too many points, the error remains infinite, and the caller gets None.
