@@ -145,5 +145,5 @@ def test_the_largest_number_of_dummy_reports():
     upper, lower = reports.epsilon(1e-9), reports.epsilon(1e-9, bound="lower")
     assert reports.delta(upper) <= 1e-9 <= reports.delta(lower, bound="lower") * (1 + 1e-14)
     assert upper - lower < 1e-11 * upper
-    # This delta is below the probability that no dummy report is in the two bins.
+    # Delta is at least 2^-8 at every eps: with this probability all dummy reports are in the target's bin and the other is empty.
     assert ClearReports(8, 2).epsilon(1e-5) == ClearReports(8, 2).epsilon(1e-5, bound="lower") == math.inf

@@ -222,7 +222,7 @@ def test_very_many_users(users, eps0):
     assert 0 < upper < math.log1p((e0 - 1) * (4 * math.sqrt(2 * math.log(4e12) / ((e0 + 1) * users)) + 4 / users))
 
 
-# For eps close to eps0 the term of one clone dominates, and 1 - u is a few ulp.
+# For eps close to eps0, u = tanh(eps/2)/tanh(eps0/2) is within a few ulp of 1, and all terms are proportional to 1 - u.
 @pytest.mark.parametrize("kind", [Clones, StrongerClones])
 @pytest.mark.parametrize(("users", "eps0"), [(2, 1.0), (3, 0.3), (8, 5.0), (8, 0.01)])
 @pytest.mark.parametrize("below", [1, 2, 5, 1000])

@@ -31,7 +31,7 @@ def test_epsilon_is_verified_and_the_class_agrees(users, local_eps, delta, stron
     if lower > 0:
         assert kind.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if upper < local_eps and lower > 0 and delta > 1e-250:
-        # The values agree to 1e-9, unless delta is so flat in eps that its error bound changes eps by more.
+        # The two bounds of eps differ by a relative 1e-9 and by at most (gap of the bounds of log delta)/(slope of log delta).
         flat = kind.log_delta(upper * 0.999) - kind.log_delta(upper)
         gap = kind.log_delta(upper) - kind.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (1e-9 + 0.01 * gap / max(flat, 1e-300))

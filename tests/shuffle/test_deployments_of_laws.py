@@ -45,7 +45,7 @@ def test_noise_is_verified_and_the_class_agrees(trials, prob, delta):
     if 0 < lower < math.inf:
         assert noise.delta(lower, bound="lower") >= delta * (1 - 4e-15)
     if math.isfinite(upper) and lower > 0 and delta > 1e-250:
-        # The values agree up to the effect of the error bound of delta.
+        # The two bounds of eps differ at most by (gap of the bounds of log delta)/(slope of log delta).
         flat = noise.log_delta(upper * 0.999) - noise.log_delta(upper)
         gap = noise.log_delta(upper) - noise.log_delta(upper, bound="lower")
         assert upper - lower <= upper * (2e-12 + 0.01 * gap / max(flat, 1e-300))
@@ -83,9 +83,9 @@ def test_many_arrays_of_noise_are_the_single_calls(seed):
 
 
 def agree_shuffled(count, seed, least_users=2000.0):
-    """Assert the same for shuffled randomizers whose class uses the blanket alone.
+    """Assert the same as `agree` for shuffled randomizers.
 
-    For other randomizers the eps of the class may be smaller.
+    Results of arrays and classes are equal if the class uses the blanket alone; otherwise the eps of the class may be smaller.
     """
     kinds, users, delta = deployments(count, seed, least_users)
     upper, lower = (shuffle.shuffled_epsilon(kinds, users, delta, bound=side) for side in SIDES)

@@ -89,8 +89,8 @@ def test_reports_next_to_their_budget(view, fakes, bins):
     flip, q = 0.3957546622364118, mp.mpf(0.3957546622364118)
     protocol = shuffle.FlippedReports(3, fakes, bins, flip, view=view)
     pure = protocol.epsilon(0.0)
-    # The outcome in which the target's two bits have the largest loss decides, and the bits of the other users are equally likely
-    # for both.
+    # Delta is at most `gain`, that of the target's two bits alone. Without dummies it is at least `gain` times `rest`, the
+    # probability of certain bits of the other users, which is the same for both values of the target.
     for eps in (0.8463716487192399, *ulps_below(pure)):
         gain = max((1 - q) ** 2 - mp.exp(mp.mpf(eps)) * q**2, mp.mpf(0))
         rest = ((1 - q) * q) ** (2 + fakes)

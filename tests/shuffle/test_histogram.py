@@ -137,7 +137,7 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
     lower, upper = _mixed_sum.enclose_sum(lambda i: binom_logpmf(i, n, p), math.floor((n + 1) * p), 0.0, n, value)
     exact = n * math.log1p(p * math.expm1(-falls))
     assert lower < exact < upper
-    # The error of each bound is at most the change of the terms within a block.
+    # The gap is at most the log of the ratio of the largest to the smallest term within a block.
     if blocks == 40:
         assert upper - lower < 12.0
 
@@ -191,7 +191,8 @@ def test_bad_input(call, named):
 
 
 def test_a_sum_far_from_the_mode_of_its_masses_takes_one_truncation_range(monkeypatch):
-    # The largest term is 360 standard deviations from the mode, where wide blocks give a far too large bound of the terms outside.
+    # The largest term is 360 standard deviations from the mode, where wide blocks give a far too large bound of the truncated
+    # terms. Nevertheless the truncation range is not extended: its two ends are computed once.
     ranges = []
     edge = _mixed_sum._edge
     monkeypatch.setattr(_mixed_sum, "_edge", lambda *arguments: ranges.append(edge(*arguments)) or ranges[-1])

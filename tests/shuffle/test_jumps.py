@@ -50,7 +50,7 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
 @pytest.mark.parametrize(("users", "values", "mass"), [
     (2, [-1.0, 1.4, -3e7, 4e7], [0.4, 0.35, 1e-3, 2e-3]),
     (9, [-1.0, 1.4, -3e3, 4e5], [0.4, 0.35, 1e-3, 2e-9]),
-    # the sum is positive only if several of few users have the larger value
+    # In these two cases the sum is positive only if some of the few users have the largest value.
     (12, [-5.0, 1.0, 9.0], [0.6, 0.3, 1e-4]),
     (12, [-5.0, 1.0, 9.0], [0.6, 0.3999, 1e-8]),
     (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
@@ -60,7 +60,7 @@ def test_values_added_one_after_the_other(users, values, mass):
     lower, upper = sum_of_few(np.array(values), np.log(mass), float(users))
     assert lower <= listed(values, np.log(mass), users) + 1e-12
     assert upper >= listed(values, np.log(mass), users) - 1e-12
-    # it is largest if sums of 0 are likely
+    # The gap is largest if sums of 0 are likely.
     assert upper - lower < 0.05
 
 

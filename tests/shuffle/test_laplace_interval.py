@@ -176,7 +176,10 @@ def test_inequality_by_hand_for_short_intervals():
 
 @pytest.mark.parametrize("longest", [0.5, WIDEST, 3.5])
 def test_boxes_compute_the_gap(longest):
-    """For a box that is a point, F is the difference of the two stop-loss transforms over A - 1; it may be negative at L = 3.5."""
+    """For a box that is a point, F is the difference of two stop-loss transforms divided by A - 1; it may be negative at L = 3.5.
+
+    The two are that of the mixture of the ends and that of the pair (a, L).
+    """
     rng = np.random.default_rng(8)
     gaps = []
     for _ in range(400):

@@ -268,7 +268,7 @@ def test_window_minimum_is_that_of_a_grid():
         a, reach = 10 ** rng.uniform(-2, 1), rng.uniform(0.5, 30)
         b = a * rng.uniform(0.02, 2, 20)
         t = np.linspace(0, reach, 1001)[:, None]
-        # For t < 0 the other input is nearer to the output, and the target's other density is larger.
+        # For t < 0 the output 1/2 - t is nearer to the user's value 1, so the ratio is larger than at -t.
         ratio = 0.5 * (a * (t - 0.5)) ** 2 - 0.5 * (b * (t + 0.5)) ** 2
         least, slack = least_log_ratio(a, b, reach), 1 + reach**2 * (a * a + b * b)
         assert (least <= ratio.min(axis=0) + 1e-13 * slack).all()
@@ -381,15 +381,16 @@ def test_the_error_of_a_common_rate_is_bounded(users, width):
             assert lower <= low
             assert high <= upper
             plain, middle = law._simple_error, CloneLaw(law.rates, law.counts).log_sum(u, 1 - u)
-            costs = [plain, law._tilted_error(*law._decay(u, 1 - u), middle[0])]
-            assert max(abs(middle[0] - high), abs(middle[1] - low)) <= min(costs) + 1e-11
+            errors = [plain, law._tilted_error(*law._decay(u, 1 - u), middle[0])]
+            assert max(abs(middle[0] - high), abs(middle[1] - low)) <= min(errors) + 1e-11
             assert upper - lower <= 2 * plain + 1e-9
         assert law.log_alone <= exact.log_alone
 
 
 def test_the_error_of_a_common_rate_is_small_for_many_users():
-    # Because of h(c) <= e^(b - k c)/(c + 1), the second differences of the sum decrease with the number of clones. So the error is
-    # much smaller than half the sum of squared distances.
+    # With many expected clones, the second differences of the terms of the clone sum are small (module docstring of
+    # _clones/bins.py). So the error of replacing all rates of a bin by their mean is far below the first bound given there, which
+    # is proportional to the sum of squared distances of the probabilities from their mean.
     least, held = np.linspace(0.2, 0.44, 5), np.full(5, 1000.0)
     law = BinnedLaw.of(least + 0.005, least, least + 0.01, held)
     u = math.tanh(0.05 / 2) / math.tanh(1.0)

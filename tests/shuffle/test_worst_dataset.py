@@ -110,7 +110,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
-    # The eps are those of the table in docs/theorems/worst-dataset; the blanket has .1011, .02934, .3459, .03805 and .02973.
+    # The eps are those of the table in docs/theorems/worst-dataset; those of the blanket are .1011, .02934, .3459, .03805, .02973.
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
     pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
@@ -166,7 +166,7 @@ def check_orders(make, users, eps, more_users, more_eps, share):
     in_order((make(users + more_users), eps), (protocol, eps))
     in_order((protocol, eps + more_eps), (protocol, eps))
     in_order((shuffle.Shuffled(protocol.randomizer, users, share), eps), (protocol, eps))
-    # The smaller of both bounds is returned, so that they differ from this order by rounding only.
+    # The smaller one of this bound and that of the blanket is returned, so only rounding can violate this order.
     assert protocol.log_delta(eps) <= blanket(protocol.randomizer, users, eps) + 1e-12
 
 
@@ -220,14 +220,17 @@ def test_bounds_of_two_level_randomizers_are_in_order(family, local_eps, users, 
 
 
 def negative_mass(rows, pairs, order):
-    """Return the mass of the negative part of the signed distribution W for gamma = 1/2, by a sum over all outputs of all pairs."""
+    """Return the mass of the negative part of W for gamma = 1/2, by a sum over all outputs of all pairs.
+
+    W is the signed distribution of docs/theorems/worst-dataset for the messages of the drawn pairs.
+    """
     first, second = rows
     plain = ((np.outer(first, second) + np.outer(second, first)) / 2).ravel()
     drop = -0.5 * np.outer(first - second, first - second).ravel()
     if order == "product":
         law = functools.reduce(lambda out, _: np.outer(out, plain + drop / pairs).ravel(), range(pairs), np.ones(1))
     else:
-        # `law` is the mean over all subsets of k pairs; the loop adds the terms for k = 0, 1, 2.
+        # The term of order k is a mean over all subsets of k pairs. The loop adds the terms for k = 0, 1, 2.
         law = 0
         for k in range(3):
             for chosen in itertools.combinations(range(pairs), k):
@@ -279,14 +282,15 @@ def test_a_search_over_compositions_ends_above_every_composition():
     rng = np.random.default_rng(5)
     for _ in range(20):
         means = rng.normal(size=3) * 0.2
-        # The values are symmetric around their means, which are equal; the distribution with the largest variance is the blanket.
+        # Every distribution has two values of equal mass around the same mean, -0.3. So that with the largest variance, `wide`, is
+        # the largest in the convex order, as the privacy blanket must be.
         kinds = [(np.array([-0.3 - w, -0.3 + w]), np.log([0.5, 0.5])) for w in (0.6, 0.8, 1.0 + abs(means[0]))]
         wide = (np.array([-2.3, 1.7]), np.log([0.5, 0.5]))
         sums = Compositions(kinds, wide, [-math.inf] * 4, 12, 0.0)
         largest = sums.largest(max(sums.alike(kind) for kind in range(3)), 1e-3, 10**4)
         every = [sums.log_excess((a, b, 12 - a - b)) for a in range(13) for b in range(13 - a)]
         assert max(every) <= largest <= max(every) + 2e-3
-        # The bound without an evaluation is tightest for a cell with a single dataset.
+        # The Berry-Esseen bound, which needs no evaluation of E S_+, is tightest for a cell with a single dataset.
         assert sums._tilt.log_excess((0, 0, 0), (12, 12, 12), 12) >= max(every)
         for a in range(0, 13, 4):
             assert sums._tilt.log_excess((a, 12 - a, 0), (a, 12 - a, 0), 12) >= sums.log_excess((a, 12 - a, 0)) - 1e-4
@@ -447,8 +451,7 @@ def test_inner_pairs_around_another_input_are_smaller_in_the_convex_order(power)
     mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4]]).shuffled(300),
 ])
 def test_the_rough_curve_of_several_pairs_is_that_of_the_worst_pair(protocol):
-    # The search for eps begins at the crossing of this rough curve. A smaller rough curve would cost evaluations far from the
-    # answer.
+    # The search for eps begins at the crossing of this rough curve. With a smaller rough curve it would begin far from the answer.
     rough = protocol._rough(True).rough
     for eps in (0.1, 0.2):
         blankets = [pair.upper.log_phi_side(eps, protocol.users, upper=True) for pair in protocol._pairs]

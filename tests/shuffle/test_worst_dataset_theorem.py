@@ -91,7 +91,7 @@ class Protocol:
         return max(self.norm([p - c for p, c in zip(row, centre)]) for row in self.rows)
 
     def moment(self, k):
-        """Return l_{2k+1}^2."""
+        """Return the square of l_{2k+1}, the factor of the error term of order k."""
         n, excess = self.users, self.E - 1
         big = self.norm([d + excess * b for d, b in zip(self.d, self.b)])
         return (Fraction(math.factorial(2 * k + 1), math.perm(n, 2 * k + 1)) * big
@@ -284,7 +284,8 @@ def test_fewest_pairs_are_enough_at_every_corner():
         for kind in ("product", "2"):
             s = fewest_pairs(ratio, kind)
             for high in range(s + 1):
-                # W is divided by the product of the rows; `high` pairs have t = tau, and the others t = -tau/cosh.
+                # `value` is W divided by the product of the rows, if `high` pairs have t = tau, its largest value, and the other
+                # pairs have t = -tau/cosh, its smallest value (the proof of W >= 0).
                 value = Fraction(0)
                 for k, omega in enumerate(omegas(s, kind)):
                     value += omega * Fraction(-1, 2) ** k / math.comb(s, k) * sum(
