@@ -97,7 +97,7 @@ def test_unary_encoding(p, ratio):
     ("users", "lam", "bits"), [(1, 0.75, 2), (2, 1.6015625, 3), (2, 1.5028352371023164, 3), (2, 0.06838664203427669, 3)]
 )
 def test_columns_next_to_their_budget(users, lam, bits):
-    """The quotient of eps and the number of columns was once rounded up; all columns have their worst dataset."""
+    """The upper bound was once too small here, because the quotient of eps and the number of columns was rounded up."""
     protocol = RealSum(users, lam, bits, view="columns")
     q = arb(protocol.flip)
 

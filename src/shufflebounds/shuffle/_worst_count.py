@@ -48,7 +48,7 @@ class _Blocks:
     def __init__(self, users: int, known: Known, variance: float, reach: Fraction) -> None:
         self._users, self._known, self._variance, self._reach = users, known, variance, reach
         self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
-        # The probability that undetermined users have an error above a is e^-6 of the tail probability (see `upper`).
+        # 2 e^-depth, which `upper` adds to the tail for the undetermined users, is at most 2 e^-6 of the largest tail.
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
         self._left: dict[int, Fraction] = {}
 

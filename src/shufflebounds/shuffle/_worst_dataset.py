@@ -196,9 +196,9 @@ class WorstDataset:
         share[-1, -1] = 1.0
         # The second term covers rounding errors of the thresholds, and of `excess` where it is close to 0.
         mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]
-        happens = (excess > 0).astype(np.float64)
-        chance, size = (float(mass @ table @ mass) * (1 + _PADDING) for table in (happens, np.where(excess > 0, share, 0.0)))
-        return chance, size
+        tables = (excess > 0).astype(np.float64), np.where(excess > 0, share, 0.0)
+        probability, expectation = (float(mass @ table @ mass) * (1 + _PADDING) for table in tables)
+        return probability, expectation
 
     @cached_property
     def _atoms(self) -> tuple[FloatArray, FloatArray, FloatArray]:

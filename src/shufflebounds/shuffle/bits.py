@@ -250,9 +250,9 @@ class ShuffledBits(FlippedProtocol):
         return self._bits <= MANY and not self.fakes
 
     def _tried(self) -> list[DominatingPair]:
-        """Return the pairs of five datasets, whose numbers of ones are between a few and half of the bits.
+        """Return the pairs of five datasets, in which 0, 0.1, 1, 10 and 50 % of the other users' bits are 1.
 
-        One of them is close to the worst dataset at every eps: this dataset has few ones for large eps and half ones at eps = 0.
+        At every eps one of them is close to the worst dataset, which has few ones for large eps and half ones at eps = 0.
         """
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]

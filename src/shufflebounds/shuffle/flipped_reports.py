@@ -58,7 +58,8 @@ class FlippedReports(FlippedProtocol):
        with probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has delta = 0.0018 for two
        bins.
 
-    For sums, where :math:`M_1, M_2` other users' reports are in the target's two possible bins:
+    For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the
+    distribution of the sum of a bin with M such reports in which the target's bit is b before flipping. Then
 
     .. math:: \delta(\varepsilon) = \max_{M_1, M_2}
         H_{e^\varepsilon}(P_1^{M_1} \times P_0^{M_2} \,\|\, P_0^{M_1} \times P_1^{M_2}).

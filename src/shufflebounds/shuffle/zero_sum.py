@@ -163,7 +163,10 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
 
 
 def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
-    """Return bounds of log Pr[|error| > a] for the sum S = `total`: Pr[Y < S, |Y - n gamma| > a] + [S > a] Pr[Y >= S]."""
+    """Return bounds of log Pr[|error| > a] for the sum S = `total`, with Y as in :class:`ZeroSum`.
+
+    The probability is Pr[Y < S, |Y - n gamma| > a], plus Pr[Y >= S] if S > a.
+    """
     # The mean n gamma is rounded as in the estimate.
     mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1

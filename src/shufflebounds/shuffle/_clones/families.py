@@ -9,7 +9,7 @@ S1      :math:`r_i = \inf_{x,z} R_i/(R_0+R_1)`, scale 1.
 S2      the common part of :math:`R_0` and :math:`R_1` is revealed: :math:`r_i = T \inf R_i/|R_0-R_1|`, scale
         :math:`\lambda = T (e^{\varepsilon_1}+1)/(e^{\varepsilon_1}-1)`, where T is the total variation distance of R_0 and R_1.
 window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa \inf_G R_i/(R_0+R_1)`, scale kappa, and the
-        hockey-stick divergence outside G is the tail. Or, with rates that are never smaller,
+        hockey-stick divergence outside G is the tail. A second choice of the rates, which is never smaller, is
         :math:`r_i = \kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, where p is the largest ratio of R_0 and R_1 in G.
 
 Every method takes an interval [low, high] of target budgets and returns values that are valid for all targets in it: the largest

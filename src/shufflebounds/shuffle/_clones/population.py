@@ -44,11 +44,11 @@ miss the best one."""
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
-"""Factors of a known good log mass outside a window; the products are the first trial values of the search for the best window.
+"""Trial values INNER, FAR and NEARBY of the search for the best window, that is for the best log mass outside a window.
 
-Without a known value, the trial values are the largest log mass minus the entries of FAR, which grow by the ratio GROWTH. INNER are
-the fractions at which an interval of log masses is refined. With more values the run time is longer. With fewer the search may miss
-the best window, and the bound is less tight, but still valid.
+The first trial values are a known good log mass times the factors in NEARBY; without one, they are the largest log mass minus the
+entries of FAR, which grow by the ratio GROWTH. Then the interval around the best value is divided at the fractions INNER. With more
+values the run time is longer. With fewer the search may miss the best window, and the bound is less tight, but still valid.
 """
 
 CLOSE = 0.125
