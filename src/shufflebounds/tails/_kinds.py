@@ -1,4 +1,6 @@
-"""The three functions of a distribution on the integers, by which the kernels are called, and the check of their argument k."""
+"""Codes by which a kernel is told to compute the pmf, the upper or the lower tail of a distribution on the integers, and the
+validation of the argument k.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ __all__ = ["Kind", "checked_k"]
 
 
 class Kind(IntEnum):
-    """A function of a distribution; the numbers are codes of the kernels, and the tails have opposite ones."""
+    """The function that a kernel computes. The values are the kernel's codes; those of the two tails differ only in sign."""
 
     PMF = 0
     UPPER = 1

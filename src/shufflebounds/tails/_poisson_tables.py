@@ -51,7 +51,10 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
 
 
 def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.inf) -> FloatArray | None:
-    """Return all probabilities by convolution, or None if this is slow or if one above exp(log_least) could underflow."""
+    """Return all probabilities by convolution, or None.
+
+    None: there are more than DIRECT_TRIALS trials, or a probability above exp(log_least) could underflow.
+    """
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:
         return None
@@ -63,7 +66,7 @@ def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.i
 
 
 def _direct_tables(pmf: FloatArray) -> dict[Kind, FloatArray]:
-    """Return log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n, each with a small relative error also near 0."""
+    """Return log Pr[S = k], log Pr[S <= k] and log Pr[S >= k] for k = 0..n; logarithms near 0 have a small relative error, too."""
     lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
     below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
     tables: dict[Kind, FloatArray] = {}
@@ -78,8 +81,8 @@ def served(
 ) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities of kind PMF (S = k), LOWER (S <= k) or UPPER (S > k), and bounds of their relative errors.
 
-    With `series`, single points near the mean of a distribution with many groups are computed by the series of blocks, in an eighth
-    of the time. Their errors are not larger, but the bound of the errors is that of a whole block.
+    With `series`, single points near the mean of a distribution with many groups are computed from the power sums of `_expand`, in
+    an eighth of the time. Their errors are not larger, but the returned bound of the errors is that of a whole block.
     """
     trials = float(p.size if counts is None else counts.sum())
     whole = np.floor(k)
@@ -108,7 +111,7 @@ def served(
     if kind == Kind.PMF:
         values, errors = _walk(law, wanted, Kind.PMF)
     else:
-        # the smaller tail; Pr[S > k] is Pr[S >= k + 1]
+        # Up to the mean the lower tail is computed, above it the upper tail. Pr[S > k] is Pr[S >= k + 1].
         split = int(np.searchsorted(wanted, law.mean, side="right"))
         lower, lower_errors = _walk(law, wanted[:split], Kind.LOWER)
         upper, upper_errors = _walk(law, wanted[split:] + 1, Kind.UPPER)
@@ -126,13 +129,13 @@ def served(
 
 
 def _expand(law: PoissonBinomialPMF, k: FloatArray) -> None:
-    """Compute the power sums (the series of blocks) of a distribution with many groups, as far as points near its mean need
-    them: up to ten standard deviations away.
+    """Compute the power sums of a distribution with many groups, from which points up to ten standard deviations from the mean are
+    evaluated without a pass over the groups.
     """
     deepest = 10.0
     sigma = math.sqrt(law.var)
     depth = min(float(np.abs(k - law.mean).max()) / sigma + 0.5, deepest)
-    # the series of blocks is faster than one single point from 20,000 groups on
+    # from 20,000 groups on, the power sums take less time than the evaluation of one point without them
     if law.groups >= 20_000 and np.abs(k - law.mean).min() < (deepest - 0.5) * sigma and math.hypot(depth, 9.4) < sigma:
         law.expand(depth)
 
@@ -147,13 +150,14 @@ def _walk(law: PoissonBinomialPMF, k: FloatArray, kind: Kind) -> tuple[FloatArra
     groups = law.groups
     start = 0
     while start < k.size:
-        # a block takes about 26 sigma * 20 ns, a single point about 2 us and 40 ns for each group
+        # `fewest` is the number of k from which a block is faster: it takes about 26 sigma * 20 ns, a single point about 2 us and
+        # 40 ns for each group.
         near = abs(k[start] - law.mean) < law.reach
-        worth = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
+        fewest = 1 if near else 3 + 0.5 * sigma / (2 + 0.04 * groups)
         span = 3.3 * sigma
         stop = int(np.searchsorted(k, k[start] + span, side="right"))
         served = 0
-        if stop - start >= worth and 0 < k[start] < law.trials:
+        if stop - start >= fewest and 0 < k[start] < law.trials:
             center = min(k[start] + math.floor(0.9 * span), k[stop - 1], law.trials - 1)
             while True:
                 first, table, error, block_sigma = _block(law, center, kind)
@@ -289,9 +293,10 @@ def _trim(table: FloatArray, below: float, above: float, log_tail: float) -> tup
 def bits_window(
     one: FloatArray, zero: FloatArray, counts: FloatArray | None, *, log_tail: float, most: int
 ) -> tuple[int, FloatArray, float]:
-    """Return the result of `window_of` for groups given by the probabilities `one` of 1 and `zero` of 0, of at most `most` values.
+    """Return the result of `window_of` for groups given by the probabilities `one` of a 1 and `zero` of a 0.
 
-    The smaller one of the two probabilities of a group is exact.
+    In each group the smaller of `one` and `zero` must be exact; the larger one may be rounded. WideWindowError if the window would
+    have more than `most` values.
 
     Checked by the caller: log_tail in [-1e6, -1].
     """
@@ -303,7 +308,7 @@ def bits_window(
     if one.size == 0:
         return shift, np.zeros(1), 0.0
     trials = counts.sum()
-    # The width of the window of a normal distribution decides whether the window is too wide, before it is computed.
+    # A window that would be too wide for a normal distribution of the same variance is refused before it is computed.
     width = min(trials + 1, 2 * math.sqrt(-2 * log_tail * float((counts * one) @ zero)))
     if width <= most:
         small = one <= zero

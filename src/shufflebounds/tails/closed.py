@@ -80,8 +80,8 @@ def chernoff_logsf(
     except ValueError:
         raise ValueError(f"k, n and mean have shapes {np.shape(k)}, {np.shape(n)}, {np.shape(mean)}: they must broadcast") from None
     expected = trials * mu
-    # k is lowered by a few ulp, which enlarges the event and covers the rounding of n mean;
-    # at k = n the bound is n ln(mean), which needs no difference of k and n mean
+    # k is lowered by a few ulp, which enlarges the event and covers the rounding error of the product n mean.
+    # At k = n the bound is n ln(mean), which is computed without k - n mean, so k need not be lowered.
     whole = (values == trials) & (method == "kl")
     safe = np.where(whole, values, values - np.abs(values) * 2.0**-51)
     beyond = (safe > expected) & (values <= trials)
@@ -92,7 +92,7 @@ def chernoff_logsf(
         elif method == "multiplicative":
             exponent = (x - m) ** 2 / (x + m)
         else:
-            # a larger mean gives a larger, still valid bound; 1e-290 keeps x / m finite
+            # A mean below 1e-290 is raised to 1e-290, so that x / m is finite; a larger mean gives a larger bound, which is valid.
             m = np.where(m > 0, np.maximum(m, 1e-290), m)
             apart = np.where(x > m, _deviance(x, m) + _deviance(count - x, count - m), 0.0)
             exponent = np.where(whole[beyond], -count * np.log(mu[beyond]), apart)

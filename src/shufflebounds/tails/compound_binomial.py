@@ -76,8 +76,8 @@ def compound_binom_logcdf(k: ArrayLike, first: int, log_weights: ArrayLike, p: f
     Returns
     -------
     ndarray of the shape of k, or float
-        Natural logarithm of the probability, with relative accuracy also where the probability is near 1: above 1/2 it is
-        formed as 1 minus the other tail.
+        Natural logarithm of the probability, with relative accuracy also where the probability is near 1: a probability above 1/2
+        is computed as 1 minus the other tail.
 
     Examples
     --------

@@ -135,8 +135,8 @@ class FrozenLaw(ABC):
         low = first if lb is None or lb == -math.inf else max(math.ceil(_validate.real("lb", lb)), first)
         high = last if ub is None or ub == math.inf else min(math.floor(_validate.real("ub", ub)), last)
         if high >= low:
-            # the truncated mass is relative to the mass between lb and ub, which may itself be tiny; a function of up to e^40
-            # changes by less than e^-40
+            # The truncated mass is e^-80 of the mass between lb and ub, or less, so that also a tiny range is summed accurately. If
+            # |f| is at most e^40, the truncation changes the expectation given the range by at most e^-40.
             within = float(self.logcdf(high)) - 80, float(self.logsf(low - 1)) - 80
             low, high = max(low, float(self.ilogcdf(within[0]))), min(high, float(self.ilogsf(within[1])))
         if high - low >= MOST_ITEMS:
@@ -168,18 +168,24 @@ class FrozenLaw(ABC):
         return drawn.astype(np.int64) if levels.ndim else int(drawn)
 
     def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
-        """Return the least k with cdf >= sides[0] = 1 - sides[1]; the complement of a level above 1/2 has error up to 2**-53."""
+        """Return the least k with cdf(k) >= sides[0] = 1 - sides[1], up to the rounding of 1 - level.
+
+        1 - level has an error of up to 2**-53 for a level above 1/2.
+        """
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])
         rounding = np.log1p(2.0**-53 / np.maximum(1 - levels, 2.0**-53))
         return self._search(lower, upper, np.where(levels > 0.5, rounding, 0.0))
 
     def _search(self, log_lower: FloatArray, log_upper: FloatArray, rounding: FloatArray | None = None) -> FloatArray | float:
-        """Return the least k that meets the level, compared in the smaller of the two tails to avoid cancellation."""
+        """Return the least k with log cdf(k) >= log_lower, that is, log sf(k) <= log_upper.
+
+        The condition is evaluated in the smaller of the two tails, which avoids cancellation.
+        """
         shape = np.shape(log_lower)
         target = np.atleast_1d(np.minimum(log_lower, log_upper)).ravel()
         above = np.atleast_1d(log_upper <= log_lower).ravel()
-        # a level this close to the cdf at k counts as equal to it, as both are rounded
+        # The level and the tail at k are rounded: if their logarithms differ by at most `extra`, they count as equal.
         extra = COMPUTED_ERROR + (np.zeros(target.size) if rounding is None else np.atleast_1d(rounding).ravel())
         first, last = self.support()
         out = np.full(target.size, float(first))
@@ -210,7 +216,10 @@ class FrozenLaw(ABC):
 
 def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
            last: float) -> FloatArray:
-    """Return for each level the least k in first..last that meets it, by doubling steps and then bisection; `last` meets all."""
+    """Return for each level in `which` the least k in first..last that meets it; `last` meets every level.
+
+    The search starts at the guesses `at`, doubles its step until the condition changes, and then bisects.
+    """
     low, high = np.full(at.size, first - 1), np.full(at.size, last)
     step, turned, went = np.ones(at.size), np.zeros(at.size, dtype=bool), np.zeros(at.size, dtype=np.int8)
     live = np.arange(at.size)

@@ -102,8 +102,8 @@ class poisson_binom(FrozenLaw):
 
     Notes
     -----
-    Errors as those of :func:`poisson_binom_logsf`, relative to the probability however small. ``scipy.stats.poisson_binom``
-    has the same methods; its tails end at 1e-16.
+    The errors are those of :func:`poisson_binom_logsf`, relative to the probability however small it is.
+    ``scipy.stats.poisson_binom`` has the same methods; its tails have no correct digit below 1e-16.
 
     Examples
     --------

@@ -120,7 +120,7 @@ def poisson_binom_window(
 ) -> tuple[int, FloatArray]:
     r"""Log probabilities of a Poisson-binomial distribution on the range that leaves a given mass outside.
 
-    The window first, ..., last is, up to a value at either end, the smallest with
+    The window first, ..., last is, up to one value at each end, the smallest range with
 
     .. math:: \Pr[S < \text{first}] \le e^{\text{log\_tail}}, \qquad \Pr[S > \text{last}] \le e^{\text{log\_tail}}.
 

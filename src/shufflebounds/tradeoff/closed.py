@@ -35,8 +35,8 @@ _NODES, _WEIGHTS = _double_exponential()
 class Gaussian(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
-    If `side` is 0, values are rounded to nearest; if it is 1, they are above the exact curve, and if it is -1, below. The delta of
-    a lower curve is above the exact delta.
+    If `side` is 0, values are not moved in either direction; if it is 1, they are above the exact curve, and if it is -1, below.
+    The delta of a lower curve is above the exact delta.
     """
 
     mu: float
@@ -68,7 +68,8 @@ class Gaussian(Representation):
             x, y = eps / mu - mu / 2, eps / mu + mu / 2
         tail = log_ndtr(-x)
         log_gap = np.empty_like(x)
-        # `log_gap` is the log of 1 - m(y)/m(x), where m is Mills' ratio of the normal distribution.
+        # delta = Phi(-x) (1 - m(y)/m(x)), where m is Mills' ratio of the normal distribution; `log_gap` is the log of the factor
+        # 1 - m(y)/m(x).
         close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close
@@ -94,7 +95,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     scale = 1 / np.maximum(1.0, x)
     s = _NODES * scale[:, None]
     with np.errstate(under="ignore"):
-        # The integrand is divided by mu, which may be as small as the smallest double.
+        # 1 - e^(-mu s) is computed as mu s exprel(-mu s). The factor mu, which may be tiny, is added as log(mu) at the end.
         gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _WEIGHTS * scale
     out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu)
     return out

@@ -57,14 +57,14 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         return x[1:2].copy(), np.full(1, -np.inf)
     before, eps, low = x[: count - 1], x[1:count], low[1:count]
     ahead, high = np.append(x[2 : count + 1], np.inf)[: count - 1], np.append(high[: count + 1], [np.inf] * 2)
-    # Beyond the last point there is no lower bound of the slope.
+    # `open_end`: all points have a positive lower bound, so no further point limits the slope after the last one.
     open_end = x.size == count
     width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         # `left` and `right` are the decreases of the two lines over the interval, in units of the value at E_i.
         stretch = np.expm1(width)
         left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * ULP)
-        # The slope of a divergence in E is at least -1.
+        # The slope of a divergence in E is at least -1, also after the last point.
         left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
         end = np.exp(np.append(low[1:], -np.inf) - low)
         fall = end - np.exp(high[3 : count + 2] - low)
@@ -97,9 +97,11 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
-    """Return the lower convex hull of two chains that start at the join; the value at the join is lowered if needed.
+    """Return the lower convex hulls of two chains that start at the join, with the value at the join lowered until the function is
+    convex there, too.
 
-    With `lower` the value at the join is lowered a little further, because rounding may dominate the slopes to close neighbours.
+    With `lower` the value at the join is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close
+    neighbours.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
@@ -119,7 +121,9 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 
 
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return losses, log masses under P, and values, of the distribution whose divergence is given by the joined chains."""
+    """Return the losses of the distribution whose divergence is given by the joined chains, their log masses under P, and the log
+    divergence at each loss.
+    """
     (x, y), (u, v) = right, left
     slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)

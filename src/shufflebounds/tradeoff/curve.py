@@ -104,8 +104,8 @@ class Tradeoff(Function):
         -------
         Tradeoff
             Constant to the left of the first breakpoint, 0 from the last one on, and the lower value where two breakpoints have the
-            same alpha. So it is at or below every trade-off function that is at or above the lines between the breakpoints. Give
-            both ends, (0, f(0)) and (f = 0), to change this.
+            same alpha. So it is at or below every trade-off function that is at or above the lines between the breakpoints. To give
+            other values outside the breakpoints, add breakpoints at alpha = 0 and at beta = 0.
 
         {raises: If the shapes differ, an entry is NaN or positive, the order is wrong, or a breakpoint lies above the diagonal.}
 
@@ -135,7 +135,8 @@ class Tradeoff(Function):
         eps : array_like, shape (grid,)
             Privacy losses in nats, finite and >= 0, in any order.
         log_delta : array_like, shape (grid,)
-            Natural logarithm of :math:`\delta_i`, an upper bound of :math:`H_{e^{\varepsilon_i}}(Q \| P)`; -inf where that is 0.
+            Natural logarithm of :math:`\delta_i`, an upper bound of the hockey-stick divergence
+            :math:`H_{e^{\varepsilon_i}}(Q \| P)`; -inf where :math:`\delta_i = 0`.
         log_delta_reverse : array_like, shape (grid,), optional
             The same for :math:`\delta'_i`, of the pair in the other order. By default it is `log_delta`, because the profile of a
             mechanism holds for both orders.
@@ -149,11 +150,10 @@ class Tradeoff(Function):
 
         Notes
         -----
-        The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear
-        curve is below
-        the maximum of the lines. :math:`1 - \beta` is relatively accurate on the steep half and :math:`1 - \alpha` on
-        the flat half,
-        because they are sums of positive terms. A small :math:`\beta` on the steep half is as accurate as log delta near 0.
+        The breakpoints are the intersections of neighbouring lines. Each is rounded down, so that the piecewise linear curve is
+        below the maximum of the lines. Where the slope is below -1, :math:`1 - \beta` is a sum of positive terms and therefore
+        relatively accurate, and a small :math:`\beta` is as accurate as the given log delta near 0. Where the slope is above -1,
+        this applies to :math:`1 - \alpha`.
 
         Unless delta is 0 at the largest eps, f(0) < 1, and no Gaussian trade-off function is below f.
 
@@ -304,9 +304,9 @@ class Tradeoff(Function):
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:
-    """Return the curve of randomized response with budget eps and a failure probability of e^log_lost.
+    """Return the curve of randomized response with budget eps and failure probability e^log_lost; e^log_kept is 1 minus it.
 
-    Each of the two distributions also has an outcome of this mass that is impossible under the other one.
+    Each of the two distributions also has an outcome of mass e^log_lost that is impossible under the other one.
     """
     if log_kept == -math.inf:
         points, atoms = np.array([[-np.inf], [0.0], [-np.inf], [0.0]]), (np.empty(0), np.empty(0))

@@ -117,8 +117,9 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
 
     Notes
     -----
-    The maximum is attained by a set of the largest likelihood ratios. Some texts publish the formula with :math:`Q(S)` in both
-    places and sets with :math:`P(S) \ge \delta`; that is not the inverse of the hockey-stick divergence.
+    The maximum is attained by a set of the outcomes with the largest likelihood ratios P/Q. Some texts publish the formula with
+    :math:`Q(S)` in place of :math:`P(S)`, and over all sets with :math:`P(S) \ge \delta`; that is not the inverse of the
+    hockey-stick divergence.
 
     References
     ----------
@@ -187,7 +188,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
     flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    # An outcome that is possible under one distribution only matters, however small its probability is.
+    # A mass of outcomes that only one of the distributions has is raised to the least double if it underflows: at orders >= 1, any
+    # positive mass makes the divergence infinite.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
@@ -215,9 +217,9 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
     """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
-    For an upper (lower) bound if losses have errors, pass as `loss` the losses moved away from (towards) 0, and as `raised` the
-    losses all increased (decreased) by their errors: `_excess` increases with |loss|, and sum P e^((order - 1) loss) with every
-    loss.
+    If the losses have errors, pass for an upper (lower) bound as `loss` the losses moved away from (towards) 0 by their errors,
+    because `_excess` increases with |loss|, and as `raised` all losses increased (decreased) by their errors, because the sum of
+    P e^((order - 1) loss) increases with every loss.
     """
     raised = loss if raised is None else raised
     if order == math.inf:
@@ -237,7 +239,7 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
 
 
 def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
-    """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 for each outcome of mass P = e^p; b = 0 stands for the limit."""
+    """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 for each outcome of mass P = e^p; for b = 0, its limit at b = 0."""
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
     x = loss[small]

@@ -38,8 +38,8 @@ def envelope(
     anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is
     rounded from both lines at that alpha.
 
-    The pieces are in the order of alpha; for lines of the second kind, -eps is returned. There is one vertex between two pieces,
-    and the first vertex precedes all pieces.
+    The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
+    pieces, and the first vertex precedes all pieces.
     """
     side = _Rounding.UP if upper else _Rounding.DOWN
     steep, flat = _Lines(eps, log_delta, side), _Lines(eps_reverse, log_reverse, side)
@@ -68,7 +68,7 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 class _Lines:
     """The lines y = 1 - delta - e^eps x that are the largest one at some x, in the order of increasing eps.
 
-    For each pair of neighbouring lines, log x of their intersection is stored.
+    `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """
 
     def __init__(self, eps: FloatArray, log_delta: FloatArray, side: int) -> None:
@@ -154,9 +154,8 @@ def _rest(x: FloatArray, side: int) -> FloatArray:
 def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
     """Return the vertex between the lines of slope below -1 (`steep`) and those of slope above -1 (`flat`).
 
-    If there is one family only, its end is returned.
-
-    Lines that are nowhere the largest are removed from both families.
+    If only one family has lines, the vertex is the zero of its flattest line. Lines that are nowhere the largest are removed from
+    both families.
     """
     while steep.size and flat.size:
         e1, e2 = float(steep.eps[0]), float(flat.eps[0])
@@ -174,7 +173,6 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
         else:
             return _corner(steep, flat, x)
     lines = steep if steep.size else flat
-    # If there is one family only, it ends at the zero of its flattest line.
     while (x := float(lines.ends()[0])) <= lines.reach:
         lines.drop()
     if lines.side == _Rounding.UP:
@@ -184,13 +182,13 @@ def _meet(steep: _Lines, flat: _Lines) -> FloatArray:
 
 
 def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
-    """Return the point where the flattest lines of both families meet, at log alpha = x.
+    """Return the vertex where the flattest lines of both families meet, at log alpha = x.
 
-    If one of the lines reaches 0 to the left of x, the point is moved there.
+    If, by rounding, one of the lines reaches 0 to the left of x, the vertex of a lower curve is moved there.
     """
     side = steep.side
     if side == _Rounding.DOWN:
-        # At this alpha neither line is 0.
+        # Neither line is negative up to this alpha.
         x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])
     # The flat line has the value e^-eps (1 - delta - e^x) at log alpha = x.

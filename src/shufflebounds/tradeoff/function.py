@@ -18,9 +18,9 @@ from shufflebounds.tradeoff.representation import Representation
 __all__ = ["Function"]
 
 
-def _shaped(question: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
-    """Return the values of a method at all entries of the array, in its shape."""
-    value = question(array.ravel()).reshape(array.shape)
+def _shaped(method: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
+    """Return the values of `method`, which takes a 1-D array, at all entries of `array`, in the shape of `array`."""
+    value = method(array.ravel()).reshape(array.shape)
     return plain(value)
 
 
@@ -118,8 +118,9 @@ class Function:
         Returns
         -------
         float or ndarray
-            Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)` it is
-            :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`, an upper bound where f is a lower one.
+            Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)`, delta is
+            :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`. If f is a lower bound of :math:`T(P, Q)`, delta is an upper bound of
+            this sum.
 
         {raises: If `eps` is not finite or empty.}
 
@@ -141,7 +142,7 @@ class Function:
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`, which also serves below 1e-300.
+        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`. Below 1e-300 use :meth:`log_delta`.
 
         Parameters
         ----------
@@ -193,8 +194,9 @@ class Function:
         Returns
         -------
         float
-            Rounded up, by about 1e-15 of the quantiles. **inf** if the supports of the distributions differ, that is, if f(0) < 1
-            or f is 0 at some :math:`\alpha < 1`: every Gaussian curve is 1 at 0 and positive below 1.
+            Rounded up, by about 1e-15 times the normal quantiles of :math:`\alpha` and :math:`\beta`. **inf** if the supports of
+            the distributions differ, that is, if f(0) < 1 or f is 0 at some :math:`\alpha < 1`: every Gaussian curve is 1 at
+            :math:`\alpha = 0` and positive at every :math:`\alpha < 1`.
 
         Notes
         -----
@@ -219,7 +221,7 @@ class Function:
         Returns
         -------
         float
-            In [0, 1]; equal to delta at eps = 0. Missing mass of the distributions counts in full.
+            In [0, 1]; equal to delta at eps = 0. If the probabilities of P or Q sum to less than 1, the missing mass is added.
         """
         return self.delta(0.0)
 
@@ -247,12 +249,13 @@ class Function:
         Returns
         -------
         Tradeoff
-            Symmetric and convex: a guarantee for both orders of the pair. Its delta is the larger one of the two orders.
+            Symmetric and convex, at or below T(P, Q) and T(Q, P). Its delta is the larger one of the deltas of (P, Q) and (Q, P).
 
         References
         ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 4 and appendix F. Where the slope of f is
-        -1 below the diagonal only, the paper's Symm is this curve; otherwise it takes the maximum of f and its inverse.
+        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, section 4 and appendix F. Let x be the least
+        :math:`\alpha` at which f has the slope -1. The paper's Symm is this curve if :math:`x \le f(x)`; otherwise it is the
+        maximum of f and its inverse.
 
         Examples
         --------
@@ -275,9 +278,8 @@ class Function:
 
         Notes
         -----
-        One pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between
-        breakpoints is computed
-        from the smaller of the probabilities and their complements, so both ends are accurate.
+        One pass over the breakpoints. Slopes are compared as differences of logarithms. Each difference between breakpoints is
+        computed from the probabilities or from their complements, whichever are smaller, so it is accurate near 0 and near 1.
 
         Examples
         --------
@@ -307,8 +309,9 @@ class Function:
         Raises
         ------
         ValueError
-            If `other` is not a Tradeoff, if only one is Gaussian or one is that of Laplace noise, or if there are more than
-            4 million products; :meth:`~shufflebounds.profile.PrivacyProfile.compose` bounds those from both sides.
+            If `other` is not a Tradeoff, if only one curve is Gaussian or one is that of Laplace noise, or if there are more than
+            4 million products. Use :meth:`~shufflebounds.profile.PrivacyProfile.compose` instead, which gives an upper and a lower
+            bound.
 
         {dong2022: definition 3.1}
 

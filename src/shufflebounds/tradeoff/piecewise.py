@@ -89,7 +89,8 @@ class Piecewise(Representation):
         inside = ~(on_first | beyond)
         out = np.where(on_first, log_beta[left], -np.inf)
         x, left, right = x[inside], left[inside], right[inside]
-        # The weights are the distances to both breakpoints, each divided by the larger number of its difference.
+        # The weights are the distances of alpha (or 1 - alpha) to the breakpoints on both sides, divided by the larger one of both
+        # breakpoints. The division by `whole` makes their sum 1.
         first, last = grid[left], grid[right]
         if by_rest:
             to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
@@ -136,7 +137,11 @@ class Piecewise(Representation):
         return np.array([self._solve(d, loss, height, steep) for d in log_delta.tolist()])
 
     def _solve(self, log_delta: float, loss: FloatArray, height: FloatArray, steep: FloatArray) -> float:
-        """Return eps(delta), rounded up, on the first piece (from large losses down) whose delta exceeds the given one."""
+        """Return the eps >= 0 with delta(eps) = e^log_delta, rounded up.
+
+        `loss` holds the breakpoints of delta(eps) in decreasing order, `height` the values of log delta there, and `steep` the log
+        masses under P of all larger losses.
+        """
         if log_delta == 0 or height[-1] <= log_delta:
             return 0.0
         target = log_delta * (1 + 4 * ULP) - 32 * ULP
@@ -193,7 +198,7 @@ def prune(points: FloatArray) -> Piecewise:
 def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, FloatArray], float, float]:
     """Return the outcomes possible under P and Q in the order of decreasing Q/P, and the log masses of all other outcomes.
 
-    These are the log mass under P of outcomes that Q cannot produce, and the log mass under Q of outcomes that P cannot produce.
+    The log masses are that under P of the outcomes that Q cannot produce, and that under Q of the outcomes that P cannot produce.
     """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())

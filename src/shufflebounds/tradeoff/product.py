@@ -18,7 +18,8 @@ __all__ = ["product"]
 def product(first: Representation, second: Representation) -> Representation:
     """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
     if isinstance(first, Gaussian) and isinstance(second, Gaussian):
-        # Two upper bounds give an upper bound of the product, and two lower bounds a lower bound. Rounding mu up lowers the curve.
+        # Two upper (lower) curves give an upper (lower) curve of the product. A larger mu is a lower curve, so mu is rounded down
+        # for an upper curve and up for a lower one.
         side = first.side if first.side == second.side else 0
         return Gaussian(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):
@@ -32,7 +33,7 @@ def product(first: Representation, second: Representation) -> Representation:
 
 
 def _laws(form: Piecewise) -> tuple[FloatArray, FloatArray]:
-    """Return log probabilities of two distributions P and Q with this curve.
+    """Return log probabilities of two distributions P and Q whose trade-off function is this curve.
 
     There is one outcome for each segment, one outcome that only P has, and one that only Q has.
     """

@@ -66,7 +66,7 @@ def upward(form: Representation, eps: float, log_delta: float) -> float:
 
 
 def log1mexp(x: FloatArray) -> FloatArray:
-    """Return log(1 - e^x), x <= 0."""
+    """Return log(1 - e^x) for x <= 0."""
     with np.errstate(divide="ignore"):
         return np.where(x > -0.6931471805599453, np.log(-np.expm1(x)), np.log1p(-np.exp(x)))
 
