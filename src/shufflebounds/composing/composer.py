@@ -48,16 +48,16 @@ __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 LOOSE = 1e-3
 """Relative accuracy of the upper bound if no distribution gives a lower bound, and of the coarse grid that a search starts with.
 
-A smaller value costs time and changes the bound by less than 1e-3 of it.
+Lowered: longer run time, and an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
 """
 
 COMPOSED = 40
-"""Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a
-search for eps computes them again."""
+"""Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a search for eps
+computes some of them again."""
 
 FIRST_POINTS = 2**16
-"""Smallest number of points of the first grid, if its values take little effort; twice as many if the losses have a lattice.
-Raised: longer run time of every composition. Lowered: more refinements."""
+"""Smallest number of points of the first grid, if the divergence takes little time at these points. Twice as many if the losses
+have a preferred spacing (`Composer._hint`). Raised: longer run time of every composition. Lowered: more refinements."""
 
 CHOSEN = 4e7
 """Largest total number of points of all transforms of an adaptive strategy, which take about two seconds. Raised: longer run
@@ -97,8 +97,8 @@ class Account(NamedTuple):
 class Composer:
     """Lower and upper bound of the hockey-stick divergence of a composition.
 
-    The bounds depend on eps alone and not on earlier calls. Grids are refined anew for every eps, and distributions that are
-    sampled at few losses are sampled for the middle of an interval of eps. Caches store results, they do not change them.
+    The bounds depend on eps alone and not on earlier calls: grids are refined anew for every eps, and the losses at which an
+    expensive distribution is sampled depend on a fixed interval that contains eps (`_middle`). Caches do not change results.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class Composer:
         Mechanisms whose own delta gives a lower bound by one test that is repeated in every release. Used if `lower` is empty.
         The distributions in `upper` cannot give it, because no neighbours need to attain them.
     deepest : float
-        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. A curve whose
-        points end at a smallest delta sets it.
+        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. It is set by
+        a trade-off function, whose points end at a smallest delta.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Composer:
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
-        # False if the lower bound comes from other distributions than the upper one: then no grid makes the bounds agree.
+        # False if the lower bound comes from other distributions than the upper bound: then no grid makes the two bounds agree.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @cached_property
@@ -151,7 +151,7 @@ class Composer:
         return inversion if inversion.possible else None
 
     def cost(self, log_delta: float, values: int) -> Cost:
-        """Return the predicted cost of that number of bounds, the smallest of which is about `log_delta`."""
+        """Return the predicted cost of the bounds at `values` different eps, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
             return Cost(SECONDS["value by inversion"] * values, BYTES["inversion"], values)
         memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
@@ -162,7 +162,7 @@ class Composer:
         seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
         cheap = all(max(known.effort, known.setup) <= MOST_VALUE_EFFORT for known in releases.values())
         if not self._known and self._count > 1 and cheap:
-            # The range of the losses is cheap to find here, and with it the number of grid points.
+            # The range of the losses takes little time to find here; the number of grid points follows from it.
             seconds += SECONDS["grid point"] * self.grid_values(log_delta)
         if self._free is not None:
             blocks = self._upper[self._free.place][0].blocks
@@ -202,8 +202,8 @@ class Composer:
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom at a distance from the grid is moved to the grid, and another atom one spacing away is moved to keep the mean.
-            # This adds the product of both distances to the variance.
+            # An atom whose distance from the grid is away * tried is moved to the grid, and another atom one spacing away is moved
+            # to keep the mean. This adds the product of this distance and the spacing to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
@@ -223,11 +223,11 @@ class Composer:
                 spacings.append(hint[1])
         if not variance > 0:
             return 1.0
-        # Each bound adds about step^2/6 to the variance of one release, which changes eps, relatively, by half of the relative
-        # change of the total variance. With this step the change of eps is a third of rtol.
+        # The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
+        # relative change of the total variance. With this step the relative change of eps is about rtol/20 in either bound.
         step = math.sqrt(0.6 * self._rtol * variance / smooth)
         if not self.tight:
-            # The lower bound comes from other distributions, and this gap is much larger than that of the grid.
+            # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
             step *= 8
         # `cheap` is the step at which the transform has FIRST_POINTS points within 20 standard deviations, or at which the values
         # on the grid take half of MOST_GRID_EFFORT. A step down to `cheap` takes little time. For an rtol above the default of
@@ -237,7 +237,8 @@ class Composer:
         cheap = max(20 * math.sqrt(variance) / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT)
         step = min(step, cheap * math.sqrt(max(self._rtol / 1e-5, 1.0)))
         if spacings:
-            # Errors between the breakpoints of a lattice do not average out, so the step is finer. Short transforms are cheap.
+            # If the losses are concentrated on a lattice, the errors at its points do not average out, so the step is finer. A
+            # transform of 2 FIRST_POINTS points takes little time.
             step = min(step, 10 * math.sqrt(variance) / FIRST_POINTS)
         step = max(step, 40 * math.sqrt(variance) / TABLE_SIZE)
         # The losses of the upper bound may have variance 0 while those of the lower bound do not, so both limit the step: no loss
@@ -251,10 +252,10 @@ class Composer:
         """Return the offset of the grid of a release, for which the losses with the largest masses are on or just above grid
         points.
 
-        The lower bound merges the mass between two grid points with larger losses until their mean is a grid point. A loss just
-        above a grid point needs little mass for that; a loss just below it needs much. If nearly all mass lies within a few steps,
-        as for a record that is rarely sampled, merging would use up the large losses that decide delta. So the grid is placed on
-        the heavy losses.
+        The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
+        above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass lies within a few
+        steps, as for a record that is rarely sampled, merging would use up the large losses that decide delta. So the losses with
+        the largest masses should not be below grid points.
         """
         hint = self._hint(release)
         if hint is None:
@@ -267,10 +268,11 @@ class Composer:
 
     @staticmethod
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
-        """Return offset and spacing of the losses that should lie on the grid, or None if no loss is preferred.
+        """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
 
-        These are the losses with the largest masses. If no outcomes are known and the largest loss is at most 30 standard
-        deviations, they are the largest and the smallest loss, which may be atoms.
+        Normally these are the release's own lattice, or its most probable loss and the distance to the nearest other loss. If the
+        release has neither and the distribution of the loss is the same for (P, Q) and (Q, P), the result is (eps0, 2 eps0) for a
+        pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
         """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
@@ -298,8 +300,8 @@ class Composer:
     def _asked(releases: Releases, step: float, log_tail: float, middle: float) -> float:
         """Return the part of the cache key that depends on eps.
 
-        This is `middle` if some distribution is sampled at losses chosen for that eps. Otherwise it is inf, because the composed
-        distribution is then the same for every eps.
+        This is `middle` if some distribution is sampled at losses that are chosen for the eps `middle`. Otherwise it is inf,
+        because the composed distribution is then the same for every eps.
         """
         return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 
@@ -377,7 +379,7 @@ class Composer:
         return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
 
     def _middle(self, eps: float) -> float:
-        """Return the middle of the interval of eps that shares one set of samples with this eps.
+        """Return the middle of the interval that contains eps. All eps of an interval share one set of samples.
 
         The intervals are 2 NEAR standard deviations of the total loss wide. The first one extends down to -inf.
         """
@@ -386,7 +388,7 @@ class Composer:
         return max(self._mean + place * width, 0.0)
 
     def inverted(self, eps: float) -> InversionAccount | None:
-        """Return how the bounds at eps are formed by inversion, or None where they are those of a grid."""
+        """Return how the bounds at eps are computed by inversion, or None if they are computed on a grid."""
         if self.inversion is None:
             return None
         found, account = self.inversion.log_delta(eps)
@@ -414,8 +416,9 @@ class Composer:
             # delta decreases in eps, so the upper bound at the largest evaluated eps is valid.
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
-        # If the bounds without adaptive choice agree, skip the recursion, and also beyond 200 standard deviations of the losses:
-        # there rare outcomes decide delta, and the strategy would need a long grid for a small improvement.
+        # The recursion over adaptive strategies is skipped if the bounds without adaptive choice agree to rtol. It is also skipped
+        # if eps is more than 200 standard deviations above the mean loss: there rare outcomes decide delta, and the recursion would
+        # need a long grid for a small improvement.
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + 200 * self._spread:
             return Interval(low, high)
         better = self._chosen(self._free, eps)
@@ -435,14 +438,13 @@ class Composer:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = self._rtol, CHOSEN
             if known.blocks:
-                    # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not
-                    # reduce.
+                # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / TABLE_SIZE)
             if step > 0.5 * self._spread / math.sqrt(self._count):
                 return 0.0 if upper else -math.inf
-            # A power of two, so that neighbouring values of eps share a grid.
+            # The step is rounded down to a power of two, so that neighbouring values of eps share a grid.
             step = 2.0 ** math.floor(math.log2(step))
 
             def adaptive_strategy() -> Adaptive:
@@ -475,7 +477,7 @@ class Composer:
     def _transforms(self, free: AdaptiveChoice) -> tuple[int, int]:
         """Return the number of Fourier transforms of the adaptive recursion, for the lower and the upper bound."""
         known, times = self._upper[free.place]
-        # Two transforms per distribution; the first one is shared by all choices.
+        # Each distribution takes a forward and an inverse transform; all choices share the first forward transform of a release.
         below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
         return below, times * (1 + known.choices) + 2 * (self._count - times)
 
@@ -534,8 +536,8 @@ class Composer:
         return max(below, default=-math.inf), high, slope
 
     def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
-        # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound the gap has no goal, and the upper
-        # bound is computed to the relative accuracy LOOSE.
+        # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce, and the
+        # upper bound is computed to the relative accuracy LOOSE.
         rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), SAME_LOG) / self._count
         return release.refined(log_tail, self._theta(middle), goal)

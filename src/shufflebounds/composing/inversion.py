@@ -40,12 +40,12 @@ from shufflebounds.composing.kept import Kept
 __all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
 
 RATIO = 1.06
-"""Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that several eps share transforms. With a larger ratio the
-tilt is farther from the saddle point; with a smaller one a curve needs more transforms."""
+"""Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that neighbouring eps share transforms. With a larger ratio
+the tilt is farther from the saddle point; with a smaller one a curve delta(eps) needs more transforms."""
 
 TILTS = range(-480, 197)
-"""Allowed exponents: the tilts are between 7e-13 and 9e4. The number of quadrature points grows with the tilt. With a smaller range
-the bounds by inversion fail for larger or for smaller losses."""
+"""Exponents k of the allowed tilts RATIO**k, which are between 7e-13 and 9e4. The number of quadrature points grows with the tilt.
+With a smaller range the bounds by inversion fail for larger or for smaller losses."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
@@ -110,7 +110,7 @@ class LossTransform(Protocol):
 
 
 class InversionAccount(NamedTuple):
-    """How an integral was computed: its tilt, the distance of its nodes and their number."""
+    """How the bounds at one eps were computed: the tilt of the contour, the distance of its nodes and their number."""
 
     tilt: float
     spacing: float
@@ -133,7 +133,7 @@ class _Nodes:
 
 @dataclass(frozen=True, eq=False)
 class _Tilt:
-    """The sum L of all losses at one tilt theta.
+    """Values at one tilt theta that belong to the sum L of all losses.
 
     `cumulant` is K(theta) with the error bound `error`, `mean` and `var` are K'(theta) and K''(theta), and `log_weight` is
     log(theta (theta + 1)). `log_largest` is the log of the largest value of (1 - e^-x) e^(-theta x) over x >= 0.
@@ -195,7 +195,9 @@ class _Tilt:
 
 @dataclass(frozen=True, eq=False)
 class _Window:
-    """Data of the tilts around a saddle point, as arrays over increasing tilts. The cumulants are upper bounds.
+    """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
+
+    `cumulant` is rounded up.
 
     Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`.
     """
@@ -208,7 +210,7 @@ class _Window:
 
     @classmethod
     def of(cls, known: Sequence[tuple[int, _Tilt]]) -> _Window:
-        """Return the tilts at these places."""
+        """Return the arrays for a sequence of (exponent, tilt) with increasing exponents."""
         places, tilts = zip(*known)
         names = ("theta", "cumulant", "log_weight", "log_largest")
         theta, cumulant, log_weight, log_largest = (np.array([getattr(tilt, name) for tilt in tilts]) for name in names)
@@ -242,7 +244,7 @@ class Inversion:
     releases : sequence of (LossTransform, int)
         The pairs, and how often each is released.
     rtol : float
-        The relative gap of eps that the composition asks for.
+        The largest relative gap between the bounds of eps that the composition accepts.
     """
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
@@ -274,8 +276,8 @@ class Inversion:
     def _saddle(self, eps: float) -> int:
         """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest."""
         one = self._tilt(TILTS[0])
-        # The search starts at the saddle point of a Gaussian with these moments, or at 29 if it is larger, because quadrature needs
-        # few points up to 29.
+        # The search starts at the saddle point of a Gaussian with the mean and variance at the smallest tilt, or at the tilt 29 if
+        # this saddle point is larger, because the quadrature needs few points up to the tilt 29.
         deviation = math.sqrt(max(one.var, 1e-300))
         guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
@@ -293,7 +295,7 @@ class Inversion:
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
-        """Return Chernoff's upper bound of the log hockey-stick divergence at eps, at the best listed tilt."""
+        """Return Chernoff's upper bound of the log hockey-stick divergence at eps, at the allowed tilt next to the saddle point."""
         return min(self._tilt(self._saddle(eps)).chernoff(eps), 0.0)
 
     def estimate(self, eps: float) -> float:
@@ -360,13 +362,15 @@ class Inversion:
         """Return the exponent of the tilt of the contour, the spacing of the nodes and their number.
 
         They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
+        A number above TABLE_SIZE means that no contour is possible.
         """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
-        # The error on the right is bounded by a Chernoff bound at a larger tilt; 0.7 > log 2 accounts for the sum over all periods.
+        # The error terms with k > 0 (module docstring) are bounded by a Chernoff bound at a larger tilt; adding 0.7 > log 2 bounds
+        # the sum over all k > 0.
         apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
@@ -433,7 +437,7 @@ class Inversion:
         error = nodes.error + nodes.rounding + ULP * eps * nodes.turning
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
         base = tilt.cumulant - tilt.theta * eps
-        # The order theta + 1 of the moments is rounded, too, which changes the cumulant by its derivative times the rounding.
+        # Transforms use the rounded order theta + 1, which changes the cumulant by its derivative times this rounding error.
         slack = 8 * ULP * (1 + abs(tilt.cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
         # The integrand beyond the last node is bounded by its decay from the largest power of FREQUENCY_RATIO that is at most the
         # frequency of the last node.
@@ -441,7 +445,8 @@ class Inversion:
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
         error += capped_exp(decay) / (math.pi * last) * (1 + 1e-9)
-        # The trapezoidal rule itself has an error on either side of the period; both are relative to e^base.
+        # `left` and `right` bound the sums of the error terms of the trapezoidal rule with k < 0 and with k > 0 (module docstring),
+        # divided by e^base.
         width = tilt.theta * period * (1 - 1e-12)
         left = capped_exp(-base - width - math.log(-math.expm1(-width)))
         after = slice(window.places.index(place) + 1, None)
@@ -458,7 +463,7 @@ class Inversion:
 def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return for complex d the modulus of 1 + d, the log of the modulus, the angle, and a bound of their rounding errors in ulp.
 
-    The error bound is for the complex logarithm, that is for the log of the modulus and the angle.
+    The bound is for the rounding errors of the log of the modulus and of the angle together.
     """
     real, imaginary = differences.real, differences.imag
     modulus = np.maximum(np.hypot(1 + real, imaginary), 1e-300)
@@ -488,7 +493,8 @@ def _nodes(tilt: _Tilt, spacing: float, count: int) -> _Nodes:
     both[0] = 1.0
     sizes *= both
     with np.errstate(over="ignore", invalid="ignore"):
-        # Where r^n is close to 0, (r + error)^n may be far larger, so the error is not relative to r^n.
+        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. If it exceeds 1, |r| may be close to 0, and
+        # the bound (|r| + error)^n replaces the difference from |r|^n.
         wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
     integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
     return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

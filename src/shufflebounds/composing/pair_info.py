@@ -51,7 +51,7 @@ _NOTHING: _Table = (np.array([np.inf]), IntervalArray(np.array([-np.inf]), np.ar
 class Scale:
     """Range (`low`, `high`), mean and variance of the privacy losses of a pair, up to a truncated mass.
 
-    `apart` is the median gap between the bounds of log delta. `masses` and `losses` are the outcomes of a rough discretisation.
+    `apart` is the median gap between the bounds of log delta. `masses` and `losses` are a rough discrete distribution of the loss.
     """
 
     low: float
@@ -71,10 +71,10 @@ class Scale:
         return cls(low, high, mean, float(p @ (x - mean) ** 2), apart, p, x)
 
     def heavy(self, step: float) -> float | None:
-        """Return the mean of the losses within four steps of the median, or None if their mass is less than 0.9.
+        """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        With more steps, grids that resolve the distribution would be moved, too. With fewer, the mean would omit losses that
-        merging moves to the grid point.
+        `Composer._anchor` moves the grid to this mean. With more than four steps, it would also move grids that resolve the
+        distribution. With fewer, the mean would omit losses that the lower bound merges with the median loss.
         """
         if not self.losses.size:
             return None
@@ -146,10 +146,11 @@ class DominatingPairInfo:
     setup : float
         Measured seconds of work before the first values. It enters predictions only, and may be measured anew at any time.
     seconds : float, optional
-        Measured seconds of one value among many, where they differ from `effort`. It enters predictions only.
+        Measured seconds of one value if many values are computed in one call, where they differ from `effort`. It enters
+        predictions only.
     spacing : float
-        Distance between the values of eps at which a curve evaluates delta, measured in sqrt(-2 log delta). It is larger if a
-        value of delta is expensive.
+        Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta). It is
+        larger if a value of delta is expensive.
     refined_gap : float, optional
         Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
         `spacing`.
@@ -160,8 +161,8 @@ class DominatingPairInfo:
     all_attained : bool
         Whether every pair of neighbours is dominated by one of the attained pairs.
     blocks : Blocks, optional
-        Blocks of datasets, if these are too many to enumerate and the worst one depends on eps. `hockey_stick` is then the maximum
-        of both orders, and expensive.
+        Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. `hockey_stick` is then the
+        maximum over (P, Q) and (Q, P), and expensive.
     convex : bool
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
     curve : CurveBounds, optional
@@ -187,7 +188,7 @@ class DominatingPairInfo:
         The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
         inverts it along a contour and needs no grid.
     gdp_adds : bool
-        Whether mu of a composition of such pairs is exactly the root of the sum of the squares of theirs.
+        Whether mu of a composition of such pairs is exactly sqrt(mu_1^2 + mu_2^2 + ...).
     """
 
     hockey_stick: HockeyStickBounds
@@ -273,9 +274,9 @@ class DominatingPairInfo:
 
     @property
     def _beside(self) -> float:
-        """Log of the largest allowed ratio of the interpolation error to the gap between the bounds of a value.
+        """Log of the largest allowed ratio of the gap over an interval to the part that the gaps at its two samples cause.
 
-        Values are added until the ratio is met. A larger ratio widens the gap of a composition. A smaller one needs more values,
+        Samples are added until the ratio is met. A larger ratio widens the gap of a composition. A smaller one needs more samples,
         which take too long if the effort of a value is above 0.01.
         """
         return math.log(1.1 if self.effort <= 0.01 else 1.5)
@@ -346,10 +347,10 @@ class DominatingPairInfo:
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
 
-        :math:`K(\theta) = \log \mathrm{E} e^{\theta L}` is the log moment of the loss L. For a composition tilted by theta, an
-        error :math:`\Delta K` changes eps by about :math:`\Delta K/\theta`. The intervals with the largest gap between
-        interpolation and supporting lines are halved until the gap is below `goal` or the allowed number of values is reached. If
-        the divergence is not convex, its lower bound between values follows from monotonicity alone.
+        :math:`K(\theta) = \log \mathrm{E} e^{\theta L}` is the cumulant generating function of the loss L. For a composition tilted
+        by theta, an error :math:`\Delta K` changes eps by about :math:`\Delta K/\theta`. The intervals with the largest gap between
+        interpolation and supporting lines are halved until the gap is below `goal` or the allowed number of samples is reached. If
+        the divergence is not convex, its lower bound between samples follows from monotonicity alone.
         """
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
@@ -364,12 +365,12 @@ class DominatingPairInfo:
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part[1] for part in parts)]))
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
-            # `held` are the parts of the gaps that come from the gap between the bounds of a value. More values do not reduce
-            # them, so they are allowed on top of the goal.
+            # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
+            # them, so the total gap may exceed the goal up to their sum times e^`_beside`.
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(0.01):
-                # If they exceed 1 % of the integral, the lower bound is useless: refine for the upper bound alone, as if the
-                # values were exact.
+                # If these parts exceed 1 % of the integral, the lower bound is useless: refine for the upper bound alone, as if
+                # the upper bounds at the samples were exact.
                 held = [np.full(part.size, -np.inf) for part in held]
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + self._beside
             allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept)
@@ -401,8 +402,8 @@ class DominatingPairInfo:
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Return the indices of the grid points at which the divergence is evaluated (the breakpoints of its interpolation)."""
         scale = self.scale(log_tail)
-        # Breakpoints that are closer together would not improve the bounds, because neighbouring values would differ by less than
-        # the gap between the bounds of a value.
+        # `stride` is the distance of the breakpoints near the mean, in grid steps. With a smaller distance, the interpolation error
+        # would be less than the gap of the bounds at a breakpoint, so the bounds would not improve.
         stride = max(1, round(math.sqrt(8 * scale.apart * scale.var) / step))
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
@@ -447,14 +448,15 @@ class DominatingPairInfo:
 
 
 def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the different numbers of a non-decreasing array."""
+    """Return the distinct numbers of a non-decreasing array."""
     return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 
 
 def _enclosed(own: SampledProfile, back: SampledProfile, *, upper: bool) -> LossAtoms:
-    """Return a distribution whose divergence is an upper (or lower) bound of that of the pair, from samples of both orders.
+    """Return a distribution whose divergence is an upper (or lower) bound of that of the pair.
 
-    The upper bound interpolates the upper bounds of the samples, the lower bound is the convex hull below their lower bounds.
+    `own` has samples of the divergence of (P, Q), `back` of that of (Q, P). The upper bound interpolates the upper bounds at the
+    samples; the lower bound is the lower convex hull of the supporting lines (`SampledProfile.below`).
     """
     chains = [(side.eps, side.high) if upper else side.below(other) for side, other in ((own, back), (back, own))]
     (x, y), (u, v) = (distinct(*chain) for chain in chains)

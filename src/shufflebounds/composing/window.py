@@ -63,7 +63,7 @@ class Tails:
 
 
 def _coarsened(weight: FloatArray, place: FloatArray, width: float) -> tuple[FloatArray, FloatArray]:
-    """Return masses and places on a coarser grid with steps of at most `width`, each mass split over its two neighbours."""
+    """Return masses and places on a coarser grid with steps of at most `width`, each mass split over the two nearest points."""
     stride = math.floor(width)
     # With fewer than 1024 points, coarsening would save no time.
     if stride < 2 or place.size < 1024:
