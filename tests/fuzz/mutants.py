@@ -5,7 +5,7 @@
 
 The changes are a random sample, the same for the same seed and sources. The tests run in a throwaway copy of the repository, first
 those in the folder of the module whose file mentions it or one of its functions and classes, then the others of the folder, then
-those elsewhere whose file mentions one of them. Places that carry no
+those elsewhere whose file mentions one of them, and the comparison with recorded gaps. Places that carry no
 number are left out (`without_number` states the rule). A change that no test notices either cannot move a number (CONTRIBUTING.md
 lists such places) or shows that a test is missing. A change whose tests exceed the limit is counted apart: it may be a slow search
 or a slow machine.
@@ -117,7 +117,7 @@ def ordered(copy, path, names, elsewhere):
         return bool(words & set(re.findall(r"\w+", file.stem + " " + file.read_text())))
 
     own = [file for name in names for file in found(name)]
-    far = [file for file in elsewhere if file not in own and mentions(file)]
+    far = [file for file in elsewhere if file not in own and (file.parent.name == "regression" or mentions(file))]
     parts = [file for file in own if mentions(file)], [file for file in own if not mentions(file)], far
     return [[str(file.relative_to(copy)) for file in several] for several in parts]
 

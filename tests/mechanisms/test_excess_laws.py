@@ -263,6 +263,8 @@ def test_priv_unit(dimension, eps0, cap):
         (lambda: PrivUnit(3, 1.0).randomize([[1.0, 1.0, 0.0]]), "length 1"),
         (lambda: VariationRatio(2.0, 0.5, 2.0), "beta=0.5"),
         (lambda: VariationRatio(2.0, 0.25, 1.5), "q=1.5"),
+        (lambda: VariationRatio(2.0, 0.0, 2.0), "beta=0"),
+        (lambda: VariationRatio(1.0, 0.25, 2.0), "p=1"),
         (lambda: PureLocal(0.0), "local_eps=0"),
         (lambda: GeometricMechanism(1.0, 8, 2**20).excess_laws(), "bound=1048576"),
         (lambda: LaplaceMechanism(1.0, 701.0).excess_laws(), "local budget"),

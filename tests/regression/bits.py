@@ -25,10 +25,15 @@ from shufflebounds import shuffle as s
 from shufflebounds.profile import DominatingPair
 
 RECORDED = Path(__file__).with_name("bits.json")
+EXPENSIVE = Path(__file__).with_name("expensive.json")
 
 LIMIT = 0.4
 """Limit of the CPU time in seconds of one result when it is recorded. Raised: slower results are included, and the comparison takes
 longer."""
+
+QUICK = 0.025
+"""CPU time in seconds of one result, when it is recorded, above which it stands in expensive.json, and only slow tests compute it.
+Raised: the default tests take longer. Lowered: they notice fewer changes."""
 
 QUESTIONS = {
     "delta(0.3)": ("delta", 0.3), "log_delta(0)": ("log_delta", 0.0), "log_delta(1.7)": ("log_delta", 1.7),
@@ -139,6 +144,32 @@ def recorded():
     return json.loads(RECORDED.read_text())
 
 
+def weakened(name, *, slow):
+    """Return one line for each result of a public class whose bounds are wider than recorded, or disjoint from those recorded.
+
+    `slow` chooses the results that are in expensive.json; otherwise the others are chosen. A gap may be a quarter larger than
+    recorded, plus a relative 1e-9 for rounding, which differs between machines.
+    """
+    found = []
+    rows, expensive = recorded().get(name, {}), json.loads(EXPENSIVE.read_text()).get(name, {})
+    for profile in subjects()[name]:
+        for question, before in rows.get(repr(profile), {}).items():
+            if (question in expensive.get(repr(profile), ())) != slow:
+                continue
+            now = answer(profile, question)
+            if "x" not in before or "x" not in now:
+                same = before == now
+            else:
+                # The delta of the lower trade-off curve is the larger one.
+                (low, high), (old_low, old_high) = (sorted(map(float.fromhex, words.split())) for words in (now, before))
+                size = 1e-9 * max((abs(x) for x in (old_low, old_high) if abs(x) < np.inf), default=0.0)
+                wide = high - low > 1.25 * (old_high - old_low) + size if high > low else False
+                same = not wide and low <= old_high + size and old_low <= high + size
+            if not same:
+                found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")
+    return found
+
+
 def moved(name):
     """Return one line for each result of a public class that differs from the recorded one."""
     found = []
@@ -165,7 +196,7 @@ def record():
         raise TooSlow
 
     signal.signal(signal.SIGPROF, late)
-    out, dropped = {}, 0
+    out, expensive, dropped = {}, {}, 0
     before = json.loads(RECORDED.read_text())
     for name, profiles in subjects().items():
         for profile in profiles:
@@ -174,13 +205,17 @@ def record():
             for question in QUESTIONS:
                 # An answer recorded before is kept on a machine that is a little slower.
                 signal.setitimer(signal.ITIMER_PROF, 4 * LIMIT if question in known else LIMIT)
+                start = time.process_time()
                 try:
                     row[question] = answer(profile, question)
+                    if time.process_time() - start > QUICK:
+                        expensive.setdefault(name, {}).setdefault(repr(profile), []).append(question)
                 except TooSlow:
                     dropped += 1
                 finally:
                     signal.setitimer(signal.ITIMER_PROF, 0)
-    RECORDED.write_text(json.dumps(out, indent=0, separators=(",", ":")) + "\n")
+    for path, table in ((RECORDED, out), (EXPENSIVE, expensive)):
+        path.write_text(json.dumps(table, indent=0, separators=(",", ":")) + "\n")
     count = sum(len(row) for rows in out.values() for row in rows.values())
     print(f"{count} answers recorded; {dropped} questions left out as slow")
 

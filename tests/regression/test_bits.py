@@ -19,6 +19,14 @@ def test_results_are_equal_bit_by_bit(name):
     assert not moved, "\n".join(moved)
 
 
+@pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "expensive"])
+@pytest.mark.parametrize("name", bits.subjects())
+def test_bounds_are_as_close_as_recorded(name, slow):
+    # A change that only weakens a bound leaves it valid, so that a comparison with exact values does not notice it.
+    weakened = bits.weakened(name, slow=slow)
+    assert not weakened, "\n".join(weakened)
+
+
 def test_every_public_class_is_recorded():
     named = {*bits.subjects(), *bits.LEFT_OUT}
     missing = profile_classes().keys() - named

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import poisson_binom
 
 from shufflebounds._core import _worst
 from shufflebounds.shuffle import RealSum, ShuffledBits
@@ -147,6 +148,16 @@ def test_error_tails_and_moments(numbers):
         assert low * (1 - 1e-12) <= exact <= high * (1 + 1e-12)
         assert high - low <= 1e-9
         assert exact <= mechanism.error_tail(a) * (1 + 1e-12)
+
+
+def test_error_of_thousands_of_distinct_numbers():
+    # The sum of more than 4096 distinct numbers is rounded. SciPy forms the distribution of the ones by another method.
+    mechanism, x = RealSum(8192, 900, 1), np.arange(8192) / 8192
+    ones = poisson_binom(mechanism.flip + x * (1 - 2 * mechanism.flip))
+    for a in (60.0, 100.0):
+        width = a * (1 - 2 * mechanism.flip)
+        exact = ones.sf(math.floor(ones.mean() + width)) + ones.cdf(math.ceil(ones.mean() - width) - 1)
+        assert mechanism.error_tail(a, x) == pytest.approx(exact, rel=1e-8)
 
 
 def test_chernoff_holds_for_any_numbers():
