@@ -177,7 +177,7 @@ def log_exceeded(
     """
     if width < 0:
         return Interval(0.0, 0.0)
-    # These are floor(center + width) + 1 and ceil(center - width) - 1, in integers.
+    # `above` is floor(center + width) + 1 and `below` is ceil(center - width) - 1, computed in integers.
     (mean, parts), (reach, pieces) = center.as_integer_ratio(), width.as_integer_ratio()
     above = (mean * pieces + reach * parts) // (parts * pieces) + 1
     below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1

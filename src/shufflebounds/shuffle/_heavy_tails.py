@@ -99,7 +99,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
         # `_all_heavy` uses the probability that all values are 0. This is below its rounding error if nearly every user has a value
         # other than 0.
         return _all_heavy(x, log_w, users) if count[-1] < 0.9 * users else _NOTHING
-    # Expected number of heavy values: fewer means less enumeration, more means a narrower integrand for the light values.
+    # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
+    # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:
@@ -204,8 +205,8 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float) -> Interv
     Returns
     -------
     Interval
-        (-inf, inf) for one user, for more than 40 users or MANY values, whose sums would take longer than 0.5 s, if the values are
-        too large, and if masses underflow.
+        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 40 users or MANY values, whose
+        sums would take longer than 0.5 s.
     """
     if not (1 < users <= 40 and values.size <= MANY and log_mass.min() > LOG_TINY):
         return _NOTHING
@@ -280,8 +281,8 @@ def _enough(x: FloatArray, log_w: FloatArray, users: float, prob: float, log_lea
 def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Interval:
     """Return bounds of log E S_+ from the terms with up to `most` heavy values.
 
-    The other terms, relative to e^gains.scale, add at most e^log_more to the upper bound; at most e^log_less is subtracted from the
-    lower bound.
+    In units of e^gains.scale, the terms with more heavy values and the values that were replaced by 0 add at most e^log_more to
+    E S_+, and the replaced values subtract at most e^log_less from it.
     """
     jump, part, prob = jumps
     log_none = math.log1p(-prob)

@@ -52,10 +52,11 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self._every = EveryDataset(self.rows, users)
-        # The table of coefficients has at most 2048 entries, including the zeros that the substitution leaves.
+        # Datasets are searched only if the table of coefficients has at most 2048 entries, including the zeros that Kronecker's
+        # substitution leaves.
         few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
-        # A composition evaluates up to some thousand eps, and each of them for the upper and for the lower bound.
+        # The caches keep the answers of a composition, which evaluates up to some thousand eps, each for both bounds.
         self._largest: Kept[float, Found] = Kept(4 * MANY)
         self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
         self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)

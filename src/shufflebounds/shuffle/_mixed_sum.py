@@ -70,7 +70,7 @@ def enclose_sum(
         width = math.ceil((high - low + 1) / MOST_TERMS)
         starts = np.arange(low, high + 1, width, dtype=np.float64)
         lower, upper = _blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
-        # Few blocks suffice unless the mode is far away: then the mass and g change by large factors within a block.
+        # Few blocks suffice unless the mode is far from the range: then the mass and g change by large factors within a block.
         outside = beyond(low, high, 16, 2.0)
         if outside >= upper - 34:
             outside = beyond(low, high, 1024, 1.02)

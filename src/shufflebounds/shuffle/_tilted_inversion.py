@@ -163,7 +163,7 @@ class _Contour:
             if alias < level - 30:
                 break
             period *= 1.2
-        # The Gaussian smoothing: a wider one increases the gap, a narrower one needs more nodes.
+        # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
         step, tau = 2 * math.pi / period, 2e-4 * light.deviation
         least = float(self.counts.min())
         most = int(min(max(4e6 / light.x.size, 2048), 4e3))

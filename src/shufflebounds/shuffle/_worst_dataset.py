@@ -93,7 +93,7 @@ def _product(pairs: int, signed: float) -> _Choice:
     """Return the choice "product" of the weights a_k (module docstring) with s = `pairs`."""
     s, k = pairs, np.arange(2, pairs + 2)
     factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
-    # C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), the last factor (k - 1)(s + 1)/(k s)
+    # a_k = C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), where the last factor is (k - 1)(s + 1)/(k s).
     log_choices = factorial[s] - factorial[k - 1] - factorial[s - k + 1] - (k - 1) * math.log(s)
     return _Choice(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))))
 
@@ -229,7 +229,7 @@ class WorstDataset:
             for law in self._data.heights
         ]
         variance = max(law.spread(0.0) for law in laws)
-        # trial values of ln F (module docstring), in units of the standard deviation of the mean of 1/g - R_x/m over n users
+        # The trial values of ln F are multiples of half the standard deviation of the mean of 1/g - R_x/m over n users.
         steps = np.arange(1.0, 13.0) * 0.5 * math.sqrt(variance / users)
         steps = steps[(steps > 0) & (steps < 3)]
         values = [max(law.rough_log_phi(f, users).upper for law in laws) for f in steps.tolist()]
@@ -433,7 +433,7 @@ class WorstDataset:
         if enough > known:
             # The bound remains at most `enough` if log Gamma rises by this much, because its other terms do not rise with Gamma.
             tolerance = max(tolerance, enough + math.log1p(-math.exp(error - enough)) - self._gamma(eps, choice, alike))
-        # one search evaluates at most 3000 compositions
+        # One search evaluates at most 3000 compositions.
         largest = self._sums(eps, choice.pairs)[0].largest(alike, tolerance, 3000) if search else alike + tolerance
         return min(blanket, float(np.logaddexp(self._gamma(eps, choice, largest), error)) + 8 * ULP)
 

@@ -335,7 +335,7 @@ class FlippedReports(FlippedProtocol):
             known = replace(super()._pair_info(), spacing=0.05, effort=2e-3, seconds=4e-3)
             pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
             return replace(known, attained=(pair,)) if pair else known
-        # For sums, each value of delta is the result of a search over datasets.
+        # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve=CurveBounds(self._rough_log_delta))
         uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5:

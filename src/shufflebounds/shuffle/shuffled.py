@@ -283,7 +283,7 @@ class Shuffled(BetweenProfiles):
         """
         lower, upper = self._log_delta(eps)
         for i, e in enumerate(eps.tolist()):
-            # Within a factor of e^3 of the probability of the truncated outputs, these may dominate the bound.
+            # The truncated outputs may dominate an upper bound that is below e^3 times their probability.
             if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
                 upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True) for law in self._deep_laws))
         return IntervalArray(np.minimum(lower, upper), upper)
@@ -518,7 +518,6 @@ class Shuffled(BetweenProfiles):
         return 2e-3
 
     def _pair_info(self) -> DominatingPairInfo:
-        # One value takes milliseconds and its bounds have a gap, so a coarse grid of eps suffices.
         if self._exact is not None:
             below, above = self._exact
             known = above._pair_info()

@@ -46,7 +46,7 @@ class _DeploymentArray:
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
         """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code cannot compute their bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
-        # For few users `Shuffled` may enumerate every dataset.
+        # For few users `Shuffled` may enumerate every dataset, which the compiled code cannot do.
         for place in np.flatnonzero(~alone & (self.users < 2 * MANY)).tolist():
             alone[place] = self.protocol(place)._searched(upper) is None
         return alone

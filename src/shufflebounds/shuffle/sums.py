@@ -220,7 +220,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
         # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k. It is at most delta(eps) for every k, so it is
-        # also used for eps above LARGEST_EXPONENT, although k is not the best threshold there.
+        # valid for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
     @property

@@ -210,7 +210,7 @@ class Bins:
         width = self.high - self.low
         with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
             logs, ends = np.log(first), np.log(last)
-            # The differences of log rates to the bins on the left and on the right, with their rounding errors added.
+            # `left` and `right` are the differences of log rates from the bins on both sides, with their rounding errors added.
             left = np.diff(logs, prepend=np.nan) + 1e-13 * (1 + np.abs(logs))
             right = np.diff(ends, append=np.nan) - 1e-13 * (1 + np.abs(ends))
             rise = np.exp(left * (width / np.diff(self.low, prepend=np.nan)))

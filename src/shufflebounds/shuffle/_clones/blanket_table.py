@@ -50,7 +50,7 @@ def log_blanket_table(
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
-        # The weights of the table would be subnormal numbers, which have fewer than 53 significant bits.
+        # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
         return None
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
     while True:
