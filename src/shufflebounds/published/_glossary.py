@@ -1,4 +1,4 @@
-"""Meaning and range of the parameters of the published formulas, from which their checks and their docstrings are made."""
+"""Meaning and range of the parameters of the published formulas. Argument checks and docstrings are generated from them."""
 
 from __future__ import annotations
 

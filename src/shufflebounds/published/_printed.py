@@ -51,7 +51,7 @@ class Comparison(NamedTuple):
 
 
 class At(NamedTuple):
-    """A case of a formula: a description, its arguments, and a function that returns the exact number for them."""
+    """A case of a formula: its description, the arguments, and a function `exact` that returns the exact number for them."""
 
     case: str
     arguments: tuple[Any, ...]

@@ -1,6 +1,7 @@
 """Published amplification bounds for every pure local randomizer, except the closed forms of the clone bounds (`clones`).
 
-They follow from inequalities for the privacy blanket, from Renyi divergences, or from a sum over the outcomes of the clone pair.
+The bounds follow from inequalities for the privacy blanket, from Renyi divergences, or from a sum over the outcomes of the clone
+pair.
 """
 
 from __future__ import annotations
@@ -23,13 +24,16 @@ from shufflebounds.shuffle.clones import Clones, StrongerClones
 __all__ = ["balle2019_bennett", "balle2019_hoeffding", "erlingsson2019", "girgis2021_eps", "girgis2021_rdp", "koskela2023_clones"]
 
 _ORDERS = (*range(2, 33), *(math.ceil(32 * 1.1**step) for step in range(1, 52)))
-"""Integer Renyi orders that are evaluated: 82 orders from 2 to 4130, in 15 ms. More orders would change eps by less than 1 %."""
+"""The 82 integer Renyi orders, from 2 to 4130, at which the divergence is evaluated; all of them take 15 ms.
+
+Raised: eps falls by less than 1 %. Lowered: larger eps.
+"""
 
 
 def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: float) -> float:
-    """Return the smallest eps, at most local_eps, with published delta at most delta; local_eps holds without amplification.
+    """Return the smallest eps with published delta at most delta, or local_eps, which is valid without shuffling, if it is smaller.
 
-    It is the upper end of the interval at which the search ends, because there the published delta is at most delta.
+    The search returns the upper end of its last interval, because the published delta is at most delta there.
     """
 
     def enough(eps: float) -> bool:
@@ -120,8 +124,8 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
 
     with :math:`\gamma = e^{-\varepsilon_0}`, :math:`a = e^\varepsilon - 1`,
     :math:`b = e^{\varepsilon_0}(1 - e^{\varepsilon - 2\varepsilon_0})` and
-    :math:`c = e^{\varepsilon_0}(e^{2\varepsilon} + 1) - 2 \gamma e^{\varepsilon - 2\varepsilon_0}`. The sum over m is a binomial
-    theorem.
+    :math:`c = e^{\varepsilon_0}(e^{2\varepsilon} + 1) - 2 \gamma e^{\varepsilon - 2\varepsilon_0}`. The sum over m is
+    computed by the binomial theorem.
 
     >>> round(published.balle2019_bennett(10**6, 1.0, 1e-8), 9)
     0.018134596

@@ -94,7 +94,8 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
     These are the values y with Pr[Y = y] >= e^eps Pr[Y = y + k].
     """
     big = math.exp(eps)
-    # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. It decreases in y.
+    # The ratio Pr[Y = y] / Pr[Y = y - 1] is (n - y + 1) gamma / (y (1 - gamma)), infinite at y = 0. It decreases in y. So the
+    # values y of large likelihood ratio are 0, ..., `low` for k = -1, and `high`, ..., n for k = 1.
     low = math.floor((users + 1) * gamma / (gamma + big * (1 - gamma)) * (1 + 1e-15))
     high = math.ceil((big * gamma * users - (1 - gamma)) / (1 - gamma + big * gamma) * (1 - 1e-15))
     above = binom_logsf(high - 1, users, gamma) if high > 0 else 0.0

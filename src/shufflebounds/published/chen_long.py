@@ -1,7 +1,8 @@
 """Distributed Gaussian differential privacy via shuffling (Chen and Long) as published: Theorem 2 and its corollaries.
 
-The proof of Theorem 2 treats the noise and the data that it covers as independent and multiplies probabilities of dependent events.
-The published curve, of Bin(n, lam/(2n)) against its shift by one, is neither an upper nor a lower bound of that of the protocol.
+The proof of Theorem 2 multiplies probabilities of dependent events: it treats the noise as independent of the data bits that it
+replaces. The published curve, the trade-off function of Bin(n, lam/(2n)) against its shift by one, is neither an upper nor a lower
+bound of the trade-off function of the protocol.
 """
 
 from __future__ import annotations
@@ -41,8 +42,7 @@ def _curve_of_zeros(users: int, lam: float, alpha: float) -> float:
 def _curve_of_the_protocol(users: int, lam: float, alpha: float) -> float:
     """Return the trade-off function of the flipped bits at alpha, the minimum over all datasets, by enumeration."""
     bits = ShuffledBits(users, _flip(users, lam))
-    # The pair (Q, P) of a dataset with m ones is the pair (P, Q) of the dataset with users - 1 - m ones, so (P, Q) of all datasets
-    # suffice.
+    # Only the pairs (P, Q) are needed: (Q, P) for m other users with value 1 has the same curve as (P, Q) for users - 1 - m.
     return min(float(bits.pair(ones).tradeoff().beta(alpha)) for ones in range(users))
 
 
@@ -99,7 +99,11 @@ def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
 
 
 def _mu_of_the_protocol(users: int, lam: float) -> float:
-    """Return the least mu over all datasets. The curve is piecewise linear and G_mu convex, so breakpoints suffice."""
+    """Return the smallest mu such that no trade-off function of the protocol, of any dataset, lies below G_mu.
+
+    G_mu is the curve of mu-Gaussian differential privacy. It is convex and the curve of a dataset piecewise linear, so that only
+    the breakpoints k are compared.
+    """
     k, flip = np.arange(users), _flip(users, lam)
     best = 0.0
     for ones in range(users):
@@ -124,7 +128,8 @@ def chen_long_mu(users: int, lam: float) -> float:
 
     .. math:: \mu^* = \max_{0\le\alpha\le 1} \Phi^{-1}(1-\alpha) - \Phi^{-1}\bigl(1 - F(F^{-1}(\alpha)+1)\bigr) = \infty,
 
-    since at :math:`\alpha = 0` the first term is infinite and the second, at :math:`1 - F(0) < 1`, finite.
+    with F the distribution function of Bin(n, lam/(2n)). At :math:`\alpha = 0` the first term is infinite, and the second, at
+    :math:`1 - F(0) < 1`, is finite.
 
     >>> published.chen_long_mu(100, 58)
     inf
@@ -149,7 +154,10 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
     where={"users": integer("Number n of users", 2, MOST_ITEMS)},
 )
 def chen_long_mu_interior(users: int, lam: float) -> float:
-    r"""Parameter :math:`\mu^*` of the boolean sum, with the maximum over the breakpoints k = 0, ..., n - 2 so that it is finite.
+    r"""Finite variant of the published :math:`\mu^*` of the boolean sum, the maximum over the breakpoints k = 0, ..., n - 2 only.
+
+    The maximum over all type I errors, as published, is infinite (:func:`chen_long_mu`). F is the distribution function of
+    Bin(n, lam/(2n)).
 
     .. math:: \max_{0\le k\le n-2} \Phi^{-1}(1-F(k)) - \Phi^{-1}(1-F(k+1))
 
@@ -175,7 +183,9 @@ def chen_long_mu_interior(users: int, lam: float) -> float:
     },
 )
 def chen_long_mu_real_sum(users: int, lam: float, bits: int) -> float:
-    r"""Published parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`, over interior breakpoints.
+    r"""Published parameter of Gaussian differential privacy of the real sum, :math:`\sqrt{r}\,\mu^*`.
+
+    It takes :math:`\mu^*` from :func:`chen_long_mu_interior`, and r from `bits`.
 
     >>> round(published.chen_long_mu_real_sum(100, 58, 10), 6)
     1.51536

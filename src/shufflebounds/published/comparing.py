@@ -1,4 +1,4 @@
-"""Comparison of amplification bounds over a grid of parameters: published, user-defined, and bounds of the exact eps."""
+"""Comparison of published and user-defined amplification bounds with the exact eps, over a grid of parameters."""
 
 from __future__ import annotations
 

@@ -65,8 +65,9 @@ def _in_bins(
 ) -> float:
     """Return a lower bound of delta for a target whose value changes from 0 to 1, from outputs discretized at `edges`.
 
-    ``cdf(z, width)`` is the distribution function of the noise; `target` and `other` are the widths of the target and of each other
-    user. The result is the larger delta of two datasets: all other users have value 0, or all have value 1.
+    ``cdf(z, width)`` is the distribution function of noise of scale `width`; `target` and `other` are the scales of the noise of
+    the target and of each other user. The result is the larger delta of two datasets: all other users have value 0, or all have
+    value 1.
     """
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
@@ -258,10 +259,11 @@ def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[Floa
 
 
 def log_test(i: FloatArray, log_weights: FloatArray, y: FloatArray) -> tuple[float, float]:
-    """Return log alpha and the log power of the test that rejects P if A is at most i - y.
+    """Return the logs of alpha and of the power of a test between the two distributions P and Q of the clone pair.
 
-    The number i of clones is random, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2). The power is the probability of
-    A <= i + 1 - y, because Q has one more.
+    The number i of clones is random, with the log probabilities `log_weights`, and A ~ Bin(i, 1/2) of them are equal to the
+    target's message for its first value. With the target's own message their number is A + 1 under P and A under Q. The test
+    rejects P if the number is at most i + 1 - y: alpha is the probability of A <= i - y, and the power that of A <= i + 1 - y.
     """
     alpha, power = (float(logsumexp(log_weights + binom_logcdf(k, i, 0.5))) for k in (i - y, np.minimum(i + 1 - y, i)))
     return alpha, power
@@ -291,13 +293,14 @@ def liu2024_delta(
         + (1-\delta_1)(1-2w)\sum_{i\ge 1} w_i F_i\bigl(i+1-\tfrac{i+1}{t+1}\bigr)
 
     Here C is the number of clones of the target's message. It has a Poisson-binomial distribution, in which another user i sends a
-    clone with probability twice the rate of that user, and :math:`w_i = \Pr[C = i]`. w is the weight (parameter `weight`),
-    :math:`\delta_1` is `delta_target`, :math:`F_i` the distribution function of Bin(i, 1/2), and
-    :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, which maximizes the expression. The paper defines t as
-    an infimum over rounded terms. Without the rounding, this infimum is the t above; :func:`liu2024_delta_literal` rounds as
-    published.
+    clone with probability twice the rate of that user, and :math:`w_i = \Pr[C = i]`. w is `weight`, half the probability that the
+    target's own message does not depend on the target's value, :math:`\delta_1` is `delta_target`, :math:`F_i` the distribution
+    function of Bin(i, 1/2), and :math:`t = (1-\delta_1)(1-2w)/(e^\varepsilon-(1-\delta_1)2w-\delta_1)`, which maximizes the
+    expression. The paper defines t as an infimum over rounded terms. Without the rounding, this infimum is the t above;
+    :func:`liu2024_delta_literal` rounds as published.
 
-    For one user there is no shuffling, but the published formula gives perfect privacy:
+    If no other user ever sends a clone (a single other user, of rate 0), shuffling does not help. The published sums, which start
+    at i = 1, are then empty and give perfect privacy:
 
     >>> published.liu2024_delta(0.1, 0.2, [0.0])
     0.0

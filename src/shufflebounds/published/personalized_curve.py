@@ -1,6 +1,7 @@
 """Theorems 1 and 2 of Liu et al. (see `personalized`), literally as published.
 
-Theorem 1 is the trade-off function of the shuffle, and Theorem 2 is delta, at a parameter t that the paper defines as an infimum.
+Theorem 1 is the trade-off function of the shuffled messages. Theorem 2 is delta, at a parameter t that the paper defines as an
+infimum.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def liu2024_tradeoff(
     """
     w, fail = weight, delta_target
     i, log_weights = clones(rates, counts, 0)
-    # At alpha = 1 the test rejects every outcome.
+    # At t = inf the argument (i + 1)/(t + 1) is 0: the test then rejects every outcome, and alpha and the power are 1.
     alpha, power = map(math.exp, log_test(i, log_weights, (i + 1) / (t + 1)))
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
 
@@ -103,15 +104,16 @@ def liu2024_delta_literal(
 
 
 def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float) -> FloatArray:
-    """Return the ceilings of (i + 1)/(t + 1) at the first t where the ratio of the two sums is at most loss/slope.
+    """Return j = ceil((i + 1)/(t + 1)) for each i, at the smallest t where -l(t) is at most loss/slope.
 
-    Without rounding the ratio is 1/t, and rounding only increases it, so that t is at least slope/loss. As t grows from there, the
-    ceiling j of each i falls by one at t = (i + 1)/j - 1, where both of its terms change.
+    l(t) is the ratio of two sums in the docstring of :func:`liu2024_delta_literal`. Without rounding -l(t) is 1/t, and rounding
+    only increases it, so that t is at least slope/loss. As t grows from there, j falls by one at t = (i + 1)/j - 1, where the terms
+    of i in both sums change.
     """
     start = slope / loss * (1 - 1e-12)
     j = np.ceil((i + 1) / (start + 1))
     top = float((log_weights + binom_logpmf(np.minimum(i - j + 1, i), i, 0.5)).max())
-    # Terms below e^-60 of the largest one are dropped, because they do not change the ratio in double precision.
+    # All i are dropped whose terms are below e^-60 of the largest term: they do not change -l(t) in double precision.
     kept = np.flatnonzero(log_weights + binom_logpmf(np.floor(i / 2), i, 0.5) > top - 60)
 
     def terms(which: FloatArray, ceiling: FloatArray) -> FloatArray:
@@ -129,13 +131,14 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # `fallen` has for each i the ceilings j - 1, j - 2, ... that follow as t grows, and `times` has the values (i + 1)/j.
+        # For each i, `fallen` has the next values j - 1, j - 2, ... as t grows, and `times` the values of t + 1 at which they
+        # begin.
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")
         change = (terms(which, fallen) - terms(which, fallen + 1))[:, order]
         above, below = sums[:, None] + np.cumsum(change, axis=1)
-        # If several ceilings fall at the same t, the ratio is compared after the last of them.
+        # If the j of several i fall at the same t, the sums are compared after the last of them.
         ends = np.append(np.flatnonzero(np.diff(times[order]) > 0), which.size - 1) if which.size else np.array([], dtype=int)
         held = ends[slope * above[ends] <= loss * below[ends]]
         if held.size:

@@ -165,7 +165,9 @@ def _numeric_answer_counterexample() -> Counterexample:
     returns="The published scale, the same for every eps.",
 )
 def das2022_numeric_sparse_answer(cutoff: int, delta: float) -> float:
-    r"""Published scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2` at :math:`2/\sqrt{513}`.
+    r"""Published scale of the answers' noise for delta > 0: :math:`\sqrt{32c\ln(1/\delta)}/\varepsilon_2`.
+
+    The survey sets :math:`\varepsilon_2 = 2/\sqrt{513}`.
 
     >>> round(published.das2022_numeric_sparse_answer(1, 1e-6), 6)
     238.115214

@@ -24,8 +24,8 @@ __all__ = [
 
 
 def _tradeoff_counterexample() -> Counterexample:
-    # max(0, q_i + noise) with double geometric noise of eps = 20 is 20-private. Its errors are largest at q = 0, with a closed
-    # form.
+    # The mechanism max(0, q_i + noise), for the count q_i of cell i and two-sided geometric noise of eps = 20, is 20-private. Its
+    # errors are largest at q_i = 0, where they have the closed forms below.
     eps, k = 20.0, 0.2
     cells, q = math.floor(math.exp(eps)), math.exp(-eps)
     point = math.sqrt(2 * q) / (1 - q)
@@ -50,6 +50,8 @@ def _tradeoff_counterexample() -> Counterexample:
 )
 def das2022_point_sum_tradeoff(cells: int, k: float, point_rmse: float, sum_rmse: float) -> float:
     r"""Published lower bound of :math:`e^{2\varepsilon(2C+k)}` for all k > 0: :math:`k(d-1)/(16C+8D+4k)`.
+
+    A histogram of d cells is released with root mean squared error C (`point_rmse`) of a cell and D (`sum_rmse`) of the sum.
 
     >>> round(published.das2022_point_sum_tradeoff(1000, 1.0, 2.0, 3.0), 6)
     16.65
@@ -80,7 +82,7 @@ def das2022_laplace_max_square(d: int, eps: float) -> float:
                       (0.5,), lambda _: math.inf),
 )
 def das2022_synthetic_rho(rho: float) -> float:
-    r"""Published concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})`: rho.
+    r"""Published concentrated privacy of the answers :math:`q_i + \max(0, \text{noise})` to counts :math:`q_i`: rho.
 
     >>> round(published.das2022_synthetic_rho(0.5), 6)
     0.5
@@ -123,7 +125,10 @@ def _second_moment(*_: float) -> float:
     },
 )
 def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> float:
-    r"""Published bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]`, K the length of Gaussian sparse vector.
+    r"""Published bound of :math:`\mathbb{E}[\mathbb{E}[K \mid \rho]^\gamma]` for Gaussian sparse vector.
+
+    K is the number of queries until the first answer above the threshold T, and :math:`\rho` the noise of the threshold, with
+    standard deviation :math:`\sigma_1`.
 
     .. math:: 1 + 2\pi \max\left\{\frac{T(1+\gamma)}{\sigma_1}, 1\right\}^{\gamma} \sqrt{1+\gamma}\; e^{\gamma T^2/(2\sigma_1^2)}
 

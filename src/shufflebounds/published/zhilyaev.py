@@ -1,6 +1,7 @@
 r"""Shuffled bits and dummy records (Zhilyaev, section 4) as published: flip probabilities and the resulting standard error.
 
-Throughout :math:`A = 1 - e^{-\varepsilon}`, p = 1 - q and :math:`L_c = \ln(c/\delta)`.
+In every formula q is the flip probability, p = 1 - q, n the number of users, :math:`A = 1 - e^{-\varepsilon}` and
+:math:`L_c = \ln(c/\delta)`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["zhilyaev_deviation", "zhilyaev_flip", "zhilyaev_flip_right", "zhilya
 
 _PAPER = "Zhilyaev"
 CASE = (10**6, 1.0, 1e-6)
-"""The users, eps and delta at which published and exact numbers are compared. The recorded ratios hold for these values."""
+"""The users, eps and delta at which published and exact numbers are compared."""
 _SETTING = "n = 10^6, eps = 1, delta = 10^-6"
 _FLIP = {"users": BITS, "eps": POSITIVE, "delta": CLOSED}
 _frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)

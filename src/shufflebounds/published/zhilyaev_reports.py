@@ -44,7 +44,7 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
 
 @cache
 def _least_flip(users: int, bins: int, fakes: int) -> float:
-    """Return the smallest flip probability at eps = 1, delta = 10^-6 if the sums of bins are published."""
+    """Return the smallest flip probability that meets eps = 1, delta = 10^-6 if only the sum of each bin is published."""
     return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 

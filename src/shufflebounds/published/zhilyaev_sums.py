@@ -20,7 +20,7 @@ _PAPER = "Zhilyaev"
 
 
 def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Return the probabilities of a set bit among users of whom `ones` have value 1, and the number of users with each."""
+    """Return the probabilities that a user's bit is set, 1 - flip and flip, and the number of users with each of them."""
     chances = np.array([1 - flip, flip])
     counts = np.array([ones, users - ones])
     return chances[counts > 0], counts[counts > 0]
@@ -83,8 +83,8 @@ def _losses_above(users: int, flip: float, eps: float) -> float:
 def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> float:
     r"""Published bound of the probability that the privacy loss exceeds eps: :math:`\delta(\varepsilon)` itself.
 
-    A valid bound is :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for
-    :math:`\varepsilon' > \varepsilon`.
+    With L the privacy loss, a valid bound is
+    :math:`\Pr[L > \varepsilon'] \le \delta(\varepsilon)/(1 - e^{\varepsilon-\varepsilon'})` for :math:`\varepsilon' > \varepsilon`.
 
     >>> import math
     >>> round(published.zhilyaev_pointwise(1, 0.25, math.log(2)), 10)
@@ -118,7 +118,9 @@ def _tail_bound(users: int, flip: float, distance: float) -> float:
     where={"users": BITS, "distance": real("Relative distance t; proven up to 1", 0, 100, ends="(]")},
 )
 def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
-    r"""Published tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t\mu_m] \le 2 e^{-t^2 n q/3}`.
+
+    :math:`\mu_m` is the mean of s if m of the bits are 1 before they are flipped with probability q.
 
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
@@ -134,7 +136,9 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     where={"users": BITS, "distance": real("Distance t, in units of n q", 0, 1.5, ends="(]")},
 )
 def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
-    r"""Published tail of the sum s of n flipped bits, m of them set: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
+    r"""Published tail of the sum s of n flipped bits: :math:`\Pr[|s-\mu_m| > t n q] \le 2 e^{-t^2 n q/3}`.
+
+    :math:`\mu_m` is the mean of s if m of the bits are 1 before they are flipped with probability q.
 
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
