@@ -167,7 +167,10 @@ def test_inequality_by_interval_arithmetic(shortest, longest):
 
 
 def test_inequality_by_hand_for_short_intervals():
-    """The inequality 1/(2 Lambda) > 1 - Lambda^-2 + Lambda - 1/Lambda holds up to the length at which the boxes begin."""
+    """The inequality 1/(2 Lambda) > 1 - Lambda^-2 + Lambda - 1/Lambda holds for Lambda = e^L and lengths L <= LEAST.
+
+    Larger lengths are covered by interval arithmetic.
+    """
     top = math.exp(LEAST)
     assert 1 / (2 * top) > 1 - top**-2 + top - 1 / top
     assert interval_datasets(WIDEST * (1 + 1e-12)) is None

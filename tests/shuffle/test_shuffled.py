@@ -183,7 +183,8 @@ def test_epsilon_of_kary_response(bins, users, eps0, delta, sides):
     (GaussianMechanism(1.0), 10**4, 0.0458112, 0.0601004, 3e-4), (GaussianMechanism(2.0), 10**6, 0.00201, 0.002395, 2e-3),
 ], ids=repr)
 def test_table_of_epsilon(randomizer, users, lower, upper, digits):
-    # The values come from a separate program. For Hadamard response, the lower bound uses the sum of the target's two parities.
+    # The values come from a separate program. For Hadamard response, the lower bound is that of the dataset in which the parity of
+    # every other user's value is the sum of the target's two.
     delta = 1e-6 if users == 10**4 else 1e-8
     for eps, bound in ((lower, "lower"), (upper, "upper")):
         above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound))

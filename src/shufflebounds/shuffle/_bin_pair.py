@@ -126,8 +126,9 @@ class Bins:
         p, q = self._law(*first)[:2]
         _, _, order, p_below, q_below = self._law(*second)
         more = math.exp(self.eps)
-        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio.
         error = 1e-12 + 4 * ULP * (order.size - self.log_tail)
+        # Given the sum of the first bin, the best test of the sum of the second bin is a threshold of its likelihood ratio. The
+        # kernel finds this threshold in `order`.
         low, high = _bits.two_sums(p, q, order, p_below, q_below, more, error)
         outside = 8 * math.exp(self.log_tail)
         low -= outside * more

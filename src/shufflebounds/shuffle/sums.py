@@ -196,9 +196,10 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         return 2e-2
 
     def _pair_info(self) -> DominatingPairInfo:
-        # Every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
         if self.bits == 1:
             return self.column._pair_info()
+        # The grid of eps is coarse, because every eps needs a search over the datasets and, if the analyst sees the columns, a
+        # composition.
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
         known = replace(super()._pair_info(), spacing=spacing, effort=effort)
         pure = self._pure_epsilon()

@@ -69,9 +69,10 @@ target later."""
 class SearchBox(NamedTuple):
     """The decomposition `kind`, and the level of bins of budgets, that give a bound of log delta for all targets of a block.
 
-    If `kind` is "", the block is a single target, and its bound is the smallest one of all decompositions. `log_mass` is the log
-    mass outside the window of that decomposition. The search for the windows of the two halves of the block starts from `nearby`.
-    If `common` is true, `nearby` is the log mass for the worst target, which is chosen anew for each eps.
+    If `kind` is "", no single decomposition gives the bound: it has not been computed yet, it is the local delta or the privacy
+    blanket, or it is the smallest bound of a single target. `log_mass` is the log mass outside the window of the decomposition. The
+    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `nearby` is the log mass for the
+    worst target, which is chosen anew for each eps.
     """
 
     block: IntRange
