@@ -1,6 +1,7 @@
-r"""Distributions with fewer values that are larger or smaller in the convex order, for all discretizations of distributions.
+r"""Replace a distribution by one with fewer values that is larger or smaller in the convex order.
 
-Let nodes :math:`z_0 < \dots < z_m` divide the range of X into cells. For every convex f,
+All discretizations of distributions use these functions. Let nodes :math:`z_0 < \dots < z_m` divide the range of X into cells. For
+every convex f,
 
 .. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)
 
@@ -32,7 +33,8 @@ _COARSE = 0.25
 """Grid step in log |x| for values with masses below e^LOG_TINY. Raised: fewer values and a larger gap."""
 
 _CLOSE = 0.03
-"""Grid step of the nodes, in asinh(x/unit). Raised: fewer values and a larger gap."""
+"""Grid step of the nodes of `gathered` in asinh(x/u), with u a tenth of the median's absolute value: 3 % of x for large x. Raised:
+fewer values and a larger gap."""
 
 
 def rounding_charge(terms: int, depth: float = 0.0) -> float:
@@ -56,9 +58,9 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 
 
 def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:
-    """Return the largest rounding charge (`rounding_charge`) of a cell, or of a node and its two adjacent cells.
+    """Return an upper bound of `rounding_charge` for every cell, and for every node, which gets mass from its two adjacent cells.
 
-    The charge grows with the number of values that the cell contains.
+    The charge grows with the number of values in a cell, so twice the largest such number is used.
     """
     return rounding_charge(2 * int(np.bincount(_cells(values, nodes)).max(initial=0)), depth)
 
@@ -66,7 +68,7 @@ def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) ->
 def nodes_at(share: FloatArray, count: int) -> NDArray[np.intp]:
     """Return the indices of at most `count` values that serve as nodes, including the first and the last.
 
-    `share` increases from 0 to 1 over the values; the nodes are at about equal distances of it.
+    `share` increases from 0 to 1 over the values; its increments between neighbouring nodes are about equal.
     """
     index = np.unique(np.searchsorted(share, np.linspace(0, 1, count)).clip(0, share.size - 1))
     index[0], index[-1] = 0, share.size - 1
@@ -185,8 +187,8 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a distribution with fewer values, larger (upper) or smaller in the convex order: about 0.03 apart in log |x|."""
-    # Masses below TINY are added as logarithms, at values that are rounded up or down.
+    """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart."""
+    # Masses below TINY would lose digits or underflow, so these values are rounded to a grid, where masses are added in logarithms.
     rare = log_mass < LOG_TINY
     moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
     if rare.all():

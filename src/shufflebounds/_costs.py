@@ -13,28 +13,28 @@ from types import MappingProxyType
 __all__ = ["BYTES", "SECONDS", "VALUES"]
 
 SECONDS: Mapping[str, float] = MappingProxyType({
-    # One value of delta of a composition, by one of the two methods.
+    # One value of delta of a composition, by Fourier inversion or on a grid of losses whose transforms are known.
     "value by inversion": 0.004,
     "value on a grid": 1e-3,
-    # The first value of a composition, which needs at least one transform; the same if its losses lie on one lattice; and the
-    # transforms around one more eps.
+    # The first value of a composition on a grid, which needs at least one transform; the first value if all losses lie on one
+    # lattice; and the transforms for a further group of neighbouring eps.
     "first value on a grid": 0.05,
     "first value on a lattice": 0.015,
     "transforms": 0.02,
     # One grid point of one release, and one point of a transform of an adaptive strategy.
     "grid point": 3e-6,
     "point of an adaptive strategy": 1.5e-8,
-    # One operation of certify on balls of 128 bits
+    # One operation of `certify` in interval arithmetic (Arb balls of 128 bits).
     "ball operation": 5e-7,
     # All values of a release whose divergence takes little time.
     "cheap release": 0.02,
     # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.
     "distributions of a direction": 2.0,
-    # One value of a shuffled density without pure privacy, for a Renyi divergence: most have a small delta. The same for up to 40
-    # users.
+    # One value of delta in a Renyi divergence of a shuffled density without pure privacy, where most values are small; and the same
+    # for up to 40 users.
     "value at small delta": 0.025,
     "value for few users": 0.15,
-    # one value of a sum, for the pairs of all blocks of datasets; the curves of two blocks of targets
+    # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.
     "sum of a block of datasets": 9e-7,
     "curves of two blocks of targets": 0.6,
 })
@@ -54,12 +54,12 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "transforms": 8,
     # Points of a transform of an adaptive strategy, for one release.
     "adaptive strategy": 200_000,
-    # Values at which an expensive divergence is sampled: those for the range of its losses, and all of them if it is convex.
+    # Values of eps at which an expensive divergence is sampled: to find the range of its losses, and for its curve if it is convex.
     "range of a release": 40,
     "sampled release": 400,
-    # Values of delta in a search for eps, and in the searches for both bounds of eps. Values for the tail of the loss, with forty
-    # secants on either side, or fewer if values are expensive. Values in the refinement of a curve at one level, and for a Renyi
-    # divergence with a relative gap of 1e-6.
+    # Values of delta in a search for one bound of eps, and in the searches for both. Values for one tail probability of the loss,
+    # from forty secants on each side of it, or from fewer if values are expensive. Values for one level of a trade-off curve, and
+    # for a Renyi divergence with a relative gap of 1e-6.
     "epsilon": 12,
     "both bounds of epsilon": 40,
     "loss tail": 82,

@@ -16,10 +16,10 @@ from shufflebounds._search import narrowed
 __all__ = ["Curve", "crossing"]
 
 JUMP = 20.0
-"""Ratio of the fall of a curve in a bracket to the fall of its rough curve above which the curve counts as discontinuous there.
+"""A curve counts as discontinuous in a bracket over which it falls JUMP times as much as its rough curve.
 
-Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search ends at a jump, because the bracket is then
-narrower, in eps, than 1/JUMP of the jump. Raised: more evaluations, which only locate the jump.
+Bounds that come from a search of finite tolerance jump (`Curve.settles`). The search for eps ends at such a bracket. Raised: more
+evaluations, which only locate the jump. Lowered: steep curves count as discontinuous, and eps is less accurate.
 """
 
 
@@ -70,7 +70,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         value = curve.log_delta(eps)
         if value == target:
             return 0.0
-        # From the pure budget on log delta is -inf, and the search needs only the sign of the excess: any large number serves.
+        # log delta = -inf from the pure budget on. The search needs only the sign of the excess there, so any large number serves.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
     at, slope = (0.0, 0.0) if rough is None else _guess(rough, target, upper)
@@ -78,16 +78,16 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     if slope > 0 and (value >= 0 if upper else value <= 0) and abs(value) <= slope * rtol * at:
         return at
     right = value < 0
-    # the first step without a guess is 0.05: more evaluations if the answer is smaller or larger
-    # It is a little longer than the estimated distance of the crossing: the bracket is wider if it is longer still, and the step
-    # ends before the crossing more often if it is shorter.
+    # With a guess, the first step is 1.02 times the estimated distance of the crossing. A longer one would widen the bracket, and a
+    # shorter one would end before the crossing more often. Without a guess the first step is 0.05, a typical eps.
     step = max(1.02 * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
     while True:
         if at >= curve.pure if right else at == 0:
             return at
         there = min(at + step, curve.pure) if right else max(at - step, 0.0)
         if there > curve.cap:
-            # With a finite pure budget the lower bound is the last eps that was evaluated.
+            # The crossing lies above `cap`: the upper bound is `pure`, and the lower bound the last eps that was evaluated, or both
+            # are inf.
             return curve.pure if upper or curve.pure == math.inf else at
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
@@ -96,8 +96,8 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         rise = (value - last[1]) / (at - last[0])
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])
-    # The root search aims at half of the tolerance past the crossing, on the requested side of it. A point there ends the search,
-    # and no point on the other side is needed.
+    # The search aims half of the tolerance beyond the crossing (above it for an upper bound, below it for a lower bound). An
+    # evaluated eps that close to its aim is a valid answer and ends the search, even if the bracket is still wide.
     margin = 0.5 * rtol * min((at_high - at_low) / (high - low) * high, goal)
     aim = margin if upper else -margin
 
@@ -110,7 +110,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
         return _fall(rough, low, high) < fall
 
-    # No relative tolerance is ever met on a curve that exceeds its target at eps = 0 only; there the absolute one ends the search.
+    # If the curve exceeds the target at eps = 0 only, the crossing is 0, where only the absolute tolerance TINY ends the search.
     low, high, at_low, at_high = narrowed(
         lambda eps: excess(eps) - aim, low, high, at_low - aim, at_high - aim, rtol=rtol, xtol=TINY, enough=enough
     )

@@ -1,8 +1,7 @@
 """Passages that several docstrings share.
 
-Under `with_passages`, a line ``{name}`` of a docstring stands for the passage of that name.
-
-``{name: words}`` inserts the words at the gap of the passage; ``{name}`` inserts the default words of `_WORDS`.
+The decorator `with_passages` replaces a line ``{name}`` or ``{name: words}`` of a docstring by the passage of that name. The words
+replace the ``...`` in the passage; if there are none, the words of that name in `_WORDS` do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table of the names that a module imports at run time from a module that imports it, to avoid circular imports.
+"""Objects that methods import when they are called, because an import at the top of the module would be circular.
 
 `profile.self_compose()` returns a Composition, which is itself a profile; `mechanism.subsampled()` returns a class of
 :mod:`shufflebounds.sampling`, which imports the mechanisms. Such a method calls :func:`late` with the name. No other function

@@ -22,12 +22,12 @@ SQUARABLE = 1e140
 its upper bound at this eps is valid for larger eps. Raised above 1e154: overflow. Lowered: less tight bounds at larger eps."""
 
 TINY = 1e-290
-"""Smallest number that is computed with full relative accuracy. Products of such a number with one of at least 1e-18 are normal
-doubles (2.2e-308), and a sum of 2**20 products that underflow has an error far below it. Raised: weaker bounds for smaller numbers.
+"""Smallest number that is computed with full relative accuracy. Its product with a factor of at least 1e-18 is a normal double (at
+least 2.2e-308), and a sum of 2**20 products that underflow has an error far below TINY. Raised: weaker bounds for smaller numbers.
 Lowered: products lose digits by underflow."""
 
 LOG_TINY = math.log(TINY)
-"""The logarithm of TINY, about -668. Masses with smaller logarithms are added in logarithms, and are not merged with others."""
+"""The logarithm of TINY, about -668. Masses below TINY are added in logarithms, separately from larger ones."""
 
 UNDERFLOW_EXPONENT = 746.0
 """e^-746 is 0 in doubles. Raised: terms are computed that are 0. Lowered below 745.2: terms that are not 0 are left out."""
@@ -43,15 +43,15 @@ NEGLIGIBLE_ROUGHLY = 30.0
 larger than 1e-13. Raised: longer run time. Lowered: a larger gap."""
 
 FIRST_TAIL = -60.0
-"""Log of the mass that may be truncated at first; a delta below e^(FIRST_TAIL + NEGLIGIBLE) truncates less, in a second pass.
+"""Log of the mass that the first pass may truncate. If delta is below e^(FIRST_TAIL + NEGLIGIBLE), a second pass truncates less.
 
 Raised: the second pass is needed at larger delta. Lowered: longer tables for every result.
 """
 
 DEEPER = 2.5
-"""Factor by which the log of the truncated mass grows when that mass matters: the next pass truncates e^-150, the third e^-375.
+"""Factor by which the log of the truncated mass is multiplied for the next pass if the mass is too large for the given delta.
 
-A larger factor needs fewer passes, but enumerates more outcomes than necessary.
+The second pass truncates e^-150, the third e^-375. Raised: fewer passes, but more outcomes are enumerated than necessary.
 """
 
 DEEPEST = -1e5

@@ -85,8 +85,8 @@ class announced(ContextDecorator):
     """Show a line on the terminal while a long computation runs inside the context; it is erased at the end.
 
     The line appears at the beginning if the predicted time is at least LONG, otherwise at the first tick after CALM_SECONDS. A
-    computation inside of an announced one shows no line of its own. If only its time was predicted, the line states that time.
-    An instance is a context manager or the decorator of a function.
+    computation inside an announced one shows no line of its own; its predicted time is stated if the outer one has none. An
+    instance is a context manager or the decorator of a function.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ def narrowed(
     The arguments at_low and at_high are the values at low and high, of opposite sign. The bracket is narrower than twice
     xtol + rtol |x|, or is a single x with the value 0; the search also ends at a bracket for which ``enough(low, high, at_low,
     at_high)`` is true. The method takes about the same number of evaluations as Brent's method, and fewer where the function is
-    flat. Values of the function may be infinite. The first step goes from high by this share of the interval, or to where a
-    straight line crosses 0.
+    flat. Values of the function may be infinite. `share` is the length of the first step, from `high`, as a fraction of the
+    interval; by default the step ends where the straight line through the two ends crosses 0.
     """
     a, at_a, b, at_b = high, at_high, low, at_low
     c, at_c = a, at_a

@@ -91,7 +91,7 @@ def _interval(low: float, high: float, open_low: bool, open_high: bool) -> str:
 
 
 def _array(name: str, value: Any, text: str) -> NDArray[Any]:
-    """Return value as an array of any kind; ragged sequences, masked arrays and huge broadcast views raise."""
+    """Return value as an array of any kind; raise ValueError for ragged sequences, masked arrays and huge broadcast views."""
     # A masked array exists only if numpy.ma is imported; importing it here would take long. Another thread may be importing it.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     if masked is not None and isinstance(value, masked):
@@ -316,7 +316,7 @@ def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = 
 
 
 def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:
-    """Return value as an array of 0 and 1 of the given shape, which text describes, or raise ValueError."""
+    """Return value as an array of 0 and 1 of the given shape, or raise ValueError with `text`, a description of valid values."""
     bits = real_array(name, value, 0, 1)
     if bits.shape != shape:
         raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
@@ -378,7 +378,10 @@ def upper_side(bound: Any) -> bool:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Return rng as a NumPy Generator (SPEC 7): one already, or seeded by an integer >= 0 or the system; else raise ValueError."""
+    """Return rng itself if it is a NumPy Generator, or a new one seeded by an integer >= 0 or, for None, by the system (SPEC 7).
+
+    Raises ValueError for any other rng.
+    """
     if isinstance(rng, np.random.Generator):
         return rng
     # NumPy accepts sequences as seeds, but some of them crash it.

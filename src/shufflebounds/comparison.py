@@ -129,7 +129,8 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     -----
     Each oracle has the largest local budget that the upper bound of :class:`~shufflebounds.shuffle.Shuffled` allows. Sizes of
     subsets and numbers of buckets are those with the smallest error at the budget that the privacy blanket alone allows, which is
-    smaller and faster to compute; they are found up to one, or up to a 32nd of the size.
+    smaller and faster to compute. The search finds them to within 1, or to within a 32nd of the size.
+
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
     messages of a user apart; clear reports also need trust in whoever adds the dummy reports. The run time is a few seconds, most
     of it for the flipped reports.
@@ -166,7 +167,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     def flipped(view: Literal["sums", "records"]) -> Callable[[], ComparisonRow]:
         return lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps=eps, delta=delta, view=view))
 
-    # Start of the search for sizes: the optimum at a local budget that amplification allows approximately, which is at least eps.
+    # The search for sizes starts at the best size for `guess`, a local budget near the one that amplification allows.
     guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
     ways: dict[str, Callable[[], ComparisonRow]] = {
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
@@ -175,7 +176,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
         "local hashing": sized(lambda size: lambda budget: LocalHashing(bins, budget, size),
                                LocalHashing(bins, max(guess, 1e-3))._g, 2, 2**30),
         "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
-        # for budgets above 72 nats the two probabilities of a report are equal doubles
+        # UnaryEncoding.symmetric accepts at most 72 nats: above, the probability p of its reports rounds to 1.
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
         "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps=eps, delta=delta), users),
@@ -288,7 +289,7 @@ def _best_size(
     while True:
         up, down = max(best + 1, round(best * factor)), min(best - 1, round(best / factor))
         tried = min((size for size in (down, best, up) if least <= size <= most), key=error)
-        # smaller improvements would need a longer search
+        # An improvement of the error by less than 0.05 % is not worth a longer search.
         if error(tried) < error(best) * (1 - 5e-4):
             best = tried
         elif best * (factor - 1) <= max(1, best // 32):
@@ -307,8 +308,8 @@ def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
 def _errors(law: ErrorLaw) -> tuple[float, float, float]:
     """Return three errors that are exceeded with the customary probability of 5 %.
 
-    They are the error of one bin and the largest error of any bin, for the worst dataset, and the latter if the users are spread
-    evenly over the bins.
+    The errors are that of one bin and the largest of all bins, both for the worst dataset, and the largest of all bins if the users
+    are spread evenly over them.
     """
     beta = 0.05
     return (law.error_quantile(beta), law.error_quantile(beta, of="any"), law.error_quantile(beta, law._even(), of="any"))

@@ -62,11 +62,11 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     if total == 0:
         return np.zeros_like(array)
     top = float(array.max())
-    # Entries relative to the largest one, so that a common offset does not cause cancellation in the sums.
+    # The entries are taken relative to the largest one, so that a common offset does not cause cancellation in the sums.
     fall = np.sort(array - top)[::-1]
     sums = np.cumsum(fall)
     sizes = np.arange(1, array.size + 1)
-    # n entries are positive as long as fall[n - 1] > (sums[n - 1] - total)/n, which holds for n = 1.
+    # The n-th largest entry of the result is positive if and only if fall[n - 1] > (sums[n - 1] - total)/n, which holds for n = 1.
     support = int(np.flatnonzero(fall * sizes > sums - total)[-1]) + 1
     shift = (math.fsum(fall[:support].tolist()) - total) / support
     return np.maximum(array - top - shift, 0.0)
@@ -103,8 +103,8 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     Notes
     -----
     The maximum over t is found by bisection, because the right-hand side increases and then decreases. The published
-    theorem allows any
-    real 2C + k = t; the proof moves t records, and for fractions the statement is false. The worst dataset has at least t records.
+    theorem states the bound for every real t. Its proof changes t records, so t must be an integer; for other t the statement is
+    false. The dataset for which the bound is proven has at least t records.
 
     References
     ----------
@@ -162,7 +162,8 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     -----
     The published theorem gives orders of growth only. Consider two datasets that differ in 2t records, whose divergence of every
     order a is at most :math:`4 t^2 \rho a`. An event of probability 1/4 for one has for the other a probability of at least
-    :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`; the best order gives :math:`B_t`. The rest is the proof of the pure case.
+    :math:`\exp(-\frac{a}{a-1}\ln 4 - 4t^2\rho a)`; the best order gives :math:`B_t`. The remaining steps of the proof are those for
+    pure privacy.
 
     References
     ----------
@@ -187,7 +188,7 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
 
 
 def _most_error(chance: Callable[[int], float], cells: int, error: float, high: float) -> float:
-    """Return the largest bound over 1 <= t <= high; `chance(t)` is :math:`B_t`."""
+    """Return the largest lower bound of C over 1 <= t <= high; `chance(t)` is :math:`B_t` and `error` is D."""
     def bound(t: int) -> float:
         gain = (cells - 1) * chance(t)
         return (t * (gain - 1) - 2 * error - 4 * SLACK * (t * (gain + 1) + 2 * error)) / (2 * (1 + gain)) if gain > 1 else -math.inf

@@ -148,7 +148,7 @@ def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
 
 
 def _needs_users(protocol: Any) -> bool:
-    """Return whether the messages per user depend on the number of users and the protocol has no such parameter."""
+    """Return whether the messages per user depend on the number of users, which the protocol does not have as a parameter."""
     cost = getattr(protocol, "messages_per_user", None)
     return cost is not None and "users" in inspect.signature(cost).parameters
 

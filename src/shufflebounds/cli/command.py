@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_output()
     except KeyboardInterrupt:
         sys.stderr.write("shufflebounds: interrupted\n")
-        # the convention of shells
+        # Shells expect 128 + the number of the signal.
         code = 128 + signal.SIGINT
         if argv is None:
             # A kernel may still run in a thread: exit without waiting for it.

@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
         options = sorted(self._known())
         for word in sys.argv[1:] if args is None else args:
             option = word.partition("=")[0]
-            # argparse accepts an abbreviation of an option.
+            # argparse accepts the beginning of an option's name, so it is not reported as unknown.
             if not option.startswith("--") or option == "--" or any(one.startswith(option) for one in options):
                 continue
             meant = OTHER_NAMES.get(option, option.replace("_", "-"))

@@ -27,7 +27,7 @@ def _clock() -> Any:
 def watched(work: Callable[[], None]) -> None:
     """Run the work in another thread and wait for it.
 
-    The main thread can then react to Ctrl-C while a kernel runs. An exception of the work is raised here.
+    The main thread can then react to Ctrl-C while a kernel runs. An exception that `work` raises is raised again by this function.
     """
     raised: list[BaseException] = []
 

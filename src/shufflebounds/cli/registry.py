@@ -23,7 +23,7 @@ SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
 
 ASKED = {"eps": "budget", "delta": "delta_of_mechanism"}
-"""Parameters whose names are arguments of the command itself, and the names of their options."""
+"""Option names for the parameters of classes that have the name of one of the command's own arguments."""
 
 USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flipped-reports": {"fakes": 0}}
 """Defaults of the command for parameters without a default in the class."""

@@ -60,7 +60,7 @@ class _Run(ABC):
 
 
 class Sgd(_Run):
-    """Batches by Poisson subsampling."""
+    """The command ``sgd``: every batch is drawn by Poisson subsampling."""
 
     @classmethod
     def add_noise(cls, parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ class Sgd(_Run):
 
 
 class Allocate(_Run):
-    """Batches by random allocation: each record enters a fixed number of random batches of an epoch."""
+    """The command ``allocate``: random allocation, in which each record enters a fixed number of random batches of an epoch."""
 
     @classmethod
     def add_own(cls, parser: argparse.ArgumentParser) -> None:

@@ -80,8 +80,8 @@ class AccountingProfile(LargestPair):
         return self.directions
 
     def _pair_info(self) -> DominatingPairInfo:
-        # In every release the same one of the two neighbouring datasets has the record, so an adversary cannot choose adaptively
-        # between both directions.
+        # `all_attained` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
+        # same one of the two neighbouring datasets that contains the record.
         return replace(super()._pair_info(), all_attained=False)
 
 

@@ -148,9 +148,9 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return WithoutReplacement(inner, event.source_dataset_size, event.sample_size)
         noise = self._noise_of(event)
         if _is_approximate(event):
-            # The dominating pair is symmetric, so no direction is added.
+            # The pair that dominates (eps, delta) is symmetric, so it covers removing as well as adding a record.
             return noise
-        # A pair has one direction, but a record may be removed or added. Sampling with probability 1 covers both directions.
+        # A DominatingPair covers one direction only, but a record may be removed or added; subsampling at rate 1 covers both.
         return Subsampled(noise, 1.0) if isinstance(noise, DominatingPair) else noise
 
     def _noise_of(self, event: Any) -> Any:

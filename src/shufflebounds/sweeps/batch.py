@@ -102,7 +102,7 @@ def _parallel_columns(answer: Any, rows: int) -> Columns:
 
 
 def _portable(problem: Exception, home: int) -> Exception:
-    """Return the exception itself; from another process, one that can be pickled, with its traceback as a note."""
+    """Return the exception itself in the process `home`; in another one, an exception that can be pickled, with its traceback."""
     if os.getpid() == home:
         return problem
     problem.add_note("".join(traceback.format_exception(problem)))
@@ -145,7 +145,7 @@ def _numbers(values: Sequence[Any]) -> Array | None:
 
 
 def _as_columns(answers: list[Any]) -> tuple[Columns, int]:
-    """Return columns of the results before the first that is not a number or has other fields, and the number of these results."""
+    """Return the columns of the leading results that are all numbers with the same fields, and the number of these results."""
     if not answers:
         return {}, 0
     names = _fields(answers[0])

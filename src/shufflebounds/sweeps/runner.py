@@ -296,18 +296,20 @@ class _Sweep:
             return SweepInterrupted("the sweep was interrupted in a row")
         self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
         wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
-        # The first rows of an earlier batch may have included an import, and the memory of a worker limits the rows of a batch.
+        # The size grows at most 16-fold at a time, because the duration of the first rows varies (it may include an import). 2**18
+        # rows limit the memory that a worker needs.
         self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
-        # The last batches take a tenth: the remaining rows are divided among the workers, so that none has a long batch alone.
+        # Near the end the remaining rows are divided evenly among the workers, into batches of at least a tenth of the target
+        # duration, so that no worker is left alone with a long batch.
         self.least = int(max(1, wanted / 10))
         return None
 
 
 def _workers(executor: Executor) -> int:
-    """Return the number of batches that the executor runs at the same time, or 32 if it does not say.
+    """Return the number of batches that the executor runs at the same time, or 32 if it does not give a number.
 
-    The executor of a dask client has the number of threads of each worker, which may change. The first batches, one per worker,
-    have a single row each: a larger number delays the growth of batches, a smaller one leaves workers idle.
+    The executor of a dask client gives the number of threads of each worker, which may change. The default 32: as many batches of a
+    single row are sent first, so that a larger number delays the growth of batches, and a smaller one leaves workers idle.
     """
     known = getattr(executor, "_max_workers", None)
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)
