@@ -71,8 +71,8 @@ class SearchBox(NamedTuple):
 
     If `kind` is "", no single decomposition gives the bound: it has not been computed yet, it is the local delta or the privacy
     blanket, or it is the smallest bound of a single target. `log_mass` is the log mass outside the window of the decomposition. The
-    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `nearby` is the log mass for the
-    worst target, which is chosen anew for each eps.
+    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `nearby` is the log mass for
+    the worst target, which is chosen anew for each eps.
     """
 
     block: IntRange
