@@ -128,6 +128,7 @@ cdef inline dd balance(double a, double b, dd x, dd y) noexcept nogil:
 
 
 cdef void both_large(double a, double b, dd x, dd y, double *lower, double *upper) noexcept nogil:
+    """Writes log I_x(a, b) and log(1 - I_x(a, b)) for a, b >= 1."""
     cdef dd d
     if x.hi < TINY_P:
         d = balance(a, b, dd_make(TINY_P, 0), dd_make(1, -TINY_P))
@@ -175,7 +176,7 @@ cdef void one_small(double a, double b, dd x, dd y, double *lower, double *upper
         q = -expm1(u) - exp(u) * rest
         upper[0], lower[0] = log(q), log1p(-q)
     else:
-        # Q = x^a y^b/B(b, a) over its fraction: Q is small, and x beyond (a + 1)/(N + 2)
+        # Q = x^a y^b/(B(b, a) fraction(Q)): here Q is below 1/2, and x is above (a + 1)/(a + b + 2), where this fraction converges
         q = fraction(b, a, y.hi, dd_neg(balance(a, b, x, y)).hi)
         upper[0] = u + b * log1p(-x.hi) + log(a / q)
         lower[0] = c_log1mexp(upper[0])
@@ -249,7 +250,7 @@ cdef inline double beta_limit(double a, double b, double x, bint want_upper) noe
     cdef bint at_one = (b == 0 and a > 0) or (a == INFINITY and 0 <= b < INFINITY)
     if not (0 <= x <= 1) or not (at_zero or at_one):
         return NAN
-    # the whole mass is at 0, or at 1
+    # the limit of the beta distribution has its whole mass at 0 (at_zero) or at 1
     return 0 if (x > 0 if at_zero else x == 1) != want_upper else -INFINITY
 
 

@@ -170,7 +170,10 @@ cdef inline double tail_series(double j, double n, double odds) noexcept nogil:
 
 
 cdef inline double ratio(double j, double b, double n, double p, double q, double variance, double d) noexcept nogil:
-    """Returns Pr[X >= j]/Pr[X = j] for j far from the mode or a small sigma, by at most about 85 terms or a dozen steps."""
+    """Returns Pr[X >= j]/Pr[X = j] for j far from the mode or a small variance.
+
+    It takes at most about 85 terms of the series, or a dozen steps of the continued fraction.
+    """
     if variance < SERIES_VARIANCE:
         return tail_series(j, n, p / q)
     return q * even_fraction(j, b, p, q, d)
@@ -283,8 +286,8 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
     """Returns log sum_i (t_i - e^eps t_(i+1)), t_i = Pr[B = k-i]/Pr[B = k], by at most about 40/eps terms; adds its error to
     error[0].
 
-    t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]. The only difference
-    is the one in phi, and its rounding is the error.
+    t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]. Only phi is formed as
+    a difference; its rounding error is the error of the sum.
     """
     cdef double scale = p * exp(-eps) + q, phi = fmin(1, fmax(0, (n + 1) * (p * exp(-eps) / scale) - k))
     cdef double total = 0, plain = 0, t = 1, i = 0, part
@@ -301,7 +304,7 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
 
 
 cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, double *error) noexcept nogil:
-    """Returns log H(B || B+1) at e^eps; if `reverse`, log H(B+1 || B), which is the same with p replaced by 1 - p.
+    """Returns log H(B || B+1) at e^eps, B ~ Bin(n, p); if `reverse`, log H(B+1 || B), which is the same with p replaced by 1 - p.
 
     With k the last count where Pr[B = k] > e^eps Pr[B = k - 1], k = ceil((n+1) p/(p + e^eps q)) - 1,
         H = Pr[B <= k] - e^eps Pr[B <= k-1] = Pr[B = k] (1 - y),  y = (1 - e^-eps) r R,

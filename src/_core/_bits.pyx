@@ -108,7 +108,8 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     error[0] = 0
     if gap <= 0:
         return -INFINITY
-    # p - q E and (p E - q)/(p - q E), both from the distance `gap` to the local budget eps + gap: no cancellation at small gap
+    # gain = p - q E and rho = (p E - q)/(p - q E) of the header are formed from `gap`, the distance of eps to the local budget, so
+    # that they do not cancel at small gap
     gain = -keep * expm1(-gap)
     gain_error = 8 * UNIT * gain
     loss = expm1(eps)
@@ -216,8 +217,8 @@ def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, 
     more : float
         e^eps.
     error : float
-        Bound of the relative error of a product of masses. The lower bound takes the set at the computed place, as any set gives
-        one. The upper bound also takes the values whose ratio is within 4 error of the limit.
+        Bound of the relative error of a product of masses. The lower bound uses the computed set, because every set gives a lower
+        bound. The upper bound adds the j whose ratio is within a relative 4 error of the limit.
 
     Returns
     -------

@@ -35,7 +35,7 @@ cimport numpy as cnp
 from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Geometric, Heard, Law, Node, Phi, Tilt, c_fill, c_geometric_make, c_geometric_times, c_half, c_half_period, c_lattice_law,
+    Geometric, Interrupted, Law, Node, Phi, Tilt, c_fill, c_geometric_make, c_geometric_times, c_half, c_half_period, c_lattice_law,
     c_lattice_point, c_lattice_tilt, c_left_out, c_log_edge, c_node, c_orders, c_phi_make, c_place,
 )
 
@@ -43,7 +43,7 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef extern from "Python.h":
-    # These are declared as functions that raise no exception here: an error that they set stays set until `settled` raises it.
+    # Cython checks no exception after these functions. If PyErr_CheckSignals sets one (KeyboardInterrupt), `settled` raises it.
     void *error_set "PyErr_Occurred"()
     int look_for_signals "PyErr_CheckSignals"()
     void *this_interpreter "PyInterpreterState_Get"()
@@ -52,7 +52,7 @@ cdef extern from "Python.h":
 cdef extern from "lattice.h" nogil:
     const int LATTICE_LONG
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
-                      int orders, Heard heard, double *even, double *odd)
+                      int orders, Interrupted interrupted, double *even, double *odd)
     void lattice_convolve(const double *x, double *out, Py_ssize_t n, double c0, double c1, double c2)
 
 
@@ -125,7 +125,7 @@ cdef int signalled() noexcept with gil:
 
 
 cdef int settled() except -1:
-    """Raises the exception for which a pass over the data was stopped."""
+    """Raises the exception that is set, if any. It has stopped a pass over the data, whose results are not valid."""
     return -1 if error_set() != NULL else 0
 
 
@@ -153,7 +153,7 @@ cdef class PoissonBinomialPMF:
             c_lattice_law(&self.law, &p[0], complement, g, p.shape[0])
         # only the main interpreter handles signals
         if p.shape[0] > LATTICE_LONG and this_interpreter() == main_interpreter():
-            self.law.heard = signalled
+            self.law.interrupted = signalled
 
     @property
     def groups(self):
@@ -215,12 +215,13 @@ cdef class PoissonBinomialPMF:
         self.series.radius = 0
         with nogil:
             lattice_sums(self.law.p, self.law.q, self.law.counts, self.law.groups, 1, 1, 0, orders,
-                         self.law.heard, self.series.even, self.series.odd)
+                         self.law.interrupted, self.series.even, self.series.odd)
         settled()
         self.series.orders = orders
         self.series.radius = radius
 
     cdef bint tilt_by_series(self, double target, Tilt *tilt) noexcept nogil:
+        """Find the tilt with mean `target` by Newton steps on the series; returns whether a tilt within its radius was found."""
         cdef dd gap = dd_add(dd_make(self.law.mean, self.law.mean_lo), dd_make(-target, 0))
         cdef double theta = 0, var = self.law.var, shift = gap.hi, unused
         cdef int steps = 0
@@ -264,7 +265,7 @@ cdef class PoissonBinomialPMF:
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
         span = c_half_period(tilt.var, reach + fabs(tilt.shift))
-        # An even period has a node at pi. For tails the geometric sum has period/2 terms.
+        # The period is even, so that pi is a node. For tails the geometric sum has period/2 terms.
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         J = period // 2
         half = c_half(tilt.var)

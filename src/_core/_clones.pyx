@@ -60,6 +60,7 @@ cdef inline Pair make_pair(double users, double rate, double local) noexcept nog
 
 
 cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noexcept nogil:
+    """Writes u and v = 1 - u of the header."""
     cdef double local = pair.local
     if local < 1e-8:
         # for a subnormal `local`, 0.5 * local is not representable
@@ -140,7 +141,7 @@ cdef inline double guess(double target, const Pair *pair) noexcept nogil:
     cdef double mean = pair.users * pair.rate, depth = pair.log_factor + 0.5 * log(mean) - target - 0.23, x
     if not depth > 0.5:
         return 0
-    # depth = x^2/2 - log(1 - x M(x))
+    # solve depth = x^2/2 - log(1 - x M(x)) by two steps of a fixed-point iteration, with -log(1 - x M(x)) ~ log(1 + 1.25 x + x^2)
     x = sqrt(2 * depth)
     x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x))))
     x = sqrt(fmax(0.5, 2 * (depth - log1p(1.25 * x + x * x)))) / sqrt(mean)

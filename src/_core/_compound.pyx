@@ -1,4 +1,4 @@
-"""Compound binomial sums along a line through the origin, the core of every clone bound: by a sweep or by _contour.pyx.
+"""The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number of clones or by _contour.pyx.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which says what the caller has checked),
 a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of it.
@@ -128,7 +128,7 @@ cdef inline double positive_series(double a, double m, double g) noexcept nogil:
 
 
 cdef inline double seed(double a, double m, double g, Line *line, double *tail, double *error) noexcept nogil:
-    """Returns G_m/b from the tail S/b, for u < 1/2. Adds the error of the cancellation to error[0]."""
+    """Returns G_m/b for u < 1/2, computed from S/b, which is written to tail. error[0] grows by the cancellation error."""
     cdef double value
     tail[0] = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
     value = a - line.u * m * tail[0]
@@ -282,7 +282,7 @@ cdef inline Window make_window(double n, double rate, double u, double v) noexce
 
 
 cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
-    """Bounds by the sum over a truncation range and the bound of the truncated part; the range grows until that is negligible."""
+    """Writes bounds: the sum over a truncation range, plus a bound of the truncated sum, negligible because the range is wide enough."""
     cdef double lo, hi, inside, outside, error, width = WIDTH
     while True:
         lo = fmax(1, floor(w.mean - width * w.sigma))
@@ -315,7 +315,8 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     if steps > FEW:
         if c_log_sign_contour(n, rate, u, v, 0, error, lower, upper) and upper[0] - lower[0] <= error:
             return
-        # integrating one secondary maximum takes as long as about 2000 sweep steps
+        # The more steps a sweep would take, the larger is the accepted gap (Cost in the header). Integrating one secondary maximum
+        # takes as long as about 2000 sweep steps.
         error *= 1 if steps <= 1e5 else 10 if steps <= MANY else 1e300
         if (steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 3000), 0, 100), error, lower, upper)
                 and upper[0] - lower[0] <= error):

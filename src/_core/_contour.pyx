@@ -96,7 +96,8 @@ cdef inline void set_tilt(double theta, Tilt *p) noexcept nogil:
     p.idle = (1 - p.rate) / (1 + moved)
     p.spread = p.n * p.tilted * p.off * (1 + p.slope)
     p.level = p.n * log1p(moved)
-    # both terms of weight are positive and have a relative error of a few ulp
+    # Error of n K(theta): `weight` is now, up to a factor of 1.5, the sum of the absolute values of the terms of
+    # log cosh(theta) - u theta, each of which has a relative error of a few ulp.
     weight = log1p(2 * sinh(0.5 * theta) * sinh(0.5 * theta)) + p.u * theta if p.u < 0.5 else p.v * theta + 0.7
     p.level_error = UNIT * (12 * p.n * p.tilted * weight + 8 * fabs(p.level))
 
@@ -152,7 +153,7 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
     slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
     mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
     if u < 0.125:
-        # even j: psi = 2 pi u, 4 pi u, ..., with factors that decrease up to half a turn, which is beyond peaks + 4
+        # even j, here 2 j: psi is +-2 pi u j; the factors decrease up to psi = pi, which is not reached before j = peaks + 4
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
@@ -170,14 +171,14 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
     return fmin(total, 1.0 / 6)
 
 
-cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peaks, double worth, double *lower,
+cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peaks, double accepted, double *lower,
                              double *upper) noexcept nogil:
     cdef Tilt p
     cdef double theta = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v))
     cdef double depth, reach, period, d, h, tau, total, error, tails, wings, low, high
     cdef int j, k, nodes
     p.n, p.rate, p.u, p.v = n, rate, u, v
-    # the saddle point, with K approximated by a parabola around atanh u, where K' = 0
+    # theta is the saddle point if K is replaced by its parabola at atanh u, where K' = 0
     set_tilt(theta, &p)
     if not p.spread >= LEAST_SPREAD:
         return False
@@ -196,19 +197,19 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     tails *= 2 * M_PI * exp(-1 - depth) * 2
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
-    # the sum is at most about 2/theta^2: if the bound of the secondary maxima already exceeds `worth`, no node is evaluated
-    if worth > 0 and peaks == 0 and 2 * theta * theta * secondary_maxima(reach, 0, &p) > worth:
+    # the sum is at most about 2/theta^2: if the bound of the secondary maxima already exceeds `accepted`, no node is evaluated
+    if accepted > 0 and peaks == 0 and 2 * theta * theta * secondary_maxima(reach, 0, &p) > accepted:
         return False
-    # reach <= 0.28, period sqrt(a) < 60: below 2**7
+    # fewer than 2**7 nodes, because reach <= 0.28 and reach/h < 60
     nodes = <int> whole(ceil(reach / h), 1, 500)
     error = 4 * UNIT / (theta * theta)
     total = 0.5 / (theta * theta)
     for k in range(1, nodes + 1):
         total += node(k * h, 0, &p, &error)
-    # if the secondary maxima that remain make the gap larger than `worth`, none is integrated
+    # if the secondary maxima that remain make the gap larger than `accepted`, none is integrated
     d = 1 - reach / M_PI
     tau = 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) / (d * d)
-    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > worth * 2 * h * total):
+    if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > accepted * 2 * h * total):
         peaks = 0
     for j in range(1, peaks + 1):
         # the nodes of the same rule around 2 pi j, until the next maximum is negligible
@@ -220,7 +221,8 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
             break
     total *= 2 * h
     error *= 2 * h * (1 + nodes * UNIT)
-    # truncation between the nodes and 0.5 of pi j, then the rest of every period, for all j; sin(t)^2 >= 0.9194 t^2 for t <= 0.5
+    # Truncated nodes: those between `reach` and 0.5 from a multiple of pi (`wings`, with sin(t)^2 >= 0.9194 t^2 for t <= 0.5), and
+    # those farther than 0.5 from every multiple of pi.
     wings = exp(-DEPTH) * (h + 1 / (0.877 * sqrt(2 * DEPTH * p.spread)))
     error += 2 * wings * (1 / (theta * theta) + 0.5) + 4.2 * exp(-0.1149 * p.spread) * (1 + 1 / (theta * theta))
     d = 1 - reach / M_PI

@@ -183,7 +183,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             # the slope is not usable, or did not lead closer: false position, or bisection (trial = 0)
             trial = low - at_low * (high - low) / (at_high - at_low) if at_low < 0 < at_high < INFINITY and i % 8 < 6 else 0
         eps = pushed(trial, push, upper, curve)
-    # high and low were evaluated, except the ends of the range, where delta is 0 and above the target
+    # high and low were evaluated, or are ends of the range: delta is 0 at high = pure, and above the target at low = 0
     return high if upper else low
 
 

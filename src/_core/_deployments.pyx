@@ -32,7 +32,7 @@ cdef extern from *:
     #define BLOCK 256                       /* answers of noise between two checks for signals, a few ms */
     #define FINE 2e-7                       /* relative gap of the bounds that are returned; smaller takes longer */
     #define COARSE 1e-4                     /* relative gap of the bounds that only decide or start a search */
-    #define CENTRE 0.623                    /* place of the value between coarse bounds if the sum has a smooth density, measured */
+    #define CENTRE 0.623                    /* (value - lower)/(upper - lower) for coarse bounds and smooth densities, measured */
     #define WORK 6e7                        /* largest number of evaluations of an atom for one bound */
     """
     const int BLOCK
@@ -154,6 +154,7 @@ cdef inline Users with_values(double eps, const Law *law) noexcept nogil:
 
 
 cdef void c_law_log_phi(double eps, const Law *law, double rtol, double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log delta at eps by the formula in the header; rtol is the aimed relative gap of the expectation."""
     cdef Users users
     cdef double cut = log_gain(eps, law), size = log(law.users), low = -INFINITY, high = -INFINITY, slack
     if law.atoms > 0:

@@ -68,7 +68,11 @@ cdef struct Listing:
 
 cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, double log_p, double effort, double value,
                  double blur) noexcept nogil:
-    """Add all ways to distribute `left` users of this group over its atoms from `atom` on, and those of the later groups."""
+    """Add all ways to distribute `left` users of this group over its atoms from `atom` on, and the users of the later groups.
+
+    left = -1 stands for all users of the group. log_p and `value` belong to the users that are distributed already; `effort`
+    bounds the error of log_p in units of roundoff, and `blur` that of the value.
+    """
     cdef Group *g
     cdef double k, chance, size
     if group == out.number:
@@ -122,6 +126,7 @@ cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
 
 
 cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log E S_+ by enumeration of all outcomes."""
     cdef Listing listing
     cdef double blur
     listing.groups = groups
@@ -161,7 +166,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef Py_ssize_t size = 0, terms = 0, i, j
     cdef int done = 0
     cdef bint listed, whole = False
-    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, nonnegative, enough
+    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, negative, nonnegative, enough
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -185,18 +190,18 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
     # bound.
     for i in range(number):
-        aim = 0
+        negative = 0
         for j in range(groups[i].atoms):
             simple += groups[i].count * groups[i].w[j] * fmax(groups[i].x[j], 0)
-            aim += groups[i].w[j] if groups[i].x[j] < 0 else 0
-        if aim > 0.5:
+            negative += groups[i].w[j] if groups[i].x[j] < 0 else 0
+        if negative > 0.5:
             # Pr[X >= 0] is small here: add its masses instead of computing 1 - Pr[X < 0]
             nonnegative = groups[i].rest
             for j in range(groups[i].atoms):
                 nonnegative += groups[i].w[j] if groups[i].x[j] >= 0 else 0
             least += groups[i].count * log(nonnegative) if nonnegative > 0 else -INFINITY
         else:
-            least += groups[i].count * log1p(-aim)
+            least += groups[i].count * log1p(-negative)
     if simple <= 0:
         # no value is positive, or only with a probability below the smallest double
         upper[0] = -INFINITY if top <= 0 else scale - 700
@@ -216,11 +221,12 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
             if i == 1 and aim == rtol:
-                # the same sum again
+                # the tolerance is that of the first round, which would compute the same sum
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # the same sum with more smoothing; it may only give a lower bound where the first one gave none
+                # Nothing is split off, as in the first round, so this would be the same sum with more smoothing. It is of use only
+                # if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
@@ -304,7 +310,8 @@ cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, co
     if -30 < z < 30:
         z = exp(-0.5 * z * z) * 0.3989422804014327 + 0.5 * z * erfc(-0.7071067811865476 * z)
         peak = fmin(peak, normal + 0.5 * log(wide) + log(z))
-    # 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), 2/e a total variation
+    # 0.412 = 2/e 0.56, where 0.56 is the constant of the theorem of Berry and Esseen for independent summands (Shevtsova 2010), and
+    # 2/(e theta) is the total variation of x_+ e^(-theta x)
     return c_log_add_exp(peak, error + log(0.41202497411201544 * third / theta))
 
 

@@ -1,6 +1,7 @@
 """Heavy tails: values so large that a single one makes the sum positive are split off from the distribution of the users.
 
-    E S_+ = Pr[none] E[S_+; given none] + E[S; some] + E[S_-; some]        (none, some: the numbers of users with such a value)
+    E S_+ = Pr[none] E[S_+ | none] + E[S; some] + E[S_-; some]
+    where `none` is the event that no user has such a value, and `some` its complement; E[X; some] is E X over this event
 
 Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the caller has checked.
 

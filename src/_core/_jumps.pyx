@@ -1,8 +1,9 @@
 """Sums of two independent discrete variables, reduced to few points: the mass and the first moment of each cell between points.
 
-    X + Y,  X and Y with increasing atoms;  points z_0 < ... < z_m;  of each cell its mass, and mass times distance from its start
-    split    the mass of a cell goes to its two ends, with the mean kept: E f(X + Y) increases for every convex f
-    merged   the mass goes to its mean: E f(X + Y) decreases
+    X and Y have increasing atoms. The kernel returns, for each cell between points z_0 < ... < z_m, the probability that X + Y lies
+    in the cell, and the sum of probability times distance from its lower end. The caller reduces X + Y to few points by
+    splitting    the mass of a cell goes to its two ends, with the mean kept: E f(X + Y) increases for every convex f
+    merging      the mass goes to its mean: E f(X + Y) decreases
 
 Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
 

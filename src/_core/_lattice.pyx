@@ -9,7 +9,7 @@ makes single points and blocks of points available to Python.
 Checked by the caller: 0 < p < 1 (subnormals too), counts integers >= 1 of total n <= 2**53, k an integer.
 Ranges   k = 0, n; Pr[S >= 1], Pr[S < n]   closed forms: the tilt would be infinite
          otherwise    K'(theta) = k within 0.02 sigma; trapezoidal rule with 2J ~ 19 sigma + 30 nodes, of which those with
-                      2 sigma^2 sin^2(t/2) <= 43 are evaluated (28 of a half period, for large sigma)
+                      2 sigma^2 sin^2(t/2) <= 43 are evaluated (about 28 in half a period if sigma is large)
          tails        the smaller tail; a tail above e^-0.5 as 1 minus the other, a pmf above e^-0.2 as 1 minus the tails
                       below and above k: there the logarithm is small, and its relative error matters
 
@@ -27,7 +27,7 @@ uniform, log-uniform down to 1e-320, up to 1 - 1e-16, mixtures of both, or equal
 
 In all of these trials the error was at most rel_error plus 4 ulp of the logarithm. rel_error is a bound of the truncation
 (Bennett, |phi| <= exp(-2 sigma^2 sin^2(t/2))) plus a model of the roundings (ulp counts times magnitudes), not interval
-arithmetic. For more than 2048 p without multiplicities it is not tight: 10 half ulp of the exponent.
+arithmetic. For more than 2048 p without multiplicities it is not tight: it contains 10 units of roundoff of the exponent.
 
 Cost     2.3 us for one group, 2.8 us for two (any n); 0.16 ms for 1000 p, 0.4 ms for 1e4, 3 ms for 1e5, 30 ms for 1e6
          (within 10 sigma tails/ takes the series of _blocks.pyx: 0.9 ms for 1e5, 4.3 ms for 1e6)
@@ -54,15 +54,17 @@ cdef extern from "lattice.h" nogil:
                      double *var)
     dd lattice_mean(const double *p, const double *q, const double *g, Py_ssize_t n, double *count, double *var)
     void lattice_sums(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b, double c,
-                      int orders, Heard heard, double *even, double *odd)
+                      int orders, Interrupted interrupted, double *even, double *odd)
     Py_ssize_t lattice_split(const double *p, const double *q, const double *g, Py_ssize_t n, double a, double b,
-                             double c, Heard heard, double *low, double *high, double *mx, double *my, double *mg,
+                             double c, Interrupted interrupted, double *low, double *high, double *mx, double *my, double *mg,
                              Py_ssize_t room)
-    bint lattice_leave(Heard heard, Py_ssize_t done)
+    bint lattice_leave(Interrupted interrupted, Py_ssize_t done)
 
 cdef double BAND = 43.0                           # nodes with |phi| <= e^-BAND are omitted; more means more nodes
 cdef Py_ssize_t FEW = 24                          # up to FEW groups are evaluated one by one at every node (Phi.near: 3 * FEW)
-cdef Py_ssize_t MOST_NODES = 1 << 53              # above every J, which is at most 12 sigma plus the reach, for n <= 2**53
+# Limit of the number of nodes of one inversion. It is never reached: the half period J (c_half_period) is at most
+# 12 sigma + 16 + reach, which is below 2**53 for n <= 2**53.
+cdef Py_ssize_t MOST_NODES = 1 << 53
 
 
 # ---------------------------------------------------------------------------------------------------------------- tilt
@@ -74,7 +76,7 @@ cdef void c_lattice_law(Law *law, const double *p, const double *q, const double
     law.q = q
     law.counts = counts
     law.groups = groups
-    law.heard = NULL
+    law.interrupted = NULL
     cdef dd mean = lattice_mean(p, q, counts, groups, &law.trials, &law.var)
     law.mean, law.mean_lo = mean.hi, mean.lo
 
@@ -143,7 +145,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
     cdef dd total = dd_make(0, 0), shift = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), term, change
     cdef double p, part, lost = 0
     cdef bint careful = law.counts != NULL or law.groups <= 2048
-    while start < law.groups and not lattice_leave(law.heard, start):
+    while start < law.groups and not lattice_leave(law.interrupted, start):
         size = min(law.groups - start, <Py_ssize_t> LATTICE_CHUNK)
         lattice_fill(law.p + start, law.q + start if law.q != NULL else NULL,
                      law.counts + start if law.counts != NULL else NULL, size, a, b, c, x, y, d, w)
@@ -199,7 +201,7 @@ cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) 
             theta = 0.5 * (low + high)
         shift = dd_add(gap, lattice_shift(law.p, law.q, law.counts, law.groups, exp(0.5 * theta), exp(-0.5 * theta),
                                           2 * sinh(0.5 * theta), &var))
-        if low == high or law.heard != NULL and law.heard():
+        if low == high or law.interrupted != NULL and law.interrupted():
             break
     tilt.theta = theta
     tilt.shift = shift.hi
@@ -252,7 +254,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         phi.middle = law.groups
     elif ratio < 0.5:
         phi.orders = c_orders(var, 0)
-        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, law.heard, phi.even, phi.odd)
+        lattice_sums(law.p, law.q, law.counts, law.groups, a, b, c, phi.orders, law.interrupted, phi.even, phi.odd)
     else:
         phi.small = LATTICE_SMALL
         room = law.groups if 9.2 * var + 16 >= law.groups else whole(9.2 * var, 0, law.groups) + 16
@@ -263,7 +265,7 @@ cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi 
         if phi.heap == NULL:
             phi.low[0] = NAN                    # out of memory: every answer is NaN, the error bound too
         else:
-            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, law.heard, phi.low, phi.high,
+            phi.middle = lattice_split(law.p, law.q, law.counts, law.groups, a, b, c, law.interrupted, phi.low, phi.high,
                                        phi.x, phi.y, phi.g, room)
             phi.middle = min(phi.middle, room)
 
@@ -494,7 +496,7 @@ cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
     cdef double mine, other, part
     cdef dd total = dd_make(0, 0)
     for j in range(law.groups):
-        if lattice_leave(law.heard, j):
+        if lattice_leave(law.interrupted, j):
             break
         mine = law.p[j]
         other = law.q[j] if law.q != NULL else 1 - mine

@@ -10,7 +10,8 @@ Method
                     tail; compensated, with an adaptive integer exponent.
     tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
                     any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
-                    of a tilted mass at distance z above K has the weight phi(z) e^(-theta z), whose supremum and sum are closed.
+                    of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
+                    closed form, and their sum over the grid is bounded by an integral.
     split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the masses under P and Q kept. The
                     divergence does not decrease, since the split is undone by post-processing. It adds variance (l-g)(g+h-l).
     merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
@@ -18,7 +19,7 @@ Method
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
                     needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
                     of the mass at a lower point, which changes the divergence less.
-                    Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss just above a point.
+                    Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss slightly above a point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
@@ -92,7 +93,7 @@ cdef void c_law_hockey_stick(const double *loss, const double *log_p, Py_ssize_t
             add_exp(&other, log_p[i] - loss[i])
 
 
-cdef inline void pour(double *out, Py_ssize_t at, double v) noexcept nogil:
+cdef inline void add_mass(double *out, Py_ssize_t at, double v) noexcept nogil:
     out[at] = c_log_add_exp(out[at], v)
 
 
@@ -139,7 +140,7 @@ cdef void c_merge(
                 left = out[last]
                 f = c * exp(ref - left) / expm1(below - (anchor + step * (first + last)))
                 out[last] = left + log1p(-f)
-                pour(out, slot(k - 1 - first, size), c_log_add_exp(ref, left + log(f)) if f > 0 else ref)
+                add_mass(out, slot(k - 1 - first, size), c_log_add_exp(ref, left + log(f)) if f > 0 else ref)
                 i += 1
                 rest = 1
                 continue
@@ -179,7 +180,7 @@ cdef void c_merge(
                         k -= 1
                     k = k if k > first else first
                     c = log_p[t] + (log(rest) if t == i else 0)
-                    pour(out, slot(k - first, size), c)
+                    add_mass(out, slot(k - first, size), c)
                 return
         elif balance > 0:
             while j > i:
@@ -199,7 +200,7 @@ cdef void c_merge(
                 mass += exp(log_p[t] - ref) if t > i else own
             if left < 1:
                 mass += exp(log_p[j] - ref) * (1 - left)
-        pour(out, slot(k - first, size), ref + log(mass))
+        add_mass(out, slot(k - first, size), ref + log(mass))
         i = j
         rest = left
         if rest <= 0:
@@ -338,7 +339,10 @@ def merge(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 
 def tilted_excess(const double[::1] g not None, double theta, double step, double discount):
-    """Return (tail, excess) for tilted masses a step apart, as c_tilted_excess defines them."""
+    """Return (tail, excess) for tilted masses g[k] = P(k) e^(theta l_k) at points l_k a step apart.
+
+    tail[k] = sum_(j >= k) P(j) e^((theta + discount) l_k - discount l_j) and excess[k] = e^(theta l_k) E phi(S - l_k).
+    """
     cdef Py_ssize_t n = g.shape[0]
     tail, excess = np.empty(n), np.empty(n)
     cdef double[::1] w = tail, d = excess
@@ -351,7 +355,8 @@ def tilted_excess(const double[::1] g not None, double theta, double step, doubl
 def read_excess(const double[::1] level not None, const double[::1] tail not None, const double[::1] excess not None,
                 Py_ssize_t first, Py_ssize_t size, double origin, double step, double theta, double discount, double error,
                 double outside, bint upper):
-    """Return log e^(theta K) E phi(S - K) at every level K as a bound, minus the slope of log E phi(S - K), and the rounding share.
+    """Return at every level K a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K), and the fraction of
+    the bound that is rounding error.
 
     tail and excess hold the points first .. of a grid of `size` points a step apart that starts at origin. `error` bounds the error
     of each tilted mass, `outside` the tilted mass outside of the grid, which may be wrapped into it or lost.

@@ -7,10 +7,10 @@ Layer: ``c_contour``, noexcept nogil, declared in _smoothed.pxd, which says what
 
 Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from linear programs in tests/reference/sandwich.py; a
                          test checks B <= g/pdf <= A). E He_2k(S/tau) pdf(S/tau) is tau^(2k+1) f^(2k), f the density of S + U at 0
-         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k. It adds
-                         sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step. For the upper bound x_+ <= h(x), and these terms only
-                         increase it. For the lower bound h(x) <= x_+, and their Chernoff bound at theta +- d (c_alias) is
-                         subtracted; L grows until this is a thousandth of rtol
+         trapezoid       on Re s = theta, K'(theta) = 2/theta, of e^(K(s) + tau^2 s^2/2) times 1/s^2, or times s^2k. Let E h(S) be
+                         the exact integral; the rule adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, over m != 0. For the
+                         upper bound x_+ <= h(x), and these terms only increase it. For the lower bound h(x) <= x_+, and their
+                         Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
          secondary       where |phi| returns to 1: arccos|phi_i(t)| changes at most by sd_i dt (c_stride), so that intervals with
          maxima          |phi| < e^-band are proven and skipped; nodes are evaluated only outside of them
 Roundings   the phases n arg phi, n log|phi| and the sum of nodes by a model (ulp counts), besides the cumulant's `blur`
@@ -239,7 +239,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):
-        # the answer is far below that of a Gaussian
+        # Errors cause the gap, because the answer is far below that of a Gaussian: repeat with smaller omitted terms.
         effort.depth, effort.reach = fmax(MORE_DEPTH, effort.depth + 3), MORE_REACH
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     # Every further sum takes at most four times as long as the first.
@@ -254,12 +254,12 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         elif effort.depth < MORE_DEPTH:
             effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)
         else:
-            # only roundings are left
+            # the remaining errors are roundings, which more nodes do not reduce
             break
         all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &least, &most, &errors, &used)
         low, high = fmax(low, least), fmin(high, most)
     free(nodes)
-    # error of the exponent: values and masses as passed are accurate to a few ulp
+    # `slack` bounds the error of the exponent K(theta): the given values and masses are accurate to a few ulp
     slack = theta * at.blur + 4 * UNIT * (2 + fabs(at.value))
     lower[0] = at.value + log(low) - slack if low > 0 else -INFINITY
     upper[0] = at.value + log(high) + slack if high > 0 else INFINITY

@@ -82,7 +82,7 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
             blur += grown * fabs(g.x[j]) * (20 - g.log_w[j]) if grown > 0 else 0
             if tilt:
                 g.p[j] = grown
-        # if the tilt removes most of the mass, add the masses that remain
+        # where E e^(theta X) is below 1/2, its terms are added instead of those of E e^(theta X) - 1, which would cancel
         left = log(g.rest + left) if gain.hi < -0.5 else log1p(gain.hi)
         mass = exp(-left)
         total = dd_add(total, dd_prod(g.count, left))

@@ -175,7 +175,7 @@ cdef inline bint lower(const double *u, const double *c, Py_ssize_t i, Py_ssize_
 
 cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b, const double *bc, Py_ssize_t n,
                              Py_ssize_t *kept, double *across, double *down) noexcept nogil:
-    """Find the vertices of the lower hull of points with increasing e^a, for a set closed upward and to the right.
+    """Find the vertices of the greatest convex, non-increasing function at or below the points (e^a, e^b) with increasing e^a.
 
     across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns the number of vertices.
     The caller has checked: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a is not a probability).
@@ -200,7 +200,10 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
 
 
 cdef int c_ratio_order(const double *log_p, const double *log_q, Py_ssize_t n) noexcept nogil:
-    """Returns 1 if Q/P never increases, -1 if it never decreases, else 0. The caller has checked: no NaN, no -inf twice."""
+    """Returns 1 if Q/P never increases, -1 if it never decreases, else 0.
+
+    The caller has checked: no NaN, no atom with both logarithms -inf.
+    """
     cdef bint falls = True, rises = True
     cdef double last, ratio
     cdef Py_ssize_t i
@@ -300,7 +303,10 @@ cdef bint settle(const double *log_p, const double *log_q, Py_ssize_t n, int bit
 
 
 def ratio_argsort(const double[::1] log_p not None, const double[::1] log_q not None):
-    """Return the order of the atoms by decreasing Q/P, ties in input order. Equal lengths, no NaN, no atom with -inf twice."""
+    """Return the order of the atoms by decreasing Q/P, ties in input order.
+
+    The caller has checked: equal lengths, no NaN, no atom with both logarithms -inf.
+    """
     cdef Py_ssize_t n = log_p.shape[0], i
     cdef int bits = 0, half = 0
     cdef uint64_t mask

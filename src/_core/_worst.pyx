@@ -50,8 +50,8 @@ cdef struct Block:
     double bound        # no value in first..last is larger
     double first
     double last
-    long order
-    double low          # the value at first
+    long order          # blocks of equal bounds are processed in this order
+    double low          # lower and upper bound of the value at first
     double high
 
 cdef struct Heap:
@@ -191,7 +191,8 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         bound = value + error if isfinite(value + error) else 0
         upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
 
-cdef struct Question:
+# The arguments of c_worst_log_delta.
+cdef struct Arguments:
     double others
     double fakes
     double width
@@ -200,7 +201,8 @@ cdef struct Question:
     double gap
 
 
-cdef inline void enclose(const Question *of, double first, double removed, double *lower, double *upper) noexcept nogil:
+cdef inline void enclose(const Arguments *of, double first, double removed, double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log f(first) without `removed` of the zeros; the upper one bounds f(first), ..., f(first + removed)."""
     cdef double zeros = of.others + of.fakes - removed - first, low, high
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, lower, upper)
@@ -228,25 +230,24 @@ cdef inline double within(double best, double rtol, double loose) noexcept nogil
     return best + rtol + loose * (1 - best) if best > -INFINITY else best
 
 
-cdef void see(const Question *of, double first, double *value, Found *found) noexcept nogil:
+cdef void evaluate(const Arguments *of, double first, double *value, Found *found) noexcept nogil:
     """Write the upper bound of the value at `first`, and update the largest bounds found."""
     cdef double low
     enclose(of, first, 0, &low, value)
     found.lower, found.best = fmax(found.lower, low), fmax(found.best, value[0])
 
 
-cdef void go_through(const Question *of, const Block *block, double rtol, double loose, double *length,
-                     Found *found) noexcept nogil:
+cdef void scan(const Arguments *of, const Block *block, double rtol, double loose, double *length, Found *found) noexcept nogil:
     """Cover an interval by pieces whose bounds are within the tolerance of the best value; `length` is the next length to try."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:
         if age == 0:
-            see(of, first, &value, found)
+            evaluate(of, first, &value, found)
             age = VALUE_EVERY
         last = fmin(first + floor(length[0]), block.last)
         if last == first:
-            see(of, first, &value, found)
+            evaluate(of, first, &value, found)
             found.bound = fmax(found.bound, value)
             first += 1
             length[0] = 1
@@ -264,7 +265,7 @@ cdef void go_through(const Question *of, const Block *block, double rtol, double
 
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
                             double *lower, double *upper) noexcept nogil:
-    cdef Question of
+    cdef Arguments of
     cdef double rtol = 0.99e-3 if others + 1 > SMALL else 1e-9
     cdef double best = -INFINITY, enough, stray, length
     cdef Heap heap
@@ -314,7 +315,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     length = others / MOST_HALVED
     while heap.size and heap.items[0].bound > within(found.best, rtol, loose):
         block = pop(&heap)
-        go_through(&of, &block, rtol, loose, &length, &found)
+        scan(&of, &block, rtol, loose, &length, &found)
     lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)

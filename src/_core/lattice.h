@@ -20,11 +20,11 @@ enum { LATTICE_CHUNK = 256, LATTICE_RUN = 4096, LATTICE_ORDERS = 64, LATTICE_SMA
 
 /* Called after every LATTICE_LONG elements of a slow pass, unless it is NULL; returns whether to stop the pass. The sums of a
  * stopped pass are not valid. Two calls may be a tenth of a second apart. */
-typedef int (*lattice_heard)(void);
+typedef int (*lattice_interrupted)(void);
 
-VECTORS_INLINE int lattice_leave(lattice_heard heard, ptrdiff_t done)
+VECTORS_INLINE int lattice_leave(lattice_interrupted interrupted, ptrdiff_t done)
 {
-    return heard && done && !(done & (LATTICE_LONG - 1)) && heard();
+    return interrupted && done && !(done & (LATTICE_LONG - 1)) && interrupted();
 }
 
 /* Fills x, y, d and w = g for one chunk, padded with zeros to a multiple of 8; returns the padded length. */
@@ -226,7 +226,7 @@ VECTORS_INLINE void lattice_gather(double (*__restrict s)[LATTICE_CHUNK / 4], in
 
 /* even[m-1] = sum g w^m and odd[m-1] = sum g delta (1 - delta^2m), m = 1..orders, for w = 4xy, delta = x - y. */
 static VECTORS_CLONES void lattice_sums(const double *p, const double *q, const double *g, ptrdiff_t n,
-                                        double a, double b, double c, int orders, lattice_heard heard,
+                                        double a, double b, double c, int orders, lattice_interrupted interrupted,
                                         double *even, double *odd)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
@@ -237,7 +237,7 @@ static VECTORS_CLONES void lattice_sums(const double *p, const double *q, const 
     ptrdiff_t start, first;
     int m;
     for (m = 0; m <= orders; m++) e[m] = o[m] = dd_make(0, 0);
-    for (first = 0; first < n && !lattice_leave(heard, first); first += LATTICE_RUN) {
+    for (first = 0; first < n && !lattice_leave(interrupted, first); first += LATTICE_RUN) {
         ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
         memset(s, 0, 2 * (orders + 1) * sizeof s[0]);
         for (start = first; start < last; start += LATTICE_CHUNK) {
@@ -263,8 +263,8 @@ static VECTORS_CLONES void lattice_sums(const double *p, const double *q, const 
 /* Computes power sums of order 1..LATTICE_SMALL of x where x < 1/8 (low) and of y where y < 1/8 (high). The other groups are
  * copied to (mx, my, mg), at most `room` of them. Returns their number. */
 static VECTORS_CLONES ptrdiff_t lattice_split(const double *p, const double *q, const double *g, ptrdiff_t n,
-                                              double a, double b, double c, lattice_heard heard, double *low, double *high,
-                                              double *mx, double *my, double *mg, ptrdiff_t room)
+                                              double a, double b, double c, lattice_interrupted interrupted, double *low,
+                                              double *high, double *mx, double *my, double *mg, ptrdiff_t room)
 {
     double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK];
     double s[2 * LATTICE_SMALL][LATTICE_CHUNK / 4];
@@ -272,7 +272,7 @@ static VECTORS_CLONES ptrdiff_t lattice_split(const double *p, const double *q, 
     dd sum[LATTICE_SMALL], other[LATTICE_SMALL];
     int m;
     for (m = 0; m < LATTICE_SMALL; m++) sum[m] = other[m] = dd_make(0, 0);
-    for (first = 0; first < n && !lattice_leave(heard, first); first += LATTICE_RUN) {
+    for (first = 0; first < n && !lattice_leave(interrupted, first); first += LATTICE_RUN) {
         ptrdiff_t last = n - first < LATTICE_RUN ? n : first + LATTICE_RUN;
         memset(s, 0, sizeof s);
         for (start = first; start < last; start += LATTICE_CHUNK) {

@@ -9,7 +9,8 @@
  *   Lock     NumPy keeps the lock in calls of 500 elements or fewer. Kernels of a few microseconds then take at most a millisecond.
  *            Slow kernels, up to 30 ms an element, release it after LOOPS_HELD seconds. Releasing it at once would make a
  *            call of microseconds wait up to 5 ms for the lock that another thread has taken.
- *            Signals exist in the main interpreter only, and PyGILState supports no other: in a subinterpreter neither is done.
+ *            Signals exist in the main interpreter only, and PyGILState supports no other interpreter: in a subinterpreter signals
+ *            are not checked and the lock is not released.
  *   Flags    kernels produce infinities on purpose and return NaN outside their domain. The flags that this sets are cleared;
  *            otherwise NumPy would warn.
  */

@@ -74,8 +74,9 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
     return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
 }
 
-/* The binomial question that answers an element, Pr[X = k], Pr[X <= k] or Pr[X > k] for n trials: k = r or r - 1 for the r-th success.
- * n is NaN where there is none. */
+/* Writes the arguments k and n of the binomial probability, or of the binomial tail if `tail`, from which an element of the
+ * negative binomial distribution or of the incomplete beta function follows. n is NaN where the parameters are not suitable
+ * integers. */
 VECTORS_INLINE void tails_binomial(int law, int tail, const double *const *in, double *k, double *n, ptrdiff_t count)
 {
     const double *first = in[0], *second = in[1];
@@ -214,6 +215,7 @@ typedef struct {
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
 } Fraction;
 
+/* Sets the smaller tail of every element and its deviance in plain double (the fields of Tails); upper as in tails_block_body. */
 VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p, double upper, ptrdiff_t count, Tails *t, int fused)
 {
     ptrdiff_t i;

@@ -169,7 +169,8 @@ VECTORS_INLINE double vector_log1m(double t)
     return vector_log(rest) + ((1 - rest) - t) * (1 + t);
 }
 
-/* log(1 - e^x), x < -0.4: the rounding of e^x would count near 0. Below -690 the exponential is the square of that of x/2, which underflows gradually, to 0 in the end. */
+/* log(1 - e^x) for x < -0.4; for x nearer to 0 the rounding error of e^x would dominate. Below -690, e^x is formed as the square of
+ * e^(x/2), which underflows gradually to 0. */
 VECTORS_INLINE double vector_log1mexp(double x)
 {
     int tiny = x < -690;
@@ -188,7 +189,7 @@ VECTORS_INLINE double vector_mills(double x)
     return low + u4 * u4 * high;
 }
 
-/* log(n!/Stirling's formula), n an integer in 1..2^53. */
+/* Stirling's error log(n!/(sqrt(2 pi n) (n/e)^n)), n an integer in 1..2^53. */
 VECTORS_INLINE double vector_stirling(double n)
 {
     const double *p = STIRLING_P, *q = STIRLING_Q;
@@ -206,8 +207,8 @@ VECTORS_INLINE double vector_deviance(double x, double m, double d, double *v)
 }
 
 /* The deviance x log(x/m) - d as a double-double, d = x - m in double-double. Its relative error is below 2^-54
- * (measured, 2e4 random arguments). For |v| <= 1/6 the leading term v d is in double-double and the rest, at most 1/18 of it, in double; elsewhere the
- * logarithm is in double-double. */
+ * (measured, 2e4 random arguments). For |v| <= 1/6 the leading term v d is in double-double and the rest, at most 1/18 of it, in
+ * double; elsewhere the logarithm is in double-double. */
 VECTORS_INLINE dd vector_deviance_dd(double x, dd m, dd d, int fused)
 {
     dd sum = dd_sum(x, m.hi), v, small, big;

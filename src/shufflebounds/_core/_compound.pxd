@@ -1,11 +1,11 @@
-# Compound binomial sums along a line: the clone sweep. Definitions and errors: the header of _compound.pyx.
+# The clone sum, E[max(0, D - u M)] for a random number M of clones. Definitions and errors: the header of _compound.pyx.
 
 # log E[max(0, D - u M)], M ~ Bin(n, rate), D a sum of M independent random signs, as a lower and an upper bound.
 # The caller has checked: n an integer in 1..2**53, 0 < rate <= 1, 0 <= u < 1, and v = 1 - u to full relative accuracy.
 cdef void c_log_sign_excess(double n, double rate, double u, double v, double *lower, double *upper) noexcept nogil
 
-# log sum_i exp(log_weights[i]) E[max(0, D - u m)]/m at m = first + i + 1, first >= 0: the same sum for any distribution of the
-# number of clones. error[0] bounds the absolute error of the logarithm, given the weights.
+# log sum_i exp(log_weights[i]) E[max(0, D - u m)]/m at m = first + i + 1, first >= 0, D a sum of m random signs: the clone sum for
+# any distribution of the number m - 1 of clones. error[0] bounds the absolute error of the logarithm, given the weights.
 cdef double c_log_weighted_excess(double first, const double *log_weights, Py_ssize_t count,
                                   double u, double v, double *error) noexcept nogil
 

@@ -6,7 +6,7 @@ cdef struct Curve:
     double (*side)(double eps, bint upper, const void *law) noexcept nogil
     # a smooth approximation of log delta; errors in its value and slope cost a few evaluations
     double (*rough)(double eps, const void *law) noexcept nogil
-    # an approximation closer than `rough`, and much faster than a bound; NULL if there is none
+    # an approximation of log delta that is closer than `rough` and much faster than a bound; NULL if there is none
     double (*centre)(double eps, const void *law) noexcept nogil
     const void *law
     double pure         # delta is 0 from here on; may be inf

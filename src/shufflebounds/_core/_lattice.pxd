@@ -6,7 +6,7 @@
 # total at most 2**53, k an integer.
 
 # Called at intervals in a pass over millions of groups; returns whether to stop. The results of a stopped pass are not valid.
-ctypedef int (*Heard)() noexcept nogil
+ctypedef int (*Interrupted)() noexcept nogil
 
 cdef struct Law:
     const double *p
@@ -17,7 +17,7 @@ cdef struct Law:
     double mean            # sum of counts * p, with mean_lo a double-double
     double mean_lo
     double var
-    Heard heard            # NULL if the pass cannot be interrupted
+    Interrupted interrupted    # NULL if a pass cannot be interrupted
 
 # The distribution tilted by e^(theta s); its mean is k + shift.
 cdef struct Tilt:
@@ -27,18 +27,19 @@ cdef struct Tilt:
     double exponent        # K(theta) - k theta
     double exponent_error  # bound on its absolute error
 
-# log of the centred characteristic function of the tilted distribution, in the form with the least run time.
+# log of the centred characteristic function of the tilted distribution, in the form with the least run time (c_phi_make). A group
+# has the tilted probabilities x of 1 and y = 1 - x of 0, and the multiplicity g.
 cdef struct Phi:
-    int orders                  # > 0: the series in 4xy and x - y
-    int small                   # > 0: power sums of the small x and of the small y
+    int orders                  # > 0: the series in 4xy and x - y is used, with this number of orders
+    int small                   # > 0: power sums of the small x and of the small y are used, up to this power
     Py_ssize_t middle           # number of groups that are evaluated one by one
-    double *x
+    double *x                   # x, y, g of these groups: in `near`, or allocated at `heap`
     double *y
     double *g
     double *heap
-    double[64] even
+    double[64] even             # the sums of the series
     double[64] odd
-    double[28] low
+    double[28] low              # the power sums of x and of y
     double[28] high
     double[72] near
 

@@ -5,11 +5,11 @@ from shufflebounds._core._constants cimport EXCESS_LANES
 
 # One group with its scaled values and, at the current theta, its tilted distribution, whose last atom is the remaining mass, at 0.
 cdef struct Group:
-    double *log_w
-    double *x
-    double *w
-    double *p
-    double *y
+    double *log_w          # log w
+    double *x              # values of the atoms
+    double *w              # probabilities of the atoms
+    double *p              # tilted probabilities
+    double *y              # values minus the tilted mean
     Py_ssize_t all         # number of atoms of the distribution as passed
     Py_ssize_t atoms       # number of atoms in use: the first `atoms` ones
     Py_ssize_t seen        # number of atoms of the tilted distribution, including the remaining mass

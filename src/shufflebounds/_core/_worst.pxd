@@ -8,6 +8,7 @@
 # Returns False if memory runs out; the outputs are then not bounds.
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
                             double *lower, double *upper) noexcept nogil
-# Bounds for a given dataset: S of `ones` and `zeros` bits; S + Bin(width, flip) against S + Bin(width, 1 - flip).
+# Bounds for a given dataset of `ones` bits of value 1 and `zeros` bits of value 0. S is the sum of these bits, each flipped with
+# probability flip; S + Bin(width, flip) is compared with S + Bin(width, 1 - flip).
 cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, double eps, double *lower,
                           double *upper) noexcept nogil

@@ -5,11 +5,12 @@ divergence of s releases. Then
 
     h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
 
-because P(S) - E Q(S) is the sum over the first outcome y of P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the remaining releases are
-best chosen for E e^-L(y). On a grid of x = ln E that contains all losses, this is a convolution followed by a pointwise maximum.
-The code computes f_s(x) = e^(theta x) h_s(x) instead: the distributions are exponentially tilted by theta, values stay bounded, and
-errors are relative near the eps that theta belongs to. Every h_s is convex in E and a mixture of hockey-stick functions. So
-distributions that dominate the pairs give an upper bound, and distributions that the pairs dominate give a lower bound.
+because for a set S of sequences of results, P(S) - E Q(S) is the sum over the first result y of
+P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the remaining releases are best chosen for E e^-L(y). On a grid of x = ln E that
+contains all losses, this is a convolution followed by a pointwise maximum. The code computes f_s(x) = e^(theta x) h_s(x) instead:
+the distributions are exponentially tilted by theta, values stay bounded, and errors are relative near the eps that theta belongs
+to. Every h_s is convex in E and a mixture of hockey-stick functions. So distributions that dominate the pairs give an upper bound,
+and distributions that the pairs dominate give a lower bound.
 """
 
 from __future__ import annotations
@@ -174,8 +175,8 @@ class Adaptive:
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        # Tilts for the Chernoff bound of f beyond the grid, which ends where the best of these bounds is below e^-NEGLIGIBLE times
-        # the size of f. With fewer tilts, or a smaller range, the grid is longer.
+        # `more` has the amounts added to theta in the Chernoff bounds of f to the right of the grid. The grid ends where the best
+        # of these bounds is below e^-NEGLIGIBLE times the size of f. With fewer tilts, or a smaller range, the grid is longer.
         more = np.geomspace(1.0, 16.0, 9) / spread
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
@@ -283,7 +284,7 @@ class _Run:
         # The error has three parts: the rounding of the transforms, whose bound in mean square is a bound at every point, the
         # errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # Truncated losses, and values of f outside the grid.
+        # The next terms are due to truncated losses and to values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

@@ -129,7 +129,7 @@ class Composer:
     ) -> None:
         self._deepest = deepest
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
-        self._games: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
+        self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(COMPOSED)
         # An entry is a few numbers, so that a block of them takes about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
@@ -285,7 +285,7 @@ class Composer:
         Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`.
         """
         releases = self._upper if side < 0 else self._lower[side]
-        key = (step, log_tail, self._asked(releases, step, log_tail, middle), side)
+        key = (step, log_tail, self._eps_of_key(releases, step, log_tail, middle), side)
 
         def made() -> Product:
             laws = [
@@ -297,7 +297,7 @@ class Composer:
         return self._products.of(key, made)
 
     @staticmethod
-    def _asked(releases: Releases, step: float, log_tail: float, middle: float) -> float:
+    def _eps_of_key(releases: Releases, step: float, log_tail: float, middle: float) -> float:
         """Return the part of the cache key that depends on eps.
 
         This is `middle` if some distribution is sampled at losses that are chosen for the eps `middle`. Otherwise it is inf,
@@ -465,7 +465,8 @@ class Composer:
 
             releases = [*self._upper, *(pair for pairs in free.pairs for pair in pairs)]
             try:
-                found = self._games.of((step, log_tail, self._asked(releases, step, log_tail, middle), upper), adaptive_strategy)
+                key = (step, log_tail, self._eps_of_key(releases, step, log_tail, middle), upper)
+                found = self._strategies.of(key, adaptive_strategy)
             except TooLongError:
                 # A loss is too many grid steps away: keep the bounds without adaptive choice.
                 return 0.0 if upper else -math.inf

@@ -69,13 +69,13 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
     `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
 
     Errors of the values may make the interpolation non-convex. The lower convex hull is then taken, which is still an upper bound,
-    because the exact divergence is convex. The divergence of the resulting masses is computed again, and `slack` covers any
-    rounding loss.
+    because the exact divergence is convex. The divergence of the resulting masses is computed again; where rounding makes it
+    smaller than the interpolation, `slack` is increased by the difference.
     """
     chains = []
     for x, upper in (right, left):
         y = np.minimum(np.minimum.accumulate(upper), 0.0)
-        # Keep only the first of several zeros.
+        # Keep only the first of the points at which the divergence is 0.
         size = int(np.argmax(y == -np.inf)) + 1 if (y == -np.inf).any() else y.size
         chains.append((x[:size].copy(), y[:size].copy()))
     joint = joined(*chains)

@@ -257,11 +257,12 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
+        # A loss that is a grid point up to this rounding error is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
         first, size = _span(loss, anchor, step)
-        most = 8 * LARGE_TABLE_SIZE  # more would take more than a gigabyte in all
+        most = 8 * LARGE_TABLE_SIZE  # the arrays for more points would take more than a gigabyte
         if size > most:
             raise TooLongError(
                 f"the composition needs {size} points for the losses of one release, more than {most}: its scale is far "

@@ -148,7 +148,7 @@ class SampledProfile:
     def _extend(self, step: float, stage: int) -> None:
         """Divide the intervals of a stage (see STAGES) until sqrt(-2 log delta) changes by at most `step` in each.
 
-        Below delta = e^(-FULL_DETAIL**2/2) the distance may grow with the square of the quantile.
+        Below delta = e^(-FULL_DETAIL**2/2) the allowed change grows in proportion to -log delta.
         """
         whole = STAGES[stage] == DEPTH and self.pure < math.inf and self.depth is None
         end = self.pure if whole else self._reach(min(STAGES[stage], self.depth or DEPTH))
@@ -184,7 +184,7 @@ class SampledProfile:
         return float(self.high[np.searchsorted(self.eps, eps)])
 
     def too_deep(self, eps: FloatArray) -> NDArray[np.bool_]:
-        """Whether delta at these samples is below the smallest delta of interest."""
+        """Whether delta at these samples is at or below e^(-depth**2/2), where the samples end."""
         deepest = -math.inf if self.depth is None else -0.5 * self.depth**2
         return np.asarray(self.high[np.searchsorted(self.eps, eps)] <= deepest)
 
@@ -199,7 +199,8 @@ class SampledProfile:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
             return self._stairs(count)
-        # The steepest possible slope at E = 1: from the first sample of the reversed pair, or the slope -1 of any divergence.
+        # The line of the first interval needs an upper bound at a point to the left of E = 1. It follows from the first positive
+        # sample of the reversed pair or, without one, from the value at eps = 0, because the reversed divergence does not increase.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
         value += 4 * ULP * (2 + abs(value))
@@ -236,7 +237,7 @@ def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[Float
     """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
 
     Between neighbours delta is taken as linear in e^t. An interval is coarse if e^(power t) or e^t changes in it by more than a
-    factor e^STEEPEST. The quadrature would be inaccurate there, so the integrand is replaced by its largest factors.
+    factor e^STEEPEST. The quadrature would be inaccurate there, so each factor of the integrand is replaced by its largest value.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), 1.0) * width[:, 0] > STEEPEST

@@ -68,9 +68,9 @@ class _Interval(NamedTuple):
 class _Transform:
     """Sums of tilted masses at the grid points of a truncation range, which give the bounds at one interval of levels K.
 
-    `tail` has the tilted masses above each point, `excess` the tilted E phi above each point. The range has `size` points from
-    `origin` on, of which those from index `first` on are stored. `error` bounds the error of each tilted mass in the range, and
-    `outside` the tilted mass outside.
+    `tail` and `excess` are the arrays of `_losses.tilted_excess`. The range has `size` points from `origin` on, of which those from
+    index `first` on are stored. `error` bounds the error of each tilted mass in the range, and `outside` the tilted mass outside of
+    the range.
     """
 
     theta: float
@@ -108,14 +108,14 @@ class TiltedSum:
         A transform serves levels within `near` tilted standard deviations of the level that it is tilted to. The rounding error
         grows as e^(near^2/2); the number of transforms falls as 1/near.
     widest : int, optional
-        The widest intervals of levels have 4^widest times 0.6 `near` standard deviations. Tilted sums of heavy-tailed numbers have
-        larger standard deviations than the sum itself, so that their transforms serve wider intervals.
+        The widest intervals of levels are 4^widest * 0.6 * `near` standard deviations wide. Tilted sums of heavy-tailed numbers
+        have larger standard deviations than the sum itself, so that their transforms serve wider intervals.
     upper : bool
         Whether the bounds are upper or lower bounds.
     log_rest : float
-        Log probability that the sum is infinite. It counts as 1/c.
+        Log probability that the sum is infinite; phi is 1/c there.
     slack : float
-        Bound of the relative error of the product of all masses.
+        Bound of the relative error of a product of masses, one of each number.
     level_error : float
         Bound of the error of `origin` and of the grid points. Levels are moved by it.
     """

@@ -30,9 +30,9 @@ def hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArr
 
 
 def across(x: float, value: float) -> float:
-    """Return the log divergence of the reversed pair at -x, given the log divergence `value` of the pair at eps = x <= 0.
+    """Return the log divergence of a pair at eps = x <= 0, given the log divergence `value` of the reversed pair at -x.
 
-    The result is the log of a sum of two positive terms.
+    With E = e^x it is the log of 1 - E + E e^value, a sum of two positive terms.
     """
     total = -math.expm1(x) + math.exp(x + min(value, 0.0))
     return math.log(total) if total > 0 else -math.inf
