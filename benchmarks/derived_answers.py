@@ -3,8 +3,8 @@
 The parameters are drawn with a fixed seed: those of tests/fuzz/random_profiles.py for every public class, which are small, and
 those of LARGE, with up to 1e9 users. One row is printed for every kind of value: the number of computations, the quantiles of the
 CPU time, the number of computations that exceeded the limit (their time counts as infinite), and the quantiles of the relative gap
-between the bounds of the others. The slowest computations follow.
-The script ends after about `seconds` of CPU time (240 by default); classes alternate, so that each has about as many computations.
+between the bounds of those that did not. The slowest computations are printed below the table. The script ends after about
+`seconds` of CPU time (240 by default); classes alternate, so that each has about as many computations.
 """
 
 import math

@@ -1,14 +1,15 @@
-"""Every protocol on one real health survey: calibrated, run, and its error set beside the law that was stated for it.
+"""Calibrates and runs every protocol on one real health survey, and compares its error with the stated quantiles of the error.
 
-The data is that of the RAND Health Insurance Experiment, 20 190 person-years, as statsmodels ships it
-(``pip install 'shufflebounds[examples]'``). Every row plays one user. Each protocol is calibrated to the same (eps, delta), run
-once with a seeded generator, and answers one question of the survey::
+The data are those of the RAND Health Insurance Experiment, 20 190 person-years, which statsmodels contains
+(``pip install 'shufflebounds[examples]'``). Every row is taken as one user. Each protocol is calibrated to the same (eps, delta),
+run once with a seeded generator, and answers one question of the survey::
 
     python examples/health_survey.py
     python examples/health_survey.py --eps 0.5 --delta 1e-8 --seed 7
 
-The last three columns are the point: the error that this run made; the error that a run on these data exceeds with probability at
-most 5 %, which only somebody who knows the data can say; and the same for any data, which is known before a user has answered.
+The last three columns are the error of this run, the error that a run on these data exceeds with probability at most 5 %, and the
+error that a run on any data exceeds with probability at most 5 %. The second can be computed only by somebody who knows the data,
+the third before the first user has answered.
 """
 
 import argparse
@@ -25,7 +26,7 @@ GOOD, POOR = HEALTH.index("good"), HEALTH.index("poor")
 
 @dataclass(frozen=True)
 class Survey:
-    """The columns that are asked for, one entry a user."""
+    """The columns of the survey that the protocols use, with one entry for each user."""
 
     limited: np.ndarray
     """Whether a physical condition limits the user: 0 or 1."""
@@ -34,12 +35,12 @@ class Survey:
     visits: np.ndarray
     """Outpatient visits in the year, from 0."""
     diseases: np.ndarray
-    """Index of chronic diseases, over its largest value: in [0, 1]."""
+    """Index of chronic diseases divided by its largest value, in [0, 1]."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One protocol's run."""
+    """The result of one protocol's run: exact values, estimates, and messages per user."""
 
     protocol: object
     question: str
@@ -47,16 +48,16 @@ class Line:
     estimate: np.ndarray
     messages: float
     known: object = None
-    """The data as the protocol's error law takes them; None where the law is the same whatever the data."""
+    """What `error_quantile` needs to know about the data; None if the distribution of the error is the same for every dataset."""
 
     @property
     def worst(self):
-        """Return where the error is largest."""
+        """Return the index of the largest absolute error."""
         return int(np.argmax(np.abs(self.estimate - self.truth)))
 
     @property
     def error(self):
-        """Return the largest of estimate minus truth."""
+        """Return estimate minus exact value at that index."""
         return float((self.estimate - self.truth)[self.worst])
 
 
@@ -77,12 +78,12 @@ def survey():
 
 
 def line(protocol, question, truth, estimate, messages, known=None):
-    """Return the line of one number or of several."""
+    """Return the line of a protocol that estimates one number, or an array of several."""
     return Line(protocol, question, np.atleast_1d(truth), np.atleast_1d(estimate), messages, known)
 
 
 def shuffled_bits(data, eps, delta, rng):
-    """Randomised response on one bit, shuffled."""
+    """Count limited users by shuffled randomized response on one bit."""
     truth = int(data.limited.sum())
     protocol = shuffle.ShuffledBits.calibrate(data.limited.size, eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(data.limited, rng=rng))
@@ -90,7 +91,7 @@ def shuffled_bits(data, eps, delta, rng):
 
 
 def binomial_noise(data, eps, delta, rng):
-    """Fair coins on a count: fake bits among the users' own, which are sent as they are."""
+    """Count limited users whose bits are sent unrandomized among dummy bits, which are fair coins."""
     truth = int(data.limited.sum())
     protocol = shuffle.BinomialNoise.calibrate(eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(truth, rng=rng))
@@ -98,7 +99,7 @@ def binomial_noise(data, eps, delta, rng):
 
 
 def zero_sum(data, eps, delta, rng):
-    """The sum that is exactly zero on empty data, for the rarest answer."""
+    """Count the rarest answer by a protocol whose estimate is exactly 0 if nobody gives this answer."""
     poor = (data.health == POOR).astype(np.int64)
     truth = int(poor.sum())
     protocol = shuffle.ZeroSum.calibrate(poor.size, eps=eps, delta=delta)
@@ -107,7 +108,7 @@ def zero_sum(data, eps, delta, rng):
 
 
 def real_sum(data, eps, delta, rng):
-    """A sum of numbers in [0, 1], eight bits each."""
+    """Add up numbers in [0, 1], each encoded with eight bits."""
     protocol = shuffle.RealSum.calibrate(data.diseases.size, bits=8, eps=eps, delta=delta)
     estimate = protocol.estimate(protocol.randomize(data.diseases, rng=rng))
     truth = data.diseases.sum()
@@ -115,7 +116,7 @@ def real_sum(data, eps, delta, rng):
 
 
 def clear_reports(data, eps, delta, rng):
-    """Reports in the clear among fake ones; one bin is shown."""
+    """Estimate a histogram from unrandomized reports among dummy reports; the table shows one bin."""
     truth = int((data.health == GOOD).sum())
     protocol = shuffle.ClearReports.calibrate(len(HEALTH), eps=eps, delta=delta)
     counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
@@ -123,7 +124,7 @@ def clear_reports(data, eps, delta, rng):
 
 
 def flipped_reports(data, eps, delta, rng):
-    """One-hot reports whose bits are flipped and shuffled bin by bin, so that only the sums are seen; one bin is shown."""
+    """Estimate a histogram from one-hot reports with flipped bits, of which only the sum of each bin is seen; one bin is shown."""
     truth = int((data.health == GOOD).sum())
     protocol = shuffle.FlippedReports.calibrate(data.health.size, len(HEALTH), eps=eps, delta=delta, view="sums")
     counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
@@ -131,7 +132,7 @@ def flipped_reports(data, eps, delta, rng):
 
 
 def histogram(data, eps, delta, rng):
-    """A histogram that is exactly zero on empty bins; its largest error of any bin is shown."""
+    """Estimate a histogram that is exactly 0 in empty bins; the table shows the bin with the largest error."""
     bins = 128
     truth = np.bincount(data.visits, minlength=bins)
     protocol = shuffle.ShuffledHistogram.calibrate(data.visits.size, bins, eps=eps, delta=delta)
@@ -143,7 +144,7 @@ PROTOCOLS = (shuffled_bits, binomial_noise, zero_sum, real_sum, clear_reports, f
 
 
 def run(eps, delta, seed):
-    """Run every protocol and return its lines; what cannot meet the target is named and left out."""
+    """Run every protocol and return its lines; print the name of a protocol that cannot meet the target, and leave it out."""
     data, rng = survey(), np.random.default_rng(seed)
     lines = []
     for protocol in PROTOCOLS:
@@ -156,14 +157,14 @@ def run(eps, delta, seed):
 
 def main(argv=None):
     """Print the table."""
-    parser = argparse.ArgumentParser(description="Every protocol on one health survey, its error beside the stated law.")
+    parser = argparse.ArgumentParser(description="Run every protocol on one health survey; compare errors with their quantiles.")
     parser.add_argument("--eps", type=float, default=1.0, help="privacy loss in nats (default 1)")
     parser.add_argument("--delta", type=float, default=1e-6, help="failure probability (default 1e-6)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the generator (default 0)")
     arguments = parser.parse_args(argv)
     rows = [("protocol", "question", "delta", "messages", "truth", "estimate", "error", "95 %, these data", "95 %, any data")]
     for told in run(arguments.eps, arguments.delta, arguments.seed):
-        # of a whole histogram the worst bin is told
+        # For a whole histogram the quantile is that of the largest error of any bin.
         of = "any" if told.estimate.size > 1 else "bin"
         rows.append((
             type(told.protocol).__name__,

@@ -1,8 +1,8 @@
-"""Write budgets.csv: a thousand users for each of the four budget laws of Liu et al. 2024, Table 1.
+"""Write budgets.csv: a thousand users for each of the four distributions of budgets in Liu et al. 2024, Table 1.
 
 Uniform1 is U(0.05, 1), Uniform2 U(0.5, 2), Gauss1 N(0.8, 0.5) clipped to [0.05, 1], Gauss2 N(1.5, 0.5) clipped to [0.5, 2]
-(the paper does not say whether 0.5 is a deviation or a variance; here it is the deviation). The columns are law and eps. The
-command reads the column eps and ignores others, so filter the file by law first, or ask for one law here:
+(the paper does not state whether 0.5 is the standard deviation or the variance; it is the standard deviation here). The columns are
+law, the name of the distribution, and eps. The command reads the column eps only, so write one distribution or filter the file:
 
     python make_budgets.py                              writes budgets.csv, all four laws
     python make_budgets.py --law Uniform2 --users 10000 uniform2.csv
@@ -34,7 +34,7 @@ def main() -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["law", "eps"])
         for law in arguments.law or LAWS:
-            # a generator of its own, so that a law does not depend on which others are written
+            # Each distribution has its own generator, so that its budgets do not depend on which other distributions are written.
             rng = np.random.default_rng([arguments.seed, list(LAWS).index(law)])
             writer.writerows([law, f"{eps:.6f}"] for eps in LAWS[law](rng, arguments.users))
 

@@ -1,10 +1,10 @@
-"""Size a million deployments: eps of shuffled randomized response for every (users, local eps, delta) of a grid.
+"""Compute eps of a million deployments of shuffled randomized response: every (users, local eps, delta) of a grid.
 
     python size_a_million.py                            a million rows, in as many threads as the machine has cores
     python size_a_million.py --side 10 --workers 2      a thousand rows, in two threads
     python size_a_million.py --save sizes.npz           keeps the table: numpy.load("sizes.npz")["table"]
 
-Ctrl-C ends it early; what is finished is summarised and saved all the same.
+After Ctrl-C the finished rows are summarised and saved.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def grid(side: int, largest: float) -> dict[str, np.ndarray]:
 
 
 def summary(table: np.ndarray) -> str:
-    """Return the users that bring eps below 1 and 0.1, at the largest local eps that they can afford."""
+    """Return a table: for several numbers of users, the largest local eps for which eps is at most 1, and at most 0.1."""
     lines = [f"{'users':>12}  {'eps0 for eps <= 1':>18}  {'eps0 for eps <= 0.1':>20}   (smallest delta of the grid)"]
     strict = table[table["delta"] == table["delta"].min()]
     users = np.unique(strict["users"])
@@ -52,7 +52,7 @@ def main() -> None:
     progress = True if arguments.progress else None
     started = time.perf_counter()
     try:
-        # the array function, on a batch of rows at a time, without the interpreter's lock
+        # clones_epsilon is a function of arrays: it computes a batch of rows in one call and releases the interpreter lock.
         table = sweep(shuffle.clones_epsilon, axes, workers=arguments.workers, progress=progress, arrays=True)
     except SweepInterrupted as stop:
         print(f"interrupted: {stop.remaining.size:,} rows are left")

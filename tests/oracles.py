@@ -109,7 +109,7 @@ def hockey_stick_of_losses(log_p, loss, eps, rest=-math.inf):
 
 
 def worse(first, second, factor):
-    """Return the larger hockey-stick divergence of the two orders."""
+    """Return the larger hockey-stick divergence of (first, second) and (second, first)."""
     return max(hockey_stick(first, second, factor), hockey_stick(second, first, factor))
 
 

@@ -1,4 +1,7 @@
-"""Counts of words that readers from the field do not know, by file; `python -m tests.private_words` lowers the record.
+"""Counts words that readers from the field do not know, in each file.
+
+A test compares the counts with the largest allowed ones, in private_words.json; `python -m tests.private_words` lowers those to the
+present counts.
 
 The prose of a file is its comments and strings (Python, Cython), its comments (C), or its text without code (Markdown). A word in
 backticks is a name and is not counted.

@@ -35,7 +35,7 @@ def test_projection_against_active_sets(r, total):
     assert (got >= 0).all()
     assert got.sum() == pytest.approx(total, abs=1e-12)
     assert got == pytest.approx(by_active_sets(r, total), abs=1e-6)
-    # The shift is the same on the support, and larger than r outside of it.
+    # At every positive entry r minus the projection is the same number, the shift; at all other entries r is at most the shift.
     held = got > 0
     if held.any():
         shift = (r - got)[held]
@@ -151,7 +151,8 @@ def test_the_bound_of_concentrated_privacy_is_the_best_of_every_t(d, rho, rmse):
 
 
 def test_no_event_of_a_quarter_is_rarer_next_door():
-    # Two normal distributions whose means differ by mu are concentrated with mu^2/2, and the extreme event is a half-line.
+    # Two normal distributions whose means differ by mu satisfy zCDP with rho = mu^2/2. Of all events with probability 1/4 under one
+    # of them, a half-line has the smallest probability under the other.
     for mu in (0.01, 0.3, 1.0, 4.0, 10.0):
         next_door = ndtr(ndtri(0.25) - mu)
         assert next_door >= math.exp(-((math.sqrt(math.log(4)) + mu / math.sqrt(2)) ** 2))

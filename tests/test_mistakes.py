@@ -93,8 +93,8 @@ def test_plausibly_swapped_arguments_draw_a_warning(call, words):
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_else_warns():
-    # An array draws a curve, a delta of 0 asks for pure privacy, and an eps of 0 for the total variation distance; none is a
-    # mistake.
+    # None of these calls is a mistake: arrays are for curves, delta = 0 is pure privacy, and delta at eps = 0 is the total
+    # variation distance.
     clones = shuffle.StrongerClones(10**6, 20.0)
     clones.epsilon([0.5, 1.0])
     clones.delta([1e-8, 1e-5])

@@ -66,7 +66,7 @@ def test_deltas_far_below_the_doubles_have_their_place():
 def test_range_where_delta_never_falls():
     ax = shuffle.BinomialNoise(10, 0.5).plot()
     eps, shown = next(iter(lines(ax).values())).get_data()
-    # Infinite loss has the mass 2**-10, from B = 0 against 1.
+    # The count 0 has probability 2**-10 and infinite loss, because the shifted count is at least 1.
     assert shown[-1] == pytest.approx(-10 * math.log10(2), abs=0.01)
     assert 0 < eps[-1] < 10
 

@@ -14,13 +14,14 @@ pytest.importorskip("mpmath")
 
 # Frozen interfaces are written by tests/core/test_cython_abi.py and test_cython_tails.py.
 INTERFACES = {"cython_abi", "cython_tails"}
-# Reproducing whole files would take minutes, so a number of fast cases is reproduced.
-BASE_SECONDS = {
+REPRODUCED = {
     "survey": (60, 1000, r"^(?!.*(svt_|at_alpha_tight|gauss_|rnm_|compopt|mv_))"),
     "shuffled-bits": (60, 1000, r"(thm2|f_step|cheu|gdp|q4|b5|clear\.b|pub|CH50|left|right|rgap|var_)"),
     "randomizers": (12, 1000, r"matrix"),
     "clones-and-personalised": (12, 100, r""),
 }
+"""For each file, which cases are reproduced: (largest number of cases, largest number of users, pattern of the ids). Whole files
+would take minutes."""
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ MADE_BY = {"survey": "make_survey", "shuffled-bits": "make_shuffled_bits", "rand
 
 def cheap(name):
     """Return a random sample of the fast cases."""
-    most, users, pattern = BASE_SECONDS[name]
+    most, users, pattern = REPRODUCED[name]
     cases = [case for case in reference(name) if re.search(pattern, case["id"]) and case["params"].get("n", 1) <= users]
     return random.Random(3).sample(cases, min(most, len(cases)))
 

@@ -21,7 +21,7 @@ except ImportError:
 def two_laws(log_p, log_q, grid, symmetric=True):
     """Return dp-accounting's pessimistic privacy loss distribution of two enumerated distributions.
 
-    If `symmetric` is true, it is that of (P, Q) alone.
+    If `symmetric` is true, the direction (P, Q) is used for (Q, P), too; otherwise both are computed.
     """
     return privacy_loss_distribution.from_two_probability_mass_functions(
         dict(enumerate(log_p.tolist())),

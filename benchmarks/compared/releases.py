@@ -26,7 +26,7 @@ def compose():
                     # Every call composes a new object, so that no cached value is used.
                     lambda t=times, d=delta: BinomialNoise(10**4, 0.5).self_compose(t).epsilon(d),
                     theirs if privacy_loss_distribution else None,
-                    f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
+                    f"dp-accounting, grid {grid:g}; our lower bound is {gap:.1e} below",
                 )
             )
     for grid in (1e-4, 1e-5):
@@ -42,7 +42,7 @@ def compose():
                 "100 x Laplace eps, scale 10, delta=1e-6",
                 lambda: LaplaceMechanism(10.0).self_compose(100).epsilon(1e-6),
                 laplace if privacy_loss_distribution else None,
-                f"dp-accounting, grid {grid:g}; our lower side is {gap:.1e} below",
+                f"dp-accounting, grid {grid:g}; our lower bound is {gap:.1e} below",
             )
         )
     rows.append(row("100 x noise eps, N=1e9, delta=1e-6", lambda: BinomialNoise(10**9, 0.5).self_compose(100).epsilon(1e-6)))

@@ -18,7 +18,7 @@ PROFILES = {
 
 
 def scaled(known, factor):
-    """Return the same information with all measured run times multiplied by the factor."""
+    """Return the pair's information (DominatingPairInfo) with all measured run times multiplied by the factor."""
     return replace(
         known, seconds=factor * known.predicted, setup=factor * known.setup,
         attained=tuple(scaled(one, factor) for one in known.attained),

@@ -137,7 +137,8 @@ def test_equal_budgets_against_exact_rationals():
 
 
 def test_printed_kov_form():
-    # The theorem's sums have three terms, ((k - 2i) eps, delta_i); they are computed with 60 digits.
+    # The theorem of Kairouz, Oh and Viswanath gives the pairs ((k - 2i) eps, delta_i), in which delta_i is a sum; it is computed
+    # with 60 digits here.
     k, eps = 25, 0.3
     with mp.workdps(60):
         e = mp.mpf(eps)

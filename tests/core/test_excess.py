@@ -220,8 +220,8 @@ def test_a_second_contour_is_tried_where_the_gap_is_rounding():
     n = 998696
     lower, upper = sides(values, log_mass, n)
     assert 0 < upper - lower < 2.5e-7
-    # The upper limit is Chernoff's bound E S_+ <= e^(K(t) - 1)/t, at the best t > 0. The lower limit is the term in which every
-    # user has the largest value.
+    # The upper limit is Chernoff's bound E S_+ <= e^(K(t) - 1)/t at the best t > 0, with K(t) = log E e^(t S). The lower limit is
+    # the term in which every user has the largest value.
     rest = 1 - float(np.exp(log_mass).sum())
     moments = ((t, rest + float(np.exp(log_mass + t * np.array(values)).sum())) for t in np.linspace(10, 90, 800))
     least = min(n * math.log(moment) - 1 - math.log(t) for t, moment in moments)

@@ -97,8 +97,8 @@ def uniform_rows(generator):
 @pytest.mark.slow
 @pytest.mark.parametrize("gamma", [Fraction(0), Fraction(1, 3), Fraction(-9, 10)])
 def test_uniform_coefficients_solve_their_equation(uniform_rows, gamma):
-    # The series y(t) = sum e_m t^(m+1)/(m+1) must satisfy K(y)/kappa_2 = t^2/2, where K is the cumulant function of a Bernoulli
-    # variable.
+    # With e_m the coefficients of the table, y(t) = sum e_m t^(m+1)/(m+1) must satisfy K(y)/(p (1 - p)) = t^2/2, where K is the
+    # cumulant generating function of a centred Bernoulli variable of probability p and variance p (1 - p).
     p = (1 - gamma) / 2
     with mpmath.workdps(60):
         e = [sum(c * gamma ** (m % 2 + 2 * i) for i, c in enumerate(row)) for m, row in enumerate(uniform_rows)]

@@ -6,8 +6,8 @@ epoch, with s = x + y and d = x - y,
     P/Q = e^(-3/(2 sigma^2) + s/(2 sigma^2)) cosh(d/sigma^2)/cosh(d/(2 sigma^2)),
 
 and s is independent of d under both distributions. So the best test is a threshold on s for each d, and delta is one integral. For
-more batches, delta is the mean of (1 - E Q/P)_+ over draws from P, with a margin of six standard errors, and for the other order
-the same with P and Q exchanged.
+more batches, delta is the mean of (1 - e^eps Q/P)_+ over random outputs drawn from P, with a margin of six standard errors, and for
+the other order the same with P and Q exchanged.
 """
 
 import math

@@ -125,8 +125,8 @@ SHUFFLED = 0.05
 takes .01 s."""
 
 QUESTIONS = {True: 20, False: 4}
-"""Number of values of eps for each composition, by whether no release is shuffled. All values share the grids of the composition.
-"""
+"""Number of values of eps for each composition without shuffled releases (True), and with them (False). All values share the grids
+of the composition."""
 
 INVERSE = 0.05
 """Share of the compositions whose epsilon(delta) is compared at one of the exact values, too. The search for it evaluates delta

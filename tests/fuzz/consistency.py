@@ -123,7 +123,8 @@ def _reverse(profile):
 def curve(v):
     profile, eps = v.profile, v.points(8 if v.cheap else 2)
     eps = eps[eps < 600]
-    # The tests of T(P, Q) reject P, so that its lines with slope -e^eps belong to H(Q || P).
+    # The trade-off function T(P, Q) is that of tests which reject P, so its supporting lines of slope -e^eps are given by
+    # delta(eps) of (Q, P), the reversed pair.
     backward, forward = both(_reverse(profile).delta, eps), both(profile.delta, eps)
     curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
     v.enclosed(backward[0], np.asarray(curves[0].delta(eps)), 1.0, "delta of the lower curve", CURVE, 1e-15)
@@ -148,7 +149,8 @@ def loss_tail(v):
     # An outcome with a loss above eps + h adds at least 1 - e^-h times its probability to delta(eps).
     gain = -np.expm1(-np.diff(eps))
     v.at_most(tail[0][1:] * gain, delta[1][:-1], "part of the tail and delta", ROUNDING)
-    # The line through two values of delta, a convex function of e^eps.
+    # delta is convex in E = e^eps, and the tail of the loss is delta - E d(delta)/dE. So a line through two values of delta, whose
+    # slope is at least the derivative at the first, gives a lower bound of the tail there.
     with np.errstate(over="ignore", invalid="ignore"):
         chord = delta[0][:-1] + (delta[0][:-1] - delta[1][1:]) / np.expm1(np.diff(eps))
     v.at_most(chord, tail[1][:-1], "delta minus its slope and the tail", ROUNDING, 1e-15)
@@ -157,8 +159,9 @@ def loss_tail(v):
 def _divergence(profile, order, top, many):
     """Return bounds of the Renyi divergence of the pair with this profile, without the contribution of eps above `top`.
 
-    They follow from exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt, and for a = 1 from D = int H(P
-    || Q) + e^-t H(Q || P) dt. Delta decreases in t, so its values at the ends of an interval bound it in the interval.
+    With H the hockey-stick divergence at e^t, exp((a - 1) D) = 1 + a (a - 1) int e^((a-1)t) H(P || Q) + e^(-at) H(Q || P) dt for
+    the divergence D of order a, and for a = 1 D = int H(P || Q) + e^-t H(Q || P) dt. H decreases in t, so its values at the ends of
+    an interval bound it in the interval.
     """
     t = np.linspace(0.0, top, many)
     forward = both(profile.delta, t)

@@ -128,7 +128,7 @@ def _allocation(r):
 
 
 def _composition(r):
-    # No factor is an ordered pair: a composition with one of them is that of this order alone.
+    # Only mechanisms are composed, no single pairs (P, Q): the composition of such a pair does not cover the order (Q, P).
     parts = [r.choice([_kary, _matrix, _geometric, _rappor])(r) for _ in range(r.randint(2, 3))]
     return Composition(tuple((part, r.choice([1, 1, 2])) for part in parts))
 

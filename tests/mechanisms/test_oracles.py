@@ -136,7 +136,8 @@ def test_small_sets_of_many_bins_are_uniform():
     counts = np.bincount(sets.ravel(), minlength=70)
     chance = np.where(np.arange(70) == 13, own, other)
     assert (np.abs(counts - users * chance) < 5 * np.sqrt(users * chance)).all()
-    # Of the other bins of a set, three of four members are drawn if the user's bin is in the set, and otherwise all four.
+    # A set has four bins. If the user's bin 13 is one of them (probability `own`), the other three are a uniform sample of the
+    # other 69 bins, otherwise all four are; `together` is the expected number of sets that contain both of two given other bins.
     together = users * (own * 3 * 2 + (1 - own) * 4 * 3) / (69 * 68)
     pairs = [((sets == i).any(axis=1) & (sets == j).any(axis=1)).sum() for i, j in ((0, 1), (20, 60), (68, 69))]
     assert (np.abs(np.array(pairs) - together) < 5 * math.sqrt(together)).all()

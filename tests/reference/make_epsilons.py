@@ -17,7 +17,10 @@ from scipy.special import ndtr
 
 
 def two_level(eps0, one, both, all_):
-    """Return R_0, R_1 and m on four classes of outputs: in the lifted set of input 0 only, of input 1 only, of both, of neither."""
+    """Return R_0, R_1 and m on four classes of outputs: in the lifted set of input 0 only, of input 1 only, of both, of neither.
+
+    The lifted set of an input contains the outputs whose probability is e^eps0 times the base probability m for this input.
+    """
     top = math.exp(eps0)
     base = np.array([one, one, both, all_ - 2 * one - both])
     return base * [top, 1, top, 1], base * [1, top, top, 1], base

@@ -142,7 +142,10 @@ def test_gap_below_one_per_cent(sigma, steps, eps):
 
 
 def test_contraction_keeps_the_mean():
-    """For decreasing masses, and for masses that increase and then decrease, only a small remainder is moved down."""
+    """The distribution on the grid has the exact mean, except for less than 1e-6 of mass that is moved to smaller values.
+
+    The masses decrease, or increase and then decrease.
+    """
     grid = np.arange(2000.0)
     for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):
         lean = 0.5 - 1 / 600 * (1 if mass[0] == mass.max() else 0.5)

@@ -101,7 +101,7 @@ def test_replaced_gaussian_records():
 
 
 def test_replaced_records_of_samples():
-    # Replacing a record by one with value 0 is a removal, and the opposite is an addition.
+    # Replacing a record by one with value 0 has the effect of a removal, and replacing one with value 0 that of an addition.
     sampled = GaussianMechanism(1.0).subsampled(0.1)
     for eps in (0.05, 1.0):
         one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
