@@ -43,6 +43,9 @@ class Curve:
     settles : float
         If this curve is the rough curve of another one and `settles` is larger than the other curve's `rtol`, it replaces that
         `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set it to their tolerance.
+    jumps : bool
+        Whether the curve of which this is the rough curve may be discontinuous (JUMP). False if this curve may be wrong by orders
+        of magnitude, so that its fall shows nothing.
     """
 
     log_delta: Callable[[float], float]
@@ -51,6 +54,7 @@ class Curve:
     cap: float = 1e6
     rtol: float = 1e-13
     settles: float = 0.0
+    jumps: bool = True
 
 
 def crossing(curve: Curve, target: float, *, upper: bool) -> float:
@@ -105,7 +109,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         if min(abs(at_low), abs(at_high)) <= margin:
             return True
         fall = (at_high - at_low) / JUMP
-        if rough is None or not rough.settles or not slope * (high - low) < fall < goal / JUMP:
+        if rough is None or not (rough.settles and rough.jumps) or not slope * (high - low) < fall < goal / JUMP:
             return False
         # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
         return _fall(rough, low, high) < fall

@@ -92,3 +92,12 @@ def test_one_integral_bounds_the_divergence_from_above(eps):
     assert lower <= once
     # The largest error is about 1e-7 times the saddle-point approximation, which is between e^-14 and e^-5.
     assert once <= max(lower + 1e-3, -18.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "rate", "times", "delta"), [(1.118, 6.83e-5, 5, 4.3e-13), (2.986, 1.853e-5, 76378, 1.8e-14)])
+def test_search_goes_on_where_the_first_guess_is_wrong(sigma, rate, times, delta):
+    # The bound by one integral is above the target where the divergence is far below it; its slope does not end the search.
+    releases = GaussianMechanism(sigma).subsampled(rate).self_compose(times)
+    upper, lower = releases.epsilon(delta), releases.epsilon(delta, bound="lower")
+    assert lower <= upper <= 1.03 * lower

@@ -471,7 +471,7 @@ class Composition(PrivacyProfile):
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), rtol=1e-3)
             # If records are rarely sampled, the saddle-point approximation may be too large by many orders of magnitude.
             # The gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow rounding errors.
-            return Curve(partial(_largest_once, known), estimate, rtol=1e-3, settles=1e-4 * self.rtol)
+            return Curve(partial(_largest_once, known), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
         if self._by_adjacency:
             return _largest([way._rough(upper) for way in self._by_adjacency])
         if self._is_one:
