@@ -82,7 +82,7 @@ def count():
 
 
 def uses(path):
-    """Return the uses in a file as (text, replacement)."""
+    """Return every use of such a word in a file, as (the text around it, the word to write instead)."""
     text = prose(path)
     return [
         (text[max(found.start() - 30, 0) : found.end() + 20], REPLACEMENTS[word])

@@ -21,7 +21,8 @@ def main() -> int:
         Exit code of :func:`shufflebounds.cli.main`; 130 after Ctrl-C, also while modules are still imported.
     """
     quiet = threading.current_thread() is threading.main_thread()
-    # An exception that is raised within an import may be converted to another one, with a traceback of several pages.
+    # During the imports Ctrl-C ends the process (`_stop`): a KeyboardInterrupt raised within an import may be converted to another
+    # exception, with a traceback of several pages.
     before = signal.signal(signal.SIGINT, _stop) if quiet else None
     if "numpy" not in sys.modules:
         # No command multiplies matrices, and starting the threads of BLAS takes as long as the import itself.

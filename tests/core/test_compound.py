@@ -1,4 +1,4 @@
-"""The kernel of the clone sum against direct sums, and its form for any distribution of clones against the binomial form."""
+"""The kernel of the clone sum E max(0, D - u M) against direct sums; for given weights of M, also against the binomial kernel."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,7 @@ from tests.errors import distance
 
 
 def direct(n, rate, u):
-    """Return E max(0, D - u M) as a fraction, summed over all values of M and D."""
+    """Return E max(0, D - u M) as a fraction: M ~ Bin(n, rate), and D is the sum of M fair signs +1 or -1."""
     total = Fraction(0)
     for m in range(1, n + 1):
         weight = math.comb(n, m) * rate**m * (1 - rate) ** (n - m)

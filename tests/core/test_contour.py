@@ -1,4 +1,4 @@
-"""The Fourier integral against the sum over all terms, which is an independent method, and against reference values."""
+"""The clone sum by a Fourier integral, against the sum of all its terms by another kernel, and against reference values."""
 
 import math
 
@@ -29,7 +29,8 @@ def test_bounds_contain_the_sum(log_users, log_rate, x, peaks):
 
 @given(st.integers(3000, 200_000), st.floats(0.01, 0.9), st.fractions(0, 1, max_denominator=40) | st.floats(0.05, 0.97))
 def test_steep_lines(n, rate, u):
-    # For a rational u = p/q, the secondary maxima at the multiples j = q or 2 q are as large as the main one.
+    # For a rational u = p/q the integrand has secondary maxima as large as the main one, at t = pi j (see _contour.pyx) for every
+    # multiple j of q or of 2 q.
     assume(0 < u < 1)
     u = float(u)
     sides = _contour.log_sign_contour(n, rate, u, 1 - u, 0)

@@ -1,4 +1,4 @@
-"""The kernel of E (X_1 + ... + X_n)_+ against exact powers, against the clone sum, and several groups against one."""
+"""The kernel of E (X_1 + ... + X_n)_+ against exact powers of polynomials and the clone sum, and several groups against one."""
 
 import math
 import random
@@ -181,7 +181,7 @@ def test_gathered_distributions_are_bounds(n):
 
 
 def test_many_masses_close_to_the_smallest_double():
-    # No user has a value other than 0, but with probability 1e-300: E S_+ is n E X_+.
+    # Every X_i is 0 except with probability 2e-301, so that E S_+ is n E X_+.
     values, log_mass = np.linspace(-1, 1, 2001), np.full(2001, -700.0)
     lower, upper = sums(values, log_mass, 100.0, None, (1e-5, 1e6))
     exact = math.log(100) - 700 + math.log(np.maximum(values, 0.0).sum())

@@ -110,8 +110,8 @@ def test_validated_scales_are_those_used():
 
 
 def test_the_worst_target_lends_no_window_to_others():
-    # The window that was best for the target with the largest budget was once useless for all other targets, and the search did not
-    # end.
+    # The truncation range (window) of the outputs that was best for the target with the largest budget was once tried for all other
+    # targets. It was useless for them, and the search did not end.
     budgets = np.linspace(1, 8, 2000)
     every_user = shuffle.PersonalizedClones.laplace(budgets)
     lower, upper = (every_user.log_delta(0.1, bound=side) for side in ("lower", "upper"))

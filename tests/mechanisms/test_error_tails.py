@@ -20,7 +20,7 @@ def precision():
 
 
 def of_all(each, k):
-    """Return the probability that at least one of k independent errors is larger."""
+    """Return the probability that at least one of k independent errors exceeds t, if each does with probability `each`."""
     return 1 - (1 - each) ** arb(k)
 
 

@@ -32,7 +32,10 @@ NOISES = [
 
 
 def phi(law, eps, n):
-    """Return E(X_1 + ... + X_n)_+ / n by summation over all n-tuples of atoms, plus the contribution of the cut sets."""
+    """Return the bound E(X_1 + ... + X_n)_+ / n, by summation over all n-tuples of atoms, plus the divergence of the cut sets.
+
+    The cut sets are the outcomes without an atom of X; their masses under R_0 and R_1 are `log_cut` and `log_cut_b`.
+    """
     x = np.append(law.values(eps), 0.0)
     mass = np.exp(law.log_mass)
     mass = np.append(mass, max(0.0, 1 - mass.sum()))
@@ -57,7 +60,7 @@ def test_masses(noise):
         assert np.exp(law.log_mass).sum() == pytest.approx(1, rel=1e-11)
         for height in (law.log_a, law.log_b):
             assert np.exp(law.log_mass + height).sum() == pytest.approx(1, rel=1e-11)
-    # For one user, Phi is the local delta.
+    # For one user, the bound `phi` is the local delta.
     for eps in (noise.epsilon(0.2), noise.epsilon(0.02)):
         exact = noise.delta(eps)
         # With 100 cells, the discretization is coarse for losses up to 699.

@@ -10,7 +10,7 @@ from tests.strategies import slow
 
 
 def grid(noise, reach, points):
-    """Return the masses of R_0, R_1 and m on a grid of the plane."""
+    """Return the masses of the cells of a grid in the plane under the target's two inputs (R_0, R_1) and under the blanket m."""
     y = np.linspace(-reach, reach, points)
     cell, s = (y[1] - y[0]) ** 2, noise.sigma
     x, z = (axis.ravel() for axis in np.meshgrid(y, y))

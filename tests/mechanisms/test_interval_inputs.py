@@ -32,7 +32,11 @@ def rows(noise, scale, inputs, points=4001):
 
 
 def larger(first, second, base, x, y, factor, threshold):
-    """Return whether min(E(X - c)_+, E(c - X)_+) is larger for the second pair, by more than the error of the grid."""
+    """Return whether E(X - c)_+ and E(c - X)_+ of the pair (first, second) are at least those of (x, y), up to the grid's error.
+
+    X is (R_0 - e^eps R_1)/m for a pair (R_0, R_1), with m = `base`, e^eps = `factor` and c = `threshold`. The two expectations
+    differ by the mean of X - c, which is the same for all pairs, so the smaller one is compared.
+    """
     sides = []
     for a, b in ((first, second), (x, y)):
         excess = a - factor * b - threshold * base
@@ -59,7 +63,8 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
     (pair,) = noise.excess_laws()
     assert pair.inputs == "the two ends of the interval"
-    # The reference value is E (X - c)_+ of every pair, computed at the corners of all pairs.
+    # With X = (R_a - e^eps R_b)/m for the inputs a and b, E (X - c)_+ of every pair is at most that of the two ends. c takes
+    # quantiles of the values of X for the pair.
     y = np.arange(-math.ceil(9 * sigma), sensitivity + math.ceil(9 * sigma) + 1)
     law = np.exp([-0.5 * ((y - x) / sigma) ** 2 for x in range(sensitivity + 1)])
     base = np.minimum(law[0], law[-1])

@@ -29,7 +29,7 @@ def integral(scale, sensitivity, eps):
     def p(y):
         return mp.exp(-abs(y) / b) / (2 * b)
 
-    # Below 0 both densities are exponential functions.
+    # `left` is the integral over y < 0 in closed form, because both densities are exponential functions there.
     left = mp.mpf(1) / 2 - e * mp.exp(-d / b) / 2
     return left + (mp.quad(lambda y: p(y) - e * p(y - d), [0, kink]) if kink > 0 else 0)
 

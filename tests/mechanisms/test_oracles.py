@@ -17,7 +17,7 @@ every = pytest.mark.parametrize("mechanism", listing.SMALL, ids=repr)
 
 
 def atoms(law):
-    """Return the distribution of X as {(a, b): mass}, merged up to rounding, without the atom a = b = 0."""
+    """Return the distribution of (a, b) = (R_0/m, R_1/m) as {(a, b): mass}, equal pairs merged, without the atom a = b = 0."""
     out = {}
     for m, a, b in zip(np.exp(law.log_mass), np.exp(law.log_a), np.exp(law.log_b)):
         key = (round(a, 9), round(b, 9))

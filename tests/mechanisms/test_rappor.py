@@ -213,8 +213,8 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         return sums(np.exp(law.log_mass + law.log_a), np.exp(law.log_mass + law.log_b), np.exp(law.log_mass), math.exp(eps))
 
     for eps in (0.1, 0.7):
-        # The upper bound uses a smaller m than the minimum over all values, so it is larger. Datasets in which all users have the
-        # same value have a smaller delta.
+        # The upper bound uses a smaller blanket m than `least`, the minimum over all values, so it is larger. The lower bounds are
+        # those of datasets in which all other users have the same value.
         assert listed(found.upper, eps) >= max(sums(a, b, least, math.exp(eps)) for a, b in pairs) * (1 - 1e-12)
         exact = max(sums(a, b, b, math.exp(eps)) for a, b in pairs), max(sums(a, b, a, math.exp(eps)) for a, b in pairs)
         assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)

@@ -41,7 +41,7 @@ def bit_laws(users, flip, ones):
 
 
 def encloses(profile, boundaries, slack, alphas=ALPHAS):
-    """Assert that both curves are bounds of the convex hull of the exact curves, up to `slack`."""
+    """Assert that the convex hull of the exact curves is between the profile's two curves, each at most `slack` from it."""
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
     convex = hull({point for boundary in boundaries for point in boundary})
     for alpha in alphas:
@@ -332,7 +332,7 @@ def test_sides_of_every_profile(profile):
     assert (low <= high + 1e-15).all()
     assert (low <= 1 - GRID + 1e-15).all()
     assert (high <= 1 - GRID + 1e-11).all()
-    # The curve is convex and has the same delta.
+    # The lower curve is convex. Its delta is at least the profile's lower bound; that of the upper curve is at most the upper one.
     assert (low[:-2] + low[2:] - 2 * low[1:-1] >= -1e-14).all()
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):

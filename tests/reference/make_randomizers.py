@@ -123,12 +123,15 @@ def counts_window(n, p):
 
 
 def rest_law(n, groups):
-    """Return decreasing sums and their masses for the messages that have neither the first value nor the second."""
+    """Return the sums of X over the n messages without the first and the second value, in decreasing order, and their masses.
+
+    A group has the probability of a message and the value of X for it.
+    """
     if len(groups) == 1:
         mass, value = groups[0]
         low, high = window_of(n, mass)
         return [(j * value, w) for j, w in enumerate(binomial_run(n, mass, low, high), low)]
-    # Of these messages, i have the third value, and n - i the other values.
+    # Of the n messages, i have the third value, and n - i one of the remaining values.
     (plain, x), (third, y) = groups
     if not plain > 0:
         return [(n * y, arb(1))]

@@ -4,6 +4,9 @@
 
 Every exact value is a sum over the enumerated outcomes of both distributions, in intervals of 400 bits (see arbs.py); closed forms
 are those of the papers. Numbers in the parameters are exact decimals. The script takes about two minutes.
+
+In the docstrings E = e^eps, A = 1 - e^-eps, L2 = ln(2/delta), L4 = ln(4/delta), q is the flip probability, p = 1 - q, and, unless
+defined otherwise, B is the sum of the noise bits.
 """
 
 import functools

@@ -187,7 +187,7 @@ def composed_delta(budgets, eps_total):
 
 
 def composed_equal(k, eps, eps_total):
-    """Return the same delta for k equal budgets."""
+    """Return delta of the composition of k randomized responses with equal budgets."""
     p = mpmath.exp(eps) / (1 + mpmath.exp(eps))
     return mpmath.fsum(mpmath.binomial(k, j) * p**j * (1 - p) ** (k - j) * (1 - mpmath.exp(eps_total - (2 * j - k) * eps))
                        for j in range(k + 1) if (2 * j - k) * eps > eps_total)
@@ -249,7 +249,7 @@ def cks(rdp, alpha, delta):
 
 
 def best_order(c):
-    """Return the smallest eps over all orders for Renyi divergences rho times the order, at the root of the derivative."""
+    """Return the smallest eps over all orders a, where the Renyi divergence of order a is rho a, at the root of the derivative."""
     rho, delta = num(c["rho"]), num(c["delta"])
     guess = 1 + mpmath.sqrt(mpmath.log(1 / delta) / rho)
     with mpmath.workdps(80):

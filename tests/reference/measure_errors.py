@@ -34,7 +34,7 @@ def ulps(actual, exact):
 
 
 def log_uniform(rng, low, high):
-    """Return a double whose logarithm is uniform."""
+    """Return a random double between low and high, whose logarithm is uniform."""
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
@@ -129,7 +129,7 @@ def tail_ratio(module, rng, trials):
 
 
 def about(rng, m, least):
-    """Return a random number: between `least` and 2**53, close to m, or next to m."""
+    """Return a random number: log-uniform in [least, 2**53], or m times a factor in [0.3, 3], or m with a tiny relative change."""
     return rng.choice(
         (log_uniform(rng, least, 2**53), m * rng.uniform(0.3, 3), m * (1 + rng.gauss(0, 1) * 10 ** rng.uniform(-14, -1)))
     )

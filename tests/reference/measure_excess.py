@@ -46,7 +46,10 @@ def sides(values, log_mass, n):
 
 
 def powers(rng, trials, users=600):
-    """Return whether the exact value is outside of the bounds, and the gaps, for enumerated and for other distributions."""
+    """Return two dictionaries of lists: 1 for each exact value outside of its bounds and 0 inside, and the gaps of the bounds.
+
+    The keys are the methods of the kernel: "listed" (enumeration, with gaps below 1e-9) and "contour".
+    """
     outside, gaps = {"listed": [], "contour": []}, {"listed": [], "contour": []}
     while len(gaps["listed"]) < trials:
         values, log_mass = random_law(rng)
@@ -59,7 +62,7 @@ def powers(rng, trials, users=600):
 
 
 def clones(rng, trials):
-    """Return whether the bounds of binary randomized response and of the clone sum are disjoint, and the gaps."""
+    """Return two lists: 1 for each disjoint pair of bounds of binary randomized response and of the clone sum, and the gaps."""
     outside, gaps = [], []
     for _ in range(trials):
         n, eps0 = round(10 ** rng.uniform(4, 9)), rng.uniform(0.5, 8)

@@ -27,7 +27,7 @@ def unit(value, other):
 
 
 def log_uniform(rng, low, high):
-    """Return a double whose logarithm is uniform."""
+    """Return a random double between low and high, whose logarithm is uniform."""
     return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 

@@ -198,7 +198,10 @@ def test_selection_error_holds(scores, eps, beta):
 
 
 def failure_law(scales, k, alpha, digits=30):
-    """Return Pr[max |T| + max |V| > alpha, or some |A| > alpha] by adaptive quadrature."""
+    """Return Pr[max |T| + max |V| > alpha, or some |A| > alpha] by adaptive quadrature.
+
+    T is the noise of the thresholds, V that of the k queries, and A that of the released answers.
+    """
     with mp.workdps(digits):
         s, q, c = mp.mpf(scales.threshold), mp.mpf(scales.query), scales.cutoff
         alpha = mp.mpf(alpha)
