@@ -282,7 +282,7 @@ cdef inline Window make_window(double n, double rate, double u, double v) noexce
 
 
 cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
-    """Writes bounds: the sum over a truncation range, plus a bound of the truncated sum, negligible because the range is wide enough."""
+    """Writes bounds from the sum over a truncation range, so wide that a bound of the truncated sum is negligible."""
     cdef double lo, hi, inside, outside, error, width = WIDTH
     while True:
         lo = fmax(1, floor(w.mean - width * w.sigma))
