@@ -78,7 +78,10 @@ cdef double c_lgamma_step(double e, double z) noexcept nogil:
 
 
 cdef inline double deviances(double a, double b, dd x, dd y, dd d, double *lo) noexcept nogil:
-    """Returns the deviances dev(a, N x) + dev(b, N y), N = a + b, and writes the low part to lo; d = a - N x; a, b > 0."""
+    """Returns the deviances dev(a, N x) + dev(b, N y) of _binomial.pyx, N = a + b, and writes the low part to lo.
+
+    d = a - N x and a, b > 0.
+    """
     cdef dd n = dd_sum(a, b), first, second, m = dd_mul(n, x), w = dd_mul(n, y)
     cdef double total = c_deviance(a, m.hi, d.hi) + c_deviance(b, w.hi, -d.hi)
     lo[0] = 0

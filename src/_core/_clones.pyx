@@ -72,7 +72,7 @@ cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noex
 
 
 cdef inline double edge(double eps, const Pair *pair, double *error) noexcept nogil:
-    """Returns log delta where users v <= 2, by the closed form, and writes a bound of its absolute error."""
+    """Returns log delta by the closed form of the header, valid for users v <= 2, and writes a bound of its absolute error."""
     cdef double gap = pair.local - eps, part = -log1p(exp(-pair.local)), others = (pair.users - 1) * log1p(-0.5 * pair.rate)
     gap = log(-expm1(-gap))
     error[0] = 4 * UNIT * (fabs(gap) + 4 * fabs(others) + 2)

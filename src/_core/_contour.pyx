@@ -157,14 +157,15 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
-        # later turns: the terms with psi within pi/8 of 0 sum to at most the first part (measured constants for even and odd j),
-        # and all other factors are at most that at pi/8
+        # Later turns: the terms with psi within pi/8 of 0 sum to at most the first summand (measured constants for even and odd j).
+        # All other factors are at most the factor at pi/8.
         total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):
             psi = M_PI * v * j if u >= 0.5 else M_PI * (j & 1) - M_PI * u * j
             total += factor(psi, slack, c) / (M_PI * M_PI * j * j)
-        # j > EXPLICIT, turn by turn: one sequence of phases for u >= 1/2, or one of even j and one of odd j
+        # Bound of the terms with j > EXPLICIT, turn by turn of psi. The phases form one sequence for u >= 1/2, otherwise one of
+        # even j and one of odd j.
         strands = 1 if u >= 0.5 else 2
         runs = 2 / v if u >= 0.5 else 1 / u
         total += fmin(1.0, strands * (2 + mean * runs) * (1.0 / EXPLICIT + 1 / (strands * (runs - 1)))) / (M_PI * M_PI * EXPLICIT)
@@ -193,7 +194,8 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     d = fmin(d, 0.8 * theta)
     period = fmax(period, fmax((depth + level_change(-d, &p)) / d, 30 / d))
     tails += 1 / (theta - d)
-    # two factors 2: the later m of the aliasing sum, and the rounding of the exponents, which are below 200
+    # The last factor 2 covers the later m of the aliasing sum and the rounding of the exponents, which are below 200. `total` and
+    # the errors are 2 pi times those of the integral; the level is reduced by log(2 pi) at the end.
     tails *= 2 * M_PI * exp(-1 - depth) * 2
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
@@ -212,7 +214,7 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > accepted * 2 * h * total):
         peaks = 0
     for j in range(1, peaks + 1):
-        # the nodes of the same rule around 2 pi j, until the next maximum is negligible
+        # integrate by the nodes of the same rule around 2 pi j, and stop if the next maximum is negligible
         tau = ceil((2 * M_PI * j - reach) / h)
         for k in range(<int> whole(floor((2 * M_PI * j + reach) / h) - tau, 0, 1000) + 1):
             total += node((tau + k) * h - 2 * M_PI * j, j, &p, &error)

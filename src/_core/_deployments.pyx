@@ -220,7 +220,7 @@ cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil
 
 
 cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
-    """Returns the largest eps over several distributions; an upper bound was evaluated for all of them at the same eps."""
+    """Returns the largest eps over several distributions. If `upper`, no upper bound of delta exceeds delta at this eps."""
     cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
     cdef Py_ssize_t j = 0, searched = 0, since = 0
     if number == 1 or delta >= 1:

@@ -243,7 +243,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
         if upper[0] - lower[0] < enough or listed:
             break
-        # next, a larger tolerance, where a heavy tail needs too many nodes: more values are split off the contour
+        # The gap is too large, because a heavy tail needs too many nodes: the next round splits more values off the contour, by a
+        # larger tolerance.
         c_prepare(users, number, groups, room, &power, &top)
     lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0]))
     upper[0] += scale + 4 * UNIT * fabs(scale)

@@ -482,7 +482,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
         tail_abs += at.size * at.rounding
     if phi.small:
         free(phi.heap)
-    # bounds the omitted nodes, and the mass beyond J
+    # `stray` bounds the omitted nodes, and the mass farther than J from k
     stray = c_left_out(tilt.var, half, J)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)

@@ -121,7 +121,10 @@ cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, 
 
 
 cdef double c_saddle(Group *groups, Py_ssize_t number, bint tilt, Cumulant *at) noexcept nogil:
-    """Returns theta > 0 with K'(theta) = 2/theta, to a thousandth of the width of the peak, by Newton steps inside a bracket."""
+    """Returns theta > 0 with K'(theta) = 2/theta, to a thousandth of the peak's width, by Newton steps inside a bracket.
+
+    The peak is that of e^K(s)/s^2 along Re s = theta.
+    """
     cdef double low = 0, high = INFINITY, theta, gap, step, curve
     cdef int i
     c_cumulant(groups, number, 0.0, False, at)

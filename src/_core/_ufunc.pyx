@@ -42,7 +42,7 @@ cdef object ufunc_of_blocks(void *kernel, str doc):
 
 
 def on_level(function, int level, *arguments):
-    """Values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it; for tests.
+    """Return the values of a ufunc of blocks, computed with one instruction set (vectors.h) if the processor has it; for tests.
 
     There is one argument for each input of the ufunc, at most 4; all are arrays of one length.
     """

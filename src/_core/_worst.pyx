@@ -226,7 +226,7 @@ cdef struct Found:
 
 
 cdef inline double within(double best, double rtol, double loose) noexcept nogil:
-    """Returns the largest bound of an interval that needs no improvement."""
+    """Returns the log delta up to which the bound of an interval is good enough: the best value plus the tolerance."""
     return best + rtol + loose * (1 - best) if best > -INFINITY else best
 
 

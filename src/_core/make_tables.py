@@ -261,7 +261,7 @@ def render():
         f" {SMALL_MILLS_SCALE} ({SMALL_MILLS_MOST} - x)/({SMALL_MILLS_MOST} ({SMALL_MILLS_SCALE} + x)), within 3e-17 relative.",
         " * STIRLING_P, _Q         Stirling's error of n as P(n^2)/(n Q(n^2)), n a positive integer, within 1e-20 before rounding.",
         " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
-        " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; what is left out at a = 1/2 is below 1e-18.",
+        " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; the omitted terms at a = 1/2 sum to less than 1e-18.",
         " * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.",
         " * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.",
         " */",

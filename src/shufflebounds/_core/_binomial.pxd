@@ -18,7 +18,8 @@ cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil
 
 # Blocks of at most 256 elements of the distributions that constants.h lists (TAILS_BINOMIAL, ...), by vector code of a level
-# (vectors.h): log Pr[X = k]; log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0), or log P or I_x (1) or log Q or 1 - I_x (0).
+# (vectors.h): log Pr[X = k], or log Pr[X > k] (upper = 1) and log Pr[X <= k] (upper = 0). For the incomplete gamma and beta
+# functions these are log P or log I_x (upper = 1) and log Q or log(1 - I_x) (upper = 0).
 # `one` computes the elements that the vector code leaves; it checks its domain, and ignores an argument that it does not have.
 ctypedef double (*scalar)(double, double, double) noexcept nogil
 cdef void c_pmf_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, scalar one) noexcept nogil

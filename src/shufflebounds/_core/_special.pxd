@@ -1,4 +1,4 @@
-# Elementary functions without cancellation. Domains and errors: the header of each function in _special.pyx.
+# Elementary functions without cancellation. Domains: the docstring of each function in _special.pyx. Errors: the header there.
 
 cdef double c_log1pmx(double x) noexcept nogil
 cdef double c_log1mexp(double x) noexcept nogil

@@ -131,9 +131,9 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(COMPOSED)
-        # An entry is a few numbers, so that a block of them takes about 3 MB.
+        # BLOCK entries, of a few numbers each, take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
-        # Read by `account` only; no bound depends on them.
+        # The next two caches are read by `account` only; no bound depends on them.
         self._steps: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()

@@ -46,7 +46,7 @@ def _both_ways(
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
     if hockey_stick is reverse:
-        # A symmetric grid needs every value twice.
+        # The divergences of (P, Q) and (Q, P) are the same function, which a symmetric grid needs twice at every |eps|.
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
         low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]

@@ -51,9 +51,9 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
 
 
 def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.inf) -> FloatArray | None:
-    """Return all probabilities by convolution, or None.
+    """Return all probabilities by convolution.
 
-    None: there are more than DIRECT_TRIALS trials, or a probability above exp(log_least) could underflow.
+    The result is None if there are more than DIRECT_TRIALS trials, or if a probability above exp(log_least) could underflow.
     """
     trials = p.size if counts is None else counts.sum()
     if trials > DIRECT_TRIALS:

@@ -98,8 +98,7 @@ def _limit(k: FloatArray, n: FloatArray, level: FloatArray, *, up: bool) -> Floa
 def _halved(below: Callable[[FloatArray], NDArray[np.bool_]], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
     """Return p < p' in (0, 1/2] such that `below` is true at p, or p is the smallest positive double.
 
-    The logarithms of p and p' are neighbouring doubles.
-    `below` is true up to the root and false above it.
+    The logarithms of p and p' are neighbouring doubles. `below` is true up to the root and false above it.
     """
     low, high = np.full(shape, math.log(math.ulp(0.0))), np.full(shape, math.log(0.5))
     # 70 halvings reduce the initial width of 744 nats to less than half an ulp of log p
