@@ -219,17 +219,10 @@ class Allocation:
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
         inside = place <= size - 1 + ON_GRID
+        # Only the two ends of the range of ratios are atoms, and they are grid points (`_laid`).
         near = np.round(place[inside])
-        on = np.abs(place[inside] - near) <= ON_GRID
-        atoms = np.bincount(near[on].astype(np.intp), weights=self.law.q[inside][on] * (1 - 64 * ULP), minlength=size)
-        if not on.all():
-            cell = np.clip(np.floor(place[inside][~on]), 0, size - 2).astype(np.intp)
-            held = self.law.q[inside][~on] * (1 - 64 * ULP)
-            total = np.bincount(cell, weights=held, minlength=size - 1)
-            moment = np.bincount(cell, weights=held * value[inside][~on], minlength=size - 1)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                means = np.where(mass + total > 0, (mass * means + moment) / (mass + total), points[:-1])
-            mass, means = mass + total, np.clip(means, points[:-1], points[1:])
+        assert (np.abs(place[inside] - near) <= ON_GRID).all()
+        atoms = np.bincount(near.astype(np.intp), weights=self.law.q[inside] * (1 - 64 * ULP), minlength=size)
         if mirrored:
             law = contracted(-float(points[-1]), step, mass[::-1], -means[::-1])
             return _Side(GridLaw(law.anchor, step, law.mass + atoms[::-1]), (np.empty(0), np.empty(0)))
