@@ -55,7 +55,7 @@ def test_deltas_far_below_the_doubles_have_their_place():
     protocol = shuffle.StrongerClones(10**6, 4.0)
     ax = protocol.plot(eps=[0.0, 1.0, 3.0, 4.0], label="deep")
     shown = lines(ax)["deep"].get_ydata()
-    # In the reference file, log delta at eps = 3 is -15485.896 (10**-6725.4); at eps = local eps it is 0, and the line ends.
+    # In the reference file, log delta at eps = 3 is -15485.896 (10**-6725.4). At eps = local_eps delta is 0, and the line ends.
     assert shown[2] == pytest.approx(-15485.895977 / math.log(10), abs=1e-6)
     assert np.isnan(shown[3])
     ax.figure.canvas.draw()

@@ -81,9 +81,8 @@ def response(eps):
     return DominatingPair.from_pmfs([eps + low, low], [low, eps + low])
 
 
-# The logarithms of the masses are rounded, so values of log delta below this one, which are differences of masses, are not
-# compared.
 SMALL = math.log(1e-12)
+"""Log of the delta below which a lower bound is not compared: delta is a difference of masses, whose logarithms are rounded."""
 
 
 @pytest.mark.slow
@@ -271,7 +270,7 @@ def test_both_directions_are_covered(one):
 
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_profile_without_pairs_has_a_lower_side(times):
-    """The lower bound, by a test that every release has to pass, gives at least three fifths of the mu of Gaussian noise."""
+    """The lower bound is that of one test, repeated in every release: at least delta of Gaussian noise with 0.6 times the exact mu."""
     one = UnknownPairs()
     many = one.self_compose(times)
     eps = 0.5 * times * 0.25 + math.sqrt(times)

@@ -88,7 +88,7 @@ class Views:
 
 
 def both(ask, *arguments):
-    """Return the lower and the upper bound of a method, given a function of `bound`."""
+    """Return the results of the method `ask` for bound="lower" and for bound="upper", as arrays."""
     return tuple(np.asarray(ask(*arguments, bound=bound), dtype=float) for bound in ("lower", "upper"))
 
 

@@ -3,12 +3,12 @@
     python -m tests.fuzz.mutants --count 20 --seed 7                        one to ten minutes each
     python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
-The changes are a random sample, the same for the same seed and sources. The tests run in a throwaway copy of the repository, first
-those in the folder of the module whose file mentions it or one of its functions and classes, then the others of the folder, then
-those elsewhere whose file mentions one of them, and the comparison with recorded gaps. Places that carry no
-number are left out (`without_number` states the rule). A change that no test notices either cannot move a number (CONTRIBUTING.md
-lists such places) or shows that a test is missing. A change whose tests exceed the limit is counted apart: it may be a slow search
-or a slow machine.
+The changes are a random sample, the same for the same seed and sources. The tests run in a temporary copy of the repository, in
+this order: the files in the test folder of the changed module that mention the module or one of its functions and classes, the
+other files of that folder, the files elsewhere that mention one of them, and the comparison with recorded gaps. Code on which no
+number depends is not changed (`without_number` states the rule). A change that no test notices either cannot change a number
+(CONTRIBUTING.md lists such places) or shows that a test is missing. A change whose tests exceed the time limit is counted
+separately: it may be a slow search or a slow machine.
 """
 
 import argparse
@@ -104,8 +104,8 @@ def kernel_changes(text):
 
 
 def ordered(copy, path, names, elsewhere):
-    """Return three lists of test files: those in the paths `names` that mention the module or a name of it, the others there, and
-    the files of `elsewhere` that mention it.
+    """Return three lists of test files: in the paths `names`, those that mention the module or a name of it and the other ones; and
+    in `elsewhere`, those that mention it.
     """
     text = (copy / path).read_text()
     words = {path.stem.strip("_"), *re.findall(r"^(?:def|class|cpdef) (\w+)", text, re.MULTILINE)}

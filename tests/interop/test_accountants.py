@@ -73,7 +73,7 @@ def test_near_the_pld_accountant(relation, event, count):
 
 
 def test_randomized_response_counts_every_release():
-    """This library's accountant composes the event `count` times; dp-accounting 0.6 composes it once for every count."""
+    """This library's accountant composes the event `count` times; dp-accounting 0.6 composes it once, whatever the count is."""
     event = dp_event.RandomizedResponseDpEvent(0.5, 4)
     ours = ShuffleAccountant(Relation.REPLACE_ONE).compose(event, 3)
     assert ours.get_epsilon(0.0) == pytest.approx(3 * math.log(5), rel=1e-12)

@@ -59,7 +59,7 @@ def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
                 for j in range(steps + 1):
                     column = above[:, cell * steps + j]
                     weight = mpmath.binomial(steps, j) * t**j * (1 - t) ** (steps - j)
-                        # The likelihoods of this output are divided by that of the first input, and are then powers of r.
+                    # `column` has the likelihoods of all inputs at one output. They are divided by that of the first input.
                     found = [a + weight * mpmath.mpf(float(b)) / mpmath.mpf(float(column[0])) for a, b in zip(found, column)]
                 exact = [mpmath.exp((s - place[0]) * z - (s**2 - place[0] ** 2) / 2) for s in place]
                 for value, true in zip(found, exact):

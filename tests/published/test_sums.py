@@ -332,7 +332,10 @@ def test_smoothness(n, gamma):
 
 
 def failures(n, gamma, counts, a):
-    """Return Pr[error > a] of zsum for each number of ones, by enumeration of Y; for large Y the estimate is 0."""
+    """Return Pr[error > a] of zsum for each number of ones in `counts`, by enumeration of Y, the number of noise bits that are 0.
+
+    If Y is at least the number of ones, the estimate is 0.
+    """
     y = np.arange(n + 1)
     mass = np.exp(binom_logpmf(y, n, gamma))
     missed = np.abs(y - n * gamma) / n

@@ -251,7 +251,7 @@ def compound(rng, trials):
 
 
 def gamma(rng, trials):
-    """Yield the rows of _gamma.pyx, compared with _beta.pyx for large parameters, and that with _binomial.pyx."""
+    """Yield the rows of _gamma.pyx, compared with python-flint for parameters up to 300, and with _beta.pyx for larger ones."""
     yield "a 1e-10..300, x 1e-5..600, both functions", 1, list(measure_gamma.gamma_errors(rng, trials))
     yield "a 84..1e15, x to 40 sigma, against _beta at b 2**330", 1, list(measure_gamma.wide_errors(rng, trials))
 

@@ -245,7 +245,7 @@ def hypergeom(rng, trials):
 
 
 def tilted(rng, trials):
-    """Yield the rows of _tilted.pyx: errors of K(theta) divided by their bound in the contour."""
+    """Yield the rows of _tilted.pyx: errors of the cumulant function K(theta), divided by the bound of them that kernels use."""
     ctx.prec = 400
     draws = np.random.default_rng(rng.randint(0, 2**30))
     for name, least, most in (("1 to 8 atoms, masses to e^-40, n to 1e6", 0, 6), ("the same, n from 1e6 to 2**53", 6, 15.9)):

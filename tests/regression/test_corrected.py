@@ -120,9 +120,11 @@ def adaptive_strategy(log_p, log_q, times, eps, step):
 
 
 def gaussian_rates(target, others, reach):
-    """Return the mass of the window and the smallest R_i/max(R_0, R_1) in it, for users at 0 or 1.
+    """Return the target's mass in the window, and for every other user i the smallest R_i/max(R_0, R_1) in the window.
 
-    The candidates are the ends of the window, its middle and the extrema.
+    The window contains the outputs at a distance of at most `reach` from 1/2. R_0 and R_1 are the densities of the target's output
+    for the values 0 and 1, and R_i that of user i, for the worse of the values 0 and 1. The minimum is at one of the extrema, or at
+    an end or the middle of the window, which are among 51 evenly spaced points.
     """
     a, b = 1 / target**2, (1 / others**2)[:, None]
     logs = []
@@ -137,7 +139,7 @@ def gaussian_rates(target, others, reach):
 
 
 def gaussian_bound(target, others, eps, reach):
-    """Return the bound for one window: clones of the two distributions restricted to it, and the whole mass outside."""
+    """Return the bound of delta for one window: the clone bound for the outputs in it, plus the local delta of those outside."""
     mass, least = gaussian_rates(target, others, reach)
     ratio = math.exp(reach / target**2)
     weights = np.ones(1)

@@ -58,7 +58,7 @@ def balcer_cheu_gamma(users: int, eps: float, delta: float) -> float:
     returns="Upper bound of delta, as published; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
-        "gamma": real("Probability of a one among the noise bits", 0, 0.5, ends="(]"),
+        "gamma": real("Probability gamma of the noise Bin(n, gamma)", 0, 0.5, ends="(]"),
         "eps": real("Privacy loss in nats", 0, 1, ends="(]"),
     },
 )
@@ -110,7 +110,7 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
     returns="Upper bound of the probability, as published; may exceed 1.",
     where={
         "users": integer("Number n of noise bits", 1),
-        "gamma": real("Probability of a one among the noise bits", 0, 0.5, ends="(]"),
+        "gamma": real("Probability gamma of the noise Bin(n, gamma)", 0, 0.5, ends="(]"),
         "alpha": real(r":math:`\alpha = \tanh(\varepsilon/2)`", 0, 1, ends="()"),
     },
 )
