@@ -209,7 +209,7 @@ cdef double c_binom_tail_ratio(double j, double n, double p, double p_lo, double
     cdef double b = n - j + 1, size = n + 1, lo, leading, value, s, dev, square
     cdef double variance = j * (b / size)
     cdef dd d = distance_dd(j, b, n, 1, p, p_lo, q, q_lo)
-    # for p < TINY_P the mode is far away, and j/(n p) may overflow
+    # for p < TINY_P the deviances are not formed, because j/(n p) may overflow; the expansion would not apply so far from the mode
     if variance >= SERIES_VARIANCE and p >= TINY_P:
         dev = total_deviance(j, b, n, 1, p, p_lo, q, q_lo, d, &lo)
         square = spread(dev)

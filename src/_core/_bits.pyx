@@ -143,8 +143,9 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
-    # If two neighbouring k are nearly optimal, rounding errors can choose the worse one. The value is then too small by at most
-    # gain |W(j) - rho W(j - 1)|, j the other one of the two; for j = k + 1 this is gain times rho times the rounding error of W(k).
+    # If k and its neighbour are nearly optimal, rounding errors can choose the worse one. The value is then too small by at most
+    # gain |W(j) - rho W(j - 1)|, where j = k + 1 or j = k. This is at most gain times the rounding error of W(k), and times rho if
+    # j = k + 1.
     blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
     if at.above > at.here - blur or at.below > at.here - blur:
         rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)

@@ -63,7 +63,7 @@ cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noex
     """Writes u and v = 1 - u of the header."""
     cdef double local = pair.local
     if local < 1e-8:
-        # for a subnormal `local`, 0.5 * local is not representable
+        # tanh(x) = x here; 0.5 * local would not be representable for a subnormal `local`
         u[0] = eps / local
         v[0] = (local - eps) / local
         return

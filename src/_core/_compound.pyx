@@ -216,7 +216,7 @@ cdef double window_sum(double n, double rate, double lo, double hi, Line *line, 
     """Returns log sum_(m = lo..hi) Pr[Bin(n, rate) = m] G_m, and a bound of its absolute error."""
     cdef double out[BLOCK]
     cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0, steep
-    # for rates below 1e-300 a block has one step, which does not use the odds
+    # The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step.
     cdef double odds = (1 - rate) / fmax(rate, 1e-300)
     # log(1) at rate = 1, where it is not used: a compiler may evaluate the logarithm in any case, and log(0) raises a flag
     cdef double log_odds = log(odds if odds > 0 else 1)
@@ -264,7 +264,7 @@ cdef struct Window:
 
 cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
     cdef Window w
-    # every tilt l > 0 gives a valid bound; 1/sqrt(n rate) replaces a tilt that is smaller, as at u = 0
+    # Every tilt l > 0 gives a valid bound, which has the factor 1/l. So smaller tilts, as at u = 0, are replaced by 1/sqrt(n rate).
     cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
     w.line = make_line(u, v)
     decay = w.line.rate

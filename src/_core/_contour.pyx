@@ -12,7 +12,8 @@ Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 
     phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
     |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2),
 The terms of each sum have one sign, except in chi. After the multiplication by n, the two parts of chi are n r' T t ~ 9 sigma
-theta radians, so that the phases need no argument reduction and no extended precision at any n. (u >= 1/2: chi from 1 - u, 1 - T.)
+theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is formed from
+1 - u and 1 - T.
 
 Bounds.
     aliasing    the trapezoidal rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h. All terms are
@@ -153,12 +154,13 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
     slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
     mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
     if u < 0.125:
-        # even j, here 2 j: psi is +-2 pi u j; the factors decrease up to psi = pi, which is not reached before j = peaks + 4
+        # The maxima of even numbers 2 j have the phase psi = 2 pi u j. For j <= peaks + 4 it is at most pi, so that the factors
+        # decrease with j.
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
-        # Later turns: the terms with psi within pi/8 of 0 sum to at most the first summand (measured constants for even and odd j).
-        # All other factors are at most the factor at pi/8.
+        # All other maxima. If psi is within pi/8 of a multiple of 2 pi, they contribute at most the first summand; its constants
+        # 0.0462 and 0.1576 are measured, for even and for odd numbers. Otherwise their factors are at most that at psi = pi/8.
         total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):

@@ -47,7 +47,7 @@ cdef inline double beyond(double eps, double goal, const Line *line, const Curve
 
 
 cdef double solve_rough(double target, double start, const Line *line, const Curve *curve) noexcept nogil:
-    """Returns the eps in 0..pure where the corrected curve meets the target, to close/3; to 1e-5 before the first correction."""
+    """Returns the eps in 0..pure where the corrected curve meets the target, to a relative close/3 (1e-5 before a correction)."""
     cdef double goal = depth(target), a = 0, b = curve.pure, fa, fb, eps, value
     cdef double close = curve.close / 3 if line.about > 0 else 1e-5
     cdef int i, stay = 0

@@ -199,7 +199,7 @@ cdef double law_rough(double eps, const void *pointer) noexcept nogil:
 cdef double law_guess(double delta, bint upper, const Law *law) noexcept nogil:
     """Returns an eps near the crossing, or 0 if there is no estimate.
 
-    At eps = 0 the values of the law are a - b, and their mean falls by about 1 for each unit of eps.
+    At eps = 0, X is a - b; the mean of X decreases by about 1 for each unit of eps.
     """
     cdef Users users = with_values(0, law)
     cdef double square = 0

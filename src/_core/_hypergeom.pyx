@@ -62,7 +62,7 @@ cdef struct Cells:
 
 
 cdef inline double log_growth(const Cells *cells, double t, double *first) noexcept nogil:
-    """Returns log g(t); first[0]: its derivative without the slope."""
+    """Returns log g(t), and writes the derivative of log g(t) - t slope to first[0]."""
     cdef double total = 0, sign = 1, moved, part
     cdef int i
     first[0] = 0
@@ -186,7 +186,7 @@ cdef double checked_hypergeom_logsf(double k, double total, double marked, doubl
 
 
 cdef struct Masses:
-    # up to BLOCK points of hypergeometric distributions, and the three binomial probabilities that each one needs
+    # up to BLOCK points j of hypergeometric distributions, whose probabilities are computed together
     Py_ssize_t count
     int at[BLOCK]                       # the place of a point among the elements of the block
     double j[BLOCK]

@@ -235,7 +235,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
     nodes = <Node *> malloc((effort.most + 1) * sizeof(Node))
     if nodes == NULL:
         return -1
-    # tau for which the effects of A and B differ by rtol
+    # tau for which the smoothing bounds (A and B in the header) differ by a relative rtol
     tau = sqrt(rtol / (ABOVE[0] - BELOW[0])) / theta
     all_nodes = c_trapezoid(groups, number, theta, tau, &effort, &at, nodes, turns, &low, &high, &errors, &used)
     if high - low > rtol * high and errors > 0.25 * (high - low):

@@ -126,7 +126,7 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
     for k in range(m):
         e = eps[k]
         if k > 0 and e == last:
-            # repeat the value: many atoms may have this loss
+            # the value of an equal eps is copied: the loop over tied atoms below may be long
             out[k] = out[k - 1]
             continue
         # the increase from the atoms already counted as the threshold falls from last to e: a positive term

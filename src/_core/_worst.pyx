@@ -2,17 +2,17 @@
 
 Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that check for signals between two of them.
 
-Definition. Of `others` bits of the other users m are ones; each bit is flipped with probability q. Let f(m) be the hockey-stick
-divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound max over m = 0..others of f(m) above
-and below. With B fewer zeros among the other bits
-    f(m + j) <= f_(others - B)(m),   0 <= j <= B
+Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
+hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
+m = 0..N above and below. With B fewer zeros among the other bits
+    f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
 Where all datasets give similar values, the intervals left after MOST_HALVED ones are scanned from the first number of ones to the
-last: the bound of an interval exceeds its value by about a multiple of its length, which gives the length of the next. For
-width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with S + Bin(width, 1 - q), whose likelihood ratio
-decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k), which is found by steps along the local slope,
-and two tails of _lattice.pyx.
+last: the difference between the bound of an interval and a value in it is about proportional to its length, from which the length
+of the next interval is chosen. For width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with
+S + Bin(width, 1 - q), whose likelihood ratio decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k),
+which is found by steps along the local slope, and two tails of _lattice.pyx.
 Error     that of the values, and the tolerance: upper - lower is at most 1e-3 (1e-9 up to 1024 candidates), plus `loose` times
           1 - log delta. For width = 1 both bounds agreed to the last digit with the same search in Python, before the scan was
           added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less
@@ -202,7 +202,7 @@ cdef struct Arguments:
 
 
 cdef inline void enclose(const Arguments *of, double first, double removed, double *lower, double *upper) noexcept nogil:
-    """Writes bounds of log f(first) without `removed` of the zeros; the upper one bounds f(first), ..., f(first + removed)."""
+    """Writes bounds of log f_(N - removed)(first); the upper one bounds log f_N(first), ..., log f_N(first + removed), too."""
     cdef double zeros = of.others + of.fakes - removed - first, low, high
     if of.width == 1:
         bit_sides(first, zeros, of.flip, of.eps, of.gap, lower, upper)

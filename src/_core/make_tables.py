@@ -42,7 +42,7 @@ def stirling_error(n):
 
 
 def stirling_table():
-    """Return the errors for n = 1, 2, ..., with a zero in front."""
+    """Return Stirling's error of n for n = 1, ..., STIRLING_LAST, with a zero in front."""
     return [0.0] + [float(stirling_error(n)) for n in range(1, STIRLING_LAST + 1)]
 
 
@@ -77,11 +77,11 @@ def small_mills():
 
 
 def mills_value(y):
-    """Return M(x)/y at y = MILLS_SCALE/(MILLS_SCALE + x), M the Mills ratio of the normal law."""
+    """Return M(x)/y at y = MILLS_SCALE/(MILLS_SCALE + x), M the Mills ratio of the normal distribution."""
     if y == 0:
         return mpmath.mpf(1) / MILLS_SCALE
     x = MILLS_SCALE * (1 - y) / y
-    if x > 300:                                   # the asymptotic series, well beyond 60 digits here
+    if x > 300:                                   # the asymptotic series, with a relative error below 1e-100
         total = term = mpmath.mpf(1)
         for k in range(1, 40):
             term *= -(2 * k - 1) / x**2

@@ -143,7 +143,10 @@ class Composer:
 
     @cached_property
     def inversion(self) -> Inversion | None:
-        """The inversion of the moment generating function of all losses together; None if it is not known for every release."""
+        """The inversion of the moment generating function of the total loss.
+
+        It is None if this function is not known for every release, or if the lower bound comes from other distributions.
+        """
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
@@ -280,7 +283,7 @@ class Composer:
         return hint
 
     def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
-        """Return the composed distribution on a grid, for the upper bound if `side` is -1, or for the lower bound with that index.
+        """Return the composed distribution on a grid: for the upper bound if `side` is -1, otherwise for lower bound number `side`.
 
         Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`.
         """

@@ -118,7 +118,7 @@ class SampledProfile:
         seen = self.high > -np.inf
         depth, eps = np.sqrt(-2 * self.high[seen]), self.eps[seen]
         levels, at = [depth[0]], depth[0]
-        # With a limited depth, samples at smaller delta than this depth are not needed.
+        # If `self.depth` is given, samples at delta below e^(-depth**2/2) are not needed.
         last = depth[-1] if self.depth is None else min(depth[-1], deepest)
         while at < last and len(levels) < 10**5:
             at += min(max(step, step * (at / FULL_DETAIL) ** 2), max(0.1 * at, step))
@@ -216,7 +216,7 @@ class SampledProfile:
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
         low[coarse] = -np.inf
-        # The lower bound has two pieces in each interval, which meet at a vertex, or none if it is trivial.
+        # The lower bound has two pieces in each interval, which meet at a vertex. Where it is trivial, it has no pieces.
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
         held, _ = _pieces(self.eps, self.low, power)

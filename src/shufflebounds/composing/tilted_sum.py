@@ -212,8 +212,8 @@ class TiltedSum:
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
         """Return the middles of the intervals that contain the levels. Each depends on its level alone.
 
-        The widest intervals have the given width. Where the transform of one does not reach the level, it is divided by four, up
-        to twelve times, and at last the level itself is the middle.
+        The widest intervals have the given width. Where the transform of an interval does not reach the level, the width is divided
+        by four, up to `_widest` + 11 times. If that does not suffice, the level itself is the middle.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)
@@ -315,7 +315,7 @@ class TiltedSum:
             # Masses below e^-110 of the largest are dropped, and their total is bounded.
             faint = -110.0
             kept = weight > faint
-            # Bounds of the relative error of the tilted masses, and of the masses that are dropped.
+            # `rough` bounds the relative error of a product of tilted masses, and `lost` the mass that is dropped.
             rough += r * ULP * float((np.abs(logs[kept]) + np.abs(theta * step * place[kept])).max() + 120)
             lost += r * math.exp(faint) * (place.size - np.count_nonzero(kept))
             place = place[kept]

@@ -158,7 +158,7 @@ class poisson_binom(FrozenLaw):
         return math.fsum(inner * (1 - inner) * (1 if counts is None else counts))
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
-        # a table of all probabilities would be slower
+        # for such a wide distribution, a table of all probabilities takes longer than a search from the normal approximation
         if self.std() > 1e5:
             return super()._guess(log_level, above)
         first, logs, _ = _poisson_tables.window_of(self._law, max(float(log_level.min()) - 3, -1e6))
