@@ -33,7 +33,7 @@ def value(key):
 
 
 def enumerated(eps, delta, total):
-    """Return delta of the composition of the worst mechanisms, by enumeration with 50 digits."""
+    """Return delta of the composition of the worst mechanisms (see `outcomes`), by enumeration with 50 digits."""
     with mp.workdps(50):
         goal = mp.exp(mp.mpf(total))
         return mp.fsum(max(mp.mpf(0), p - goal * q) for p, q in outcomes(tuple(eps), tuple(delta)))
@@ -41,9 +41,9 @@ def enumerated(eps, delta, total):
 
 @functools.cache
 def outcomes(eps, delta):
-    """Return the two probabilities of every outcome of the worst mechanisms, with 50 digits.
+    """Return the probabilities of every joint outcome of the worst (eps, delta)-private mechanisms for both inputs, with 50 digits.
 
-    An outcome is (whether the input is revealed, the bit).
+    Such a mechanism reveals its input with probability delta, and otherwise applies randomized response with budget eps.
     """
     laws = []
     for e, d in zip(map(mp.mpf, eps), map(mp.mpf, delta), strict=True):

@@ -235,7 +235,8 @@ def _same_views(v, other, words, rtol):
     view = v.r.choice(["rdp", "mu", "beta", "tail"])
     if view == "rdp":
         order = v.r.choice([1.0, 2.0, math.inf])
-        # The upper bound of a composition's divergence adds those of the factors; the lower bound uses one order of the pair alone.
+        # The bounds may have a gap: a composition's upper bound is the sum of the divergences of its factors, each in the worse
+        # order, and its lower bound is for a single order.
         v.meet(both(profile.rdp, order), both(other.rdp, order), (f"rdp({order})", f"rdp({order}) {words}"), rtol)
     elif view == "mu":
         v.meet(both(profile.gdp_mu), both(other.gdp_mu), ("gdp_mu", f"gdp_mu {words}"), rtol)

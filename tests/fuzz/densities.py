@@ -44,7 +44,7 @@ class Gaussian:
         self.low, self.high = -mu * mu / 2 - reach * mu, mu * mu / 2 + reach * mu
 
     def tails(self, loss):
-        """Return the masses above the largest and below the smallest edge under both distributions."""
+        """Return the probabilities of a log likelihood ratio above and below `loss`, first under P, then under Q."""
         z = loss / self.mu
         return [np.exp(log_ndtr(sign * z + shift)) for shift, sign in
                 ((self.mu / 2, -1), (-self.mu / 2, 1), (-self.mu / 2, -1), (self.mu / 2, 1))]

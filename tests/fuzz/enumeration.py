@@ -228,7 +228,7 @@ def chosen(pairs, times, factor, p, q):
 
 
 def all_choices(profile, eps):
-    """Return the guarantee of several releases of one mechanism: the best choice of pair and order for each."""
+    """Return delta of several releases of one mechanism, for the best adaptive choice of a pair and its order in each release."""
     import flint
 
     (one, times), = profile.factors

@@ -227,7 +227,7 @@ class Campaign:
 
 
 def outside(name, given):
-    """Return whether SciPy's function of this name returns NaN, too, which ufuncs do outside of their domain."""
+    """Return whether the arguments are outside the function's domain: SciPy's function of that name returns NaN for them, too."""
     law, _, side = name.rpartition("_")
     try:
         function = getattr(special, side) if law == "log" else getattr(getattr(stats, law), side)

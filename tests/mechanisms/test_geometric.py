@@ -157,7 +157,8 @@ def test_curve():
 def test_shuffled():
     free = GeometricMechanism(2.0).shuffled(1000)
     assert free.epsilon(1e-6, bound="lower") <= free.epsilon(1e-6) < Clones(1000, 2.0).epsilon(1e-6)
-    # One input cannot produce the outermost value, for any number of users.
+    # If the noise has a bound, only one of the two inputs can produce the outermost value, so that delta is at least the
+    # probability of that value, for any number of users.
     truncated = GeometricMechanism(2.0, bound=5)
     assert truncated.shuffled(1000).delta(1.9) >= math.exp(-10) / (1 + math.exp(-2)) * (1 - 1e-9)
 

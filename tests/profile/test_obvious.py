@@ -112,7 +112,7 @@ def test_more_pure_mechanisms(budget):
     binary = e / (e + 1), 1 / (e + 1)
     for mechanism in (mechanisms.PureLocal(budget), mechanisms.RandomizedResponse(budget)):
         holds(mechanism, parts, binary)
-    # Half of all outputs belong to a value, and half of these do not belong to the other value.
+    # The event is an output that belongs to the first value and not to the second: half of the outputs of a value.
     for bins in (2, 100, 2**20):
         holds(mechanisms.HadamardResponse(bins, budget), parts, (binary[0] / 2, binary[1] / 2))
     # The event is a hash function that separates the two values, with the bucket of the first one.

@@ -88,7 +88,7 @@ def add_choices(
 ) -> dict[str, argparse.ArgumentParser]:
     """Add sub-commands: only the one that the first word names, or all of them if it names none."""
     first = words[0] if words else ""
-    # Listing all names of the mapping would import all mechanisms.
+    # The names are not listed if the first word is one of them, because listing them would import all mechanisms.
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
         near = _near(first, every, 3, 0.5)
