@@ -51,7 +51,7 @@ class Kept(dict[Key, Value]):
 
     def _make_room(self) -> None:
         """Remove the oldest values until an eighth of the cache is free, so that this is not repeated for every new value."""
-        # Every step is atomic in the interpreter, or cannot fail because of a change by another thread.
+        # Other threads may change the cache meanwhile: each step below is atomic in the interpreter or works on a copy.
         sizes = [(key, self._size(value)) for key, value in list(self.items())]
         held = sum(size for _, size in sizes)
         for key, size in sizes[:-1]:

@@ -408,8 +408,9 @@ class DominatingPairInfo:
         first, last = math.floor((scale.low - anchor) / step) - 1, math.ceil((scale.high - anchor) / step) + 1
         first, last = min(first, math.floor(-anchor / step) - 2), max(last, math.ceil(-anchor / step) + 2)
         center = round((scale.mean - anchor) / step)
-        # Breakpoints are uniform within 12 standard deviations of the mean, and 1000 points. In the tails, which have little mass,
-        # their distance grows in proportion to that from the mean, so that there are about TABLE_SIZE/4 breakpoints at most.
+        # The `near` breakpoints on either side of the mean are `stride` apart: they reach 12 standard deviations far, and there are
+        # at least 1000. In the tails, which have little mass, the distance of the breakpoints grows in proportion to the distance
+        # from the mean, so that there are about TABLE_SIZE/4 breakpoints at most.
         near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)

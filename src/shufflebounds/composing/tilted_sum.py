@@ -363,7 +363,7 @@ class TiltedSum:
             size = math.ceil(mean + up) + 32 - first
             if size >= support or size <= (TABLE_SIZE // 4 if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
                 break
-        # next_fast_len raises for lengths that are far too long.
+        # next_fast_len fails for very large lengths, so the length is limited to one that is refused below.
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
             # If a few large values of small mass need a longer range than allowed, the caller takes a coarser grid.

@@ -310,8 +310,8 @@ class Function:
         ------
         ValueError
             If `other` is not a Tradeoff, if only one curve is Gaussian or one is that of Laplace noise, or if there are more than
-            4 million products. Use :meth:`~shufflebounds.profile.PrivacyProfile.compose` instead, which gives an upper and a lower
-            bound.
+            4 million products. For such curves, compose the profiles by
+            :meth:`~shufflebounds.profile.PrivacyProfile.compose`, which gives an upper and a lower bound.
 
         {dong2022: definition 3.1}
 
