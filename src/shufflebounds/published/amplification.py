@@ -45,7 +45,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
 @printed(
     "proven",
     "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019, Theorem 7",
-    reason="implied by the closed form of the clones in its whole range, or above eps0 where delta is too small for that form",
+    reason="at least the closed form of the clones, or at least eps0 where delta is too small for that form",
     comparison=At("n = 10^6, eps0 = 0.4, delta = 10^-8; exact: Clones", (10**6, 0.4, 1e-8),
                   lambda users, local_eps, delta: Clones(users, local_eps).epsilon(delta), "eps"),
     returns="Upper bound of epsilon, as published.",

@@ -104,7 +104,7 @@ def _ratio_above(users: int, gamma: float, eps: float) -> float:
 
 @printed(
     "proven", f"{_PAPER}, Lemma A.3",
-    reason="for shifts k' other than 0, which Definition A.1 does not exclude, and alpha < 1, at which eps is infinite",
+    reason="proven for shifts k' other than 0, which Definition A.1 does not exclude, and for alpha < 1; eps is infinite at 1",
     comparison=At("n = 10^4, gamma = 0.1, eps = 1, shift by 1", (10**4, 0.1, math.tanh(0.5)),
                   lambda n, gamma, _: _ratio_above(n, gamma, 1.0), "Pr[ratio >= e^eps]"),
     returns="Upper bound of the probability, as published; may exceed 1.",

@@ -147,7 +147,7 @@ def _mu_of_any_bit(users: int, lam: float, *_: int) -> float:
 
 @printed(
     "false", f"{_PAPER}, Corollary 3.2, interior breakpoints only",
-    reason="depends on Theorem 2; the rarest outcomes determine the maximum over breakpoints with both errors inside (0, 1)",
+    reason="depends on Theorem 2, which is false; the maximum over breakpoints with errors in (0, 1) is at the rarest outcomes",
     counterexample=At("mu of 5 users, lambda = 1, the other users at 0", (5, 1.0), _mu_of_any_bit),
     comparison=At(_FIGURE, (100, 58), _mu_of_the_protocol, "mu"),
     returns="The number that the corollary may have meant.",

@@ -151,7 +151,7 @@ def _laplace_rate_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
-    reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow; also 0 at eps_i = eps_1 by the strict inequality",
+    reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1); also 0 at eps_i = eps_1 by the strict inequality",
     counterexample=_laplace_rate_counterexample,
     returns="The published rate, 0 at equal budgets (the limit from below is e^(-eps_1/2)/2). "
     "A valid one is that of :meth:`shufflebounds.shuffle.PersonalizedClones.laplace`.",
@@ -192,7 +192,7 @@ def _gaussian_rate_counterexample() -> Counterexample:
 
 @printed(
     "false", f"{_PAPER}, section 3.2.2, equation (4)",
-    reason="Pr[R_i in U_b] is an area: R_i >= p_i (R_0 + R_1) does not follow",
+    reason="p_i is a probability, which does not imply R_i >= p_i (R_0 + R_1) at every output",
     counterexample=_gaussian_rate_counterexample,
     returns="The published rate, 0 at equal standard deviations.",
 )

@@ -141,7 +141,7 @@ def das2022_sparse_moment(threshold: float, sigma: float, moment: float) -> floa
 
 @printed(
     "unproven", f"{_SURVEY}, the display after Theorem 9.12",
-    reason="sqrt(2 A L) does not follow from Theorems 9.12 and 8.8, which give 2 sqrt(A L) with ln N for ln(c C(k, c))",
+    reason="Theorems 9.12 and 8.8 give A + 2 sqrt(A (ln(1/delta) + ln N)), N the number of outputs, which is larger",
     comparison=At("sigma 20 and 40, one query, delta = 1e-6", (20.0, 40.0, 1, 1, 1e-6),
                   # A single query is above or below the threshold. The optimal test is that of the Gaussian mechanism whose noise
                   # is the sum of both noises.

@@ -94,7 +94,7 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
 
 @_frequency(
     "unproven", f"{_PAPER}, (5.26)",
-    reason="for sums, many more bins than dummy records, and bins otherwise empty; by (4.36) and its mirror image, both unproven",
+    reason="for sums, many more bins than dummy records, and bins otherwise empty; uses (4.36) and its mirror image, both unproven",
     comparison=At("one user among m = 10^6 dummy records, d = 10^9 bins, eps = 1, delta = 10^-6", CASE,
                   lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
 )
