@@ -295,8 +295,8 @@ def bits_window(
 ) -> tuple[int, FloatArray, float]:
     """Return the result of `window_of` for groups given by the probabilities `one` of a 1 and `zero` of a 0.
 
-    In each group the smaller of `one` and `zero` must be exact; the larger one may be rounded. WideWindowError if the window would
-    have more than `most` values.
+    In each group the smaller of `one` and `zero` must be exact; the larger one may be rounded. Raises WideWindowError if the window
+    would have more than `most` values.
 
     Checked by the caller: log_tail in [-1e6, -1].
     """
