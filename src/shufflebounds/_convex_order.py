@@ -6,11 +6,11 @@ every convex f,
 .. math:: \mathbb{E} f(Z^-) \le \mathbb{E} f(X) \le \mathbb{E} f(Z^+)
 
 where :math:`Z^+` has the mass of each cell at its two ends, with the mean of the cell kept (spread), and :math:`Z^-` has it at the
-mean of the cell (merged). An upper bound of an expected positive part takes :math:`Z^+`, a lower bound :math:`Z^-`. Shaked,
-Shanthikumar, *Stochastic Orders*, 3.A. Functions whose names start with ``log`` take and return logarithms of masses, and values
+mean of the cell (merged); see Shaked, Shanthikumar, *Stochastic Orders*, 3.A. An upper bound of an expected positive part takes
+:math:`Z^+`, a lower bound :math:`Z^-`. Functions whose names start with ``log`` take and return logarithms of masses, and values
 :math:`e^l` by their logarithms l.
 
-Privacy losses on a grid, where the masses under both distributions are kept, are spread and merged by the kernel ``_core/_losses``.
+Privacy losses are spread and merged on a grid by the kernel ``_core/_losses``, which keeps the masses under both distributions.
 """
 
 from __future__ import annotations

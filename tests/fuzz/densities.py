@@ -145,5 +145,6 @@ def shuffled(laws, factor, users, data):
 
 def allocated(laws, factor, steps, removed):
     """Return bounds of H(average || Q^t) if the record is removed, or of H(Q^t || average) if it is added."""
-    # X is L - E under Q. For the added record P and Q are exchanged, because the two distributions are mirror images.
+    # For a removed record X is the likelihood ratio minus e^eps, under Q. For an added record P and Q are exchanged, because the
+    # two distributions are mirror images.
     return functional(laws, factor, "second" if removed else "first", steps)

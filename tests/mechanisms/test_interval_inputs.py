@@ -116,9 +116,10 @@ def test_truncated_noise_of_many_inputs_is_refused():
 
 
 def below_in_the_convex_order(rows):
-    """Return whether sum (R_a - t m)_+ and sum (t m - R_a)_+ are largest for R_0, for every row and every t, exactly.
+    """Return whether sum (R_a - t m)_+ and sum (t m - R_a)_+ are largest for R_0, for every row R_a and every t, exactly.
 
-    Both sums are convex and piecewise linear in t, so they are compared at the ratios R_a/m and R_0/m.
+    m is the minimum of the first and the last row. Both sums are convex and piecewise linear in t, so they are compared at the
+    ratios R_a/m and R_0/m.
     """
     base = [min(pair) for pair in zip(rows[0], rows[-1], strict=True)]
     for row in rows[1:-1]:

@@ -31,7 +31,7 @@ def test_no_published_bound_is_below_what_randomized_response_attains(case):
     table = published.compare(users=case[0], local_eps=case[1], delta=case[2])
     assert set(table.statuses.values()) == {"proven", "unproven"}
     assert {name: float(value[0]) for name, value in table.bounds.items() if value[0] < attained(*case)} == {}
-    # Each bound applies to some row of the grid, and the table states the reason where a bound does not apply.
+    # For every bound that does not apply to this case (NaN) the table states the reason.
     assert {name for name, value in table.bounds.items() if math.isnan(value[0])} == set(table.refused)
 
 

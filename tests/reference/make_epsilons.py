@@ -111,7 +111,7 @@ def log_delta(laws, users, eps, smooth):
     out = 0.0
     for start in range(0, math.ceil(8.5 / tau / step), 4096):
         t = step * np.arange(start, start + 4096)
-        # For densities the integrand has no secondary maxima beyond its central peak at t = 0.
+        # For densities the sum ends after the central peak at t = 0, because the integrand has no secondary maxima.
         if values.size > 8 and start and t[0] * math.sqrt(users * var) > 60:
             break
         phi = 1 + ((np.exp(1j * np.multiply.outer(t, values)) - 1) @ (mass * np.exp(theta * values))) / total
