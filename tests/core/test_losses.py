@@ -29,7 +29,7 @@ def test_split_dominates_and_merge_is_dominated(law, step, anchor):
     for eps in (*np.linspace(-2.3, 2.3, 14), *loss[:3]):
         exact = hockey_stick(log_p, loss, eps)
         assert hockey_stick(above, grid, eps) >= exact * (1 - mp.mpf(10) ** -13) - mp.mpf(10) ** -60
-        # A merged loss has the rounding error of the mean that determines it.
+        # The exact value is taken at a slightly smaller eps, because a merged loss has the rounding error of its cell's mean.
         assert hockey_stick(below, grid, eps) <= hockey_stick(log_p, loss, eps - 1e-13) * (1 + mp.mpf(10) ** -13)
     # Splitting atoms over grid points keeps the total mass under both distributions.
     assert abs(np.logaddexp.reduce(above)) < 1e-13

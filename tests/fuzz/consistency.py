@@ -322,7 +322,7 @@ def several_releases(v):
     v.at_most(composed[0], composed[1], "delta composed, lower and upper")
     v.at_most(one[0], composed[1], f"delta and that of {times} releases")
     v.at_most(one[0], composed[0], f"the lower delta and the lower one of {times} releases", ROUNDING)
-    # Each release is (eps / times, d)-private, and the deltas add up.
+    # Each release is (eps/times, part)-private. By basic composition both numbers add up over the releases.
     part = profile.delta(eps / times)
     v.at_most(composed[0], times * part, f"delta of {times} releases and the sum of theirs", ROUNDING)
     pure = profile.epsilon(0.0)

@@ -196,7 +196,8 @@ def test_bad_input(call, text):
 
 @pytest.mark.parametrize("budget", [1e-12, 3e-6, 0.2, 0.99999, 1.0, 7.0, 300.0])
 def test_mu_is_that_of_equal_errors(budget):
-    # The maximum is at alpha = beta = e^(-budget/2)/2, and 1/2 - alpha is computed without cancellation.
+    # mu is the maximum of Phi^-1(1 - alpha) - Phi^-1(beta) over the curve, which is at alpha = beta = e^(-budget/2)/2. `exact` uses
+    # 1/2 - alpha without cancellation.
     noise = LaplaceMechanism(1.0, budget)
     with mp.workdps(200):
         exact = 2 * mp.sqrt(2) * mp.erfinv(-mp.expm1(-mp.mpf(budget) / 2))

@@ -75,7 +75,8 @@ def test_the_blanket_bounds_at_their_eps_against_their_sums_term_by_term(case):
 
 @pytest.mark.parametrize(("users", "local_eps", "eps"), [(10, 1.0, 0.3), (30, 0.5, 0.1)])
 def test_the_positive_part_of_a_sum_is_below_both_inequalities(users, local_eps, eps):
-    # For randomized response, the blanket is a fair coin of weight w = 2/(e^eps0 + 1), and L has two values.
+    # For randomized response the messages of the blanket are fair coins, so that X = (R_0 - e^eps R_1)/(1/2) has two `values`. The
+    # blanket has the weight e^-eps0 of the published bounds.
     e0, e = math.exp(local_eps), math.exp(eps)
     p, q = e0 / (e0 + 1), 1 / (e0 + 1)
     values = np.array([(p - e * q), (q - e * p)]) * 2

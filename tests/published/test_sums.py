@@ -269,7 +269,7 @@ def test_claim_c_1_is_an_upper_bound(coins):
 
 
 def tail(n, ones, q, distance):
-    """Return Pr[|s - mean| > distance] by convolution."""
+    """Return Pr[|s - mean| > distance] by convolution, and the mean of the sum s of n flipped bits, of which `ones` are 1."""
     kept, flipped = binom_logpmf(np.arange(ones + 1), ones, 1 - q), binom_logpmf(np.arange(n - ones + 1), n - ones, q)
     s = np.convolve(np.exp(kept), np.exp(flipped))
     mean = ones * (1 - q) + (n - ones) * q

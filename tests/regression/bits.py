@@ -203,7 +203,7 @@ def record():
             known = before.get(name, {}).get(repr(profile), {})
             row = out.setdefault(name, {}).setdefault(repr(profile), {})
             for question in QUESTIONS:
-                # An answer recorded before is kept on a machine that is a little slower.
+                # A result that was recorded before may take four times the limit, so that a slower machine does not drop it.
                 signal.setitimer(signal.ITIMER_PROF, 4 * LIMIT if question in known else LIMIT)
                 start = time.process_time()
                 try:

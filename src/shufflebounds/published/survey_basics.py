@@ -171,6 +171,8 @@ _DATABASE = {
 def das2022_small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, alpha: float) -> float:
     r"""Published error of SmallDB: :math:`\alpha + 2\bigl(\ln|X| \ln|Q|/\alpha^2 + \ln(1/\beta)\bigr)/(\varepsilon\|x\|_1)`.
 
+    :math:`|X|` is `domain`, :math:`|Q|` is `queries`, and :math:`\|x\|_1` is `records`.
+
     >>> round(published.das2022_small_db_error(1000, 100, 10**6, 1.0, 0.05, 0.05), 6)
     0.075455
     """
@@ -187,6 +189,8 @@ def das2022_small_db_error(domain: int, queries: int, records: int, eps: float, 
 )
 def das2022_small_db_cube(domain: int, queries: int, records: int, eps: float, beta: float) -> float:
     r"""Published error of SmallDB with alpha/2: :math:`\bigl((16\ln|X|\ln|Q| + 4\ln(1/\beta))/(\varepsilon\|x\|_1)\bigr)^{1/3}`.
+
+    :math:`|X|` is `domain`, :math:`|Q|` is `queries`, and :math:`\|x\|_1` is `records`.
 
     >>> round(published.das2022_small_db_cube(1000, 100, 10**6, 1.0, 0.05), 6)
     0.080464

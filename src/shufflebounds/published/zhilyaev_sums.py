@@ -39,7 +39,7 @@ def _delta_of_zeros(users: int, flip: float, eps: float) -> float:
     comparison=At("n = 1000, q = 0.1, the other users at 0, eps = 0.5", (1000, 0.1, 0.5), _delta_of_zeros, "delta"),
     returns="The published delta, which the lemma states to be exact.",
     where={
-        # The memory for 10**7 probabilities would be a gigabyte.
+        # At most 10**6 users, because the probabilities for 10**7 would take a gigabyte.
         "users": integer("Number of bits, including the target user's (the paper's n + 1)", 1, 10**6),
         "eps": LOSS,
     },
@@ -49,7 +49,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
     .. math:: \max_k\; (2 p e^\varepsilon - 1) P(k) - (e^\varepsilon - 1) \sum_{i \le k} P(i)
 
-    with P the distribution of the other users' sum.
+    with P the distribution of the other users' sum, and p = 1 - q for the flip probability q.
 
     >>> import math
     >>> round(published.zhilyaev_lemma(5, 0.2, math.log(1.5)), 10)
