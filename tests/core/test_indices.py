@@ -38,7 +38,8 @@ def test_tables_at_their_ends():
 @pytest.mark.parametrize("rate", [1.0, 0.5, 5e-324, 1 - 2.0**-53])
 @pytest.mark.parametrize("u", [0.0, 5e-324, 0.5, 1 - 2.0**-53])
 def test_blocks_of_clones_are_not_empty(rate, u):
-    # The change of a weight from one step to the next is 0, finite or infinite.
+    # The length of a block of steps is inversely proportional to the change of the log weight in one step, which is 0, finite or
+    # infinite here. A block has at least one step.
     lower, upper = _compound.log_sign_excess(100.0, rate, u, 1 - u)
     assert lower <= upper
 
