@@ -346,8 +346,8 @@ def test_only_profiles_compose():
 @pytest.mark.slow
 @pytest.mark.parametrize(("trials", "prob", "times"), [(2, 0.7256558657658567, 2), (2, 0.11029901348918061, 3), (0, 0.4, 2)])
 def test_an_upper_side_without_spread_between_losses(trials, prob, times):
-    # The maximum over both orders is constant up to a large eps, because infinite losses alone determine it, while each order also
-    # has finite losses.
+    # The larger delta of both orders is constant up to a large eps, because infinite losses alone determine it, although each order
+    # also has finite losses.
     noise = BinomialNoise(trials, prob)
     composed, g = noise.self_compose(times), Fraction(prob)
     law = [math.comb(trials, k) * g**k * (1 - g) ** (trials - k) for k in range(trials + 1)]

@@ -296,7 +296,7 @@ def test_advanced_closed_form():
 
 
 def test_group_privacy_is_attained():
-    # Randomized response on the counts 0..size is a geometric chain, and the two ends have exactly the claimed divergence.
+    # The bound is attained at eps = ln 2 by an outcome of probability P_i = delta (2^i - 1) at the values i = 0, ..., m.
     for m in (2, 3, 4):
         eps, delta = math.log(2), Fraction(1, 64)
         got = group_privacy(eps, float(delta), m)
@@ -304,8 +304,7 @@ def test_group_privacy_is_attained():
         assert got.delta >= exact
         assert got.delta == pytest.approx(float(exact), rel=1e-13)
         assert got.eps == pytest.approx(m * eps, rel=1e-15)
-        # The outcome that reveals the input has probability P_i = delta (2^i - 1), so that neighbours satisfy P_(i+1) <= 2 P_i +
-        # delta with equality.
+        # Neighbouring values satisfy P_(i+1) <= e^eps P_i + delta with equality.
         leak = [delta * (2**i - 1) for i in range(m + 1)]
         assert all(leak[i + 1] == 2 * leak[i] + delta for i in range(m))
         assert leak[m] - 2**m * leak[0] == exact

@@ -94,7 +94,7 @@ def worst(rows, users, factors):
 
 
 def family(r):
-    """Return RAPPOR or PrivUnit, and the matrix of some of its inputs; `Shuffled` enumerates the datasets of few users for it."""
+    """Return the name and an instance of RAPPOR or PrivUnit, and the matrix of the probabilities of its outputs for some inputs."""
     if r.random() < 0.5:
         q = r.uniform(0.05, 0.6)
         report = mechanisms.Rappor(r.uniform(0, 0.7), r.uniform(q + 0.1, 0.95), q, 1, 3)
