@@ -11,14 +11,15 @@ the complex plane. For any d, d' > 0 such that y + d and y - d' lie in this stri
 .. math:: N(y + d) / (e^{2 \pi d / h} - 1) + N(y - d') / (e^{2 \pi d' / h} - 1), \qquad N(v) = \int |\varphi g^w|(x + i v)\, dx.
 
 Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then \|g(x + i v)\| <= g(x), and >= g(x) cos(b/2); the argument of g(x + i v) is at
-least 0, so that the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and that divided by cos(b/2)^\|a\|
-for a < 0. For the same reason the integral of the absolute value along a line y > 0 falls in t and bounds \|A(a + i t')\| for all
-t' >= t. This integrand, continued to x + i v, has the absolute value
+least 0, so that the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <=
+A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0. Because arg g >= 0, the integral of the absolute value of the integrand along a line y > 0
+decreases in t, so it bounds \|A(a + i t')\| for all t' >= t. It is computed by the trapezoidal rule, too. Its integrand as an
+analytic function of x, continued to x + i v, has the absolute value
 
 .. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
     e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
 
-The argument of g(x + i v) is odd in v and rises for \|mu v\| <= pi/2, so the exponent of the last factor is at most 0 for
+The argument of g(x + i v) is odd in v and increases in v for \|mu v\| <= pi/2, so the exponent of the last factor is at most 0 for
 mu (y + \|v\|) <= pi/2, and the error of this rule is bounded in the same way.
 
 References
@@ -45,20 +46,20 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 __all__ = ["SampledGaussian"]
 
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
-"""Trial heights y of the line of integration (module docstring), as fractions of the largest allowed one. Unless a < 0, the first
-one allows the longest step h. Fewer heights leave shorter steps for a < 0."""
+"""Trial heights y of the line of integration (module docstring), as fractions of the largest allowed one. If the exponent w of g
+has a real part a >= 0, the first height allows the longest step h. With fewer heights the steps for a < 0 would be shorter."""
 
 MOST_HEIGHT = 1.2
 """Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, and this
 factor amplifies rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
-"""Radius of the circle on which the error of a Renyi divergence of an order near 1 is bounded. Raised: a larger bound
-of the values on the circle. Lowered: division by a smaller radius."""
+"""Radius r of the circle |theta| = r that bounds the error of a Renyi divergence of order theta + 1 near 1: the largest error of
+the rule on the circle, divided by r (`TiltedGaussian.renyi`). Raised: a larger error on the circle. Lowered: a larger quotient."""
 
 BLOCK = 64
-"""Largest number of powers of the phases that are computed at once, as a product of two matrices. Raised: larger
-rounding errors. Lowered: more products."""
+"""Largest number of columns of the table of frequencies t in `TiltedGaussian.spectrum`, where the phase e^(i t s) is the product of
+a factor for the row and one for the column. Raised: a larger bound of the rounding errors. Lowered: more rows."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,11 @@ class SampledGaussian:
 
 @dataclass(frozen=True, eq=False)
 class _Points:
-    """The points x of the trapezoidal rule, with values of g and bounds of their errors.
+    """The points x of the trapezoidal rule, with values of g and bounds of their errors (symbols as in the module docstring).
 
-    At each point there are the loss s = log g(x), g(x), and its two parts q e^(mu x - mu^2/2) and 1 - q. `log_weight` is the log of
-    h phi(x) g(x)^a, and `blur` bounds the error of log g(x + i y) for all y.
+    At each point, `loss` is log g(x), `shifted` is q e^(mu x - mu^2/2)/g(x), `unshifted` is (1 - q)/g(x), and `log_weight` is the
+    log of h phi(x) g(x)^a. `blur` bounds the error of log g(x + i y) for all y. The terms of the omitted points sum to at most
+    `dropped` e^`top`.
     """
 
     x: FloatArray
@@ -119,8 +121,8 @@ class TiltedGaussian:
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
-        # The strip reaches as far below the real line as above it. Heights above 4 are not used, because the normal density grows
-        # by the factor e^(height^2/2).
+        # This rule runs along the real line, and its strip reaches as far below the line as above it. Heights above 4 are not used,
+        # because the normal density grows by the factor e^(height^2/2).
         heights = min(self._most, 4.0) * (LINES if self._order < 0 else LINES[:1])
         step, height = max((self._step(y, y), y) for y in heights.tolist())
         self.scale = self.mean = self.var = 0.0
@@ -139,7 +141,7 @@ class TiltedGaussian:
         self.scale = top + math.log(total)
         rounding = float(weight @ self._rounding(points, 0.0)) / total + ULP * (points.x.size + 8 + abs(self.scale))
         if abs(self.scale) < 0.5:
-            # A(a) - 1 has a small relative error near 0
+            # If A(a) is near 1, log A(a) would have a large relative error. A(a) - 1 is computed with a small one.
             excess, rounding = self._excess(points)
             self.scale = math.log1p(excess)
         outside = points.dropped * capped_exp(points.top - self.scale)
@@ -151,7 +153,8 @@ class TiltedGaussian:
     def _excess(self, points: _Points) -> tuple[float, float]:
         """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding.
 
-        The mean of g is 1. The bound is relative to a (g - 1), so it is small if the privacy losses are small.
+        The mean of g is 1. The bound of the rounding is proportional to the means of |a (g - 1)| and |g^a - 1|, so it is small if
+        the privacy losses are small.
         """
         a, loss = self._order, points.loss
         log_normal = points.log_weight - a * loss
@@ -189,7 +192,8 @@ class TiltedGaussian:
     def _rule_error(self, width: float, height: float, step: float) -> float:
         """Return a bound of one of the two terms of the error of the trapezoidal rule, relative to A(a).
 
-        `width` is the distance d (or d') of the end of the strip from the line of integration, and `height` that end.
+        `width` is the distance d (or d') of the end of the strip from the line of integration, and `height` the imaginary part of
+        that end.
         """
         exponent = self._log_growth(height) - 2 * math.pi * width / step
         return capped_exp(exponent + 1e-9) / -math.expm1(-2 * math.pi * width / step)
@@ -211,8 +215,8 @@ class TiltedGaussian:
     def _range(self) -> tuple[float, float]:
         """The first and the last x of the rule; terms beyond them are negligible."""
         mu, q, a = self._kind.mu, self._kind.rate, self._order
-        # The derivative of log(phi g^a) is a mu p - x, where p = q e^l/g is in (0, 1) and increases with x. Beyond `last` the
-        # function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
+        # The derivative of log(phi g^a) is a mu p - x, where p = q e^(mu x - mu^2/2)/g is in (0, 1) and increases with x. Beyond
+        # `last` the function falls at least as fast as log phi does beyond `_reach`, and below `first` it rises as fast.
         p_zero = 1 / (1 + (1 - q) / q * capped_exp(mu * mu / 2))
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
@@ -232,7 +236,8 @@ class TiltedGaussian:
         top = float(envelope.max())
         least = self._dropped
         kept = envelope > top - least
-        # Beyond both ends of the range the terms fall at least as fast as a normal density beyond `_reach`.
+        # Each omitted point of the range has a term of at most e^-least times the largest one. Beyond either end the terms fall at
+        # least as fast as a normal density beyond `_reach`, so they sum to at most 1 + 1/(reach step) times the first of them.
         dropped = math.exp(-least) * (np.count_nonzero(~kept) + 2 * (1 + 1 / (self._reach * step)))
         x, own, loss, log_weight = x[kept], own[kept], loss[kept], log_weight[kept]
         shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
@@ -257,8 +262,8 @@ class TiltedGaussian:
 
         The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
         of the rule is an analytic function of theta and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times its
-        largest value on \|theta\| = r, here with r = LEAST_THETA, where A <= e^(r (1 + r) mu^2/2) in absolute value but for the
-        factor e^(pi r) of the phases.
+        largest value on the circle \|theta\| = r, here with r = LEAST_THETA. On this circle \|A\| is at most
+        e^(r (1 + r) mu^2/2 + pi r); the term pi r is due to the phases.
         """
         points, forward = self._real, self._kind.removed
         log_normal = points.log_weight - self._order * points.loss
@@ -297,8 +302,8 @@ class TiltedGaussian:
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (points.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
-        # The rule is applied at z and at theta, so its error counts twice. Absolute values on the line are at most e^growth times
-        # those on the real axis.
+        # The rule is applied at z and at theta, so its error counts twice. The absolute values of the integrand on this line sum
+        # to at most e^`_log_growth(height)` times those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(points.top - self.scale + self._log_growth(height))
         growth = float(size @ (points.blur + 8 * ULP * np.abs(loss)))
@@ -357,7 +362,8 @@ class TiltedGaussian:
     def decay(self, frequency: float) -> float:
         """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
         logs, angle, error, rounding = self._absolute
-        # The angles have a relative error far below 1e-9, except at losses whose terms are negligible.
+        # The factor 1 - 1e-9 covers the relative error of the angles, which is far smaller except at losses whose terms are
+        # negligible.
         sums = np.log(np.exp(logs - (frequency * (1 - 1e-9)) * angle).sum(axis=1)) + rounding
         return float(min(np.logaddexp(sums, error).min(), self.error))
 

@@ -47,15 +47,15 @@ class Ratios:
 
     def cells(self, edges: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the masses under Q and P of losses in (edges[i], edges[i + 1]], and a bound of the relative error of each."""
-        q, loss_error = _between(self.tail_q, edges)
+        q, mass_error = _between(self.tail_q, edges)
         p, other = _between(self.tail_p, edges)
-        loss_error = np.maximum(loss_error, other)
+        mass_error = np.maximum(mass_error, other)
         if self.loss.size:
             place = np.searchsorted(edges, self.loss, side="left") - 1
             kept = (place >= 0) & (place < q.size)
             q = q + np.bincount(place[kept], weights=self.q[kept], minlength=q.size)
             p = p + np.bincount(place[kept], weights=self.p[kept], minlength=q.size)
-        return q, p, loss_error + 64 * ULP
+        return q, p, mass_error + 64 * ULP
 
     def log_p_above(self, loss: float) -> float:
         """Return an upper bound of the log mass under P of losses above `loss`."""
@@ -82,8 +82,8 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
         part = np.where(high > -np.inf, -np.expm1(np.minimum(low - high, 0.0)), 0.0)
         mass = np.where(part > 0, np.exp(high) * part, 0.0)
         size = np.where(np.isfinite(low), np.abs(low), 0.0) + np.where(np.isfinite(high), np.abs(high), 0.0)
-        loss_error = np.where(part > 0, ULP * (16 + 4 * size) / part, 0.0)
-    return mass, np.minimum(loss_error, 1.0)
+        mass_error = np.where(part > 0, ULP * (16 + 4 * size) / part, 0.0)
+    return mass, np.minimum(mass_error, 1.0)
 
 
 def ratios(mechanism: PrivacyProfile) -> Ratios:

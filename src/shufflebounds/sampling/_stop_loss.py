@@ -41,12 +41,12 @@ CUT = -75.0
 larger gap at small delta. Lowered: longer grids."""
 
 LOWER_CUT = -300.0
-"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: the bounds of delta below this mass are
-not tight. Lowered: longer grids."""
+"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: the bounds of a delta below this mass
+are not tight. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Number of cells of the logarithmic grid, and the largest number of large ratios in a sum that is treated. Raised: tighter bounds
-in more time."""
+"""Number of cells of the logarithmic grid for sums of large ratios, and the largest number of large ratios in such a sum; sums with
+more of them enter the upper bound by their probability. Raised: tighter bounds in more time."""
 
 
 class _Grid(NamedTuple):
@@ -119,7 +119,10 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """Return a grid from the smallest ratio to `top`; its step is close to the argument `step`."""
+        """Return a grid from the smallest ratio (or from 0, if the ratio is below 100 steps) to `top`.
+
+        Its step is close to the argument `step`, or larger if the grid would have more than POINTS points.
+        """
         anchor = math.exp(self._range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
@@ -133,9 +136,9 @@ class Allocation:
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
         """The grids for an added record, each with the smallest eps for which it is used.
 
-        For large eps only sums far below their mean matter, which consist of small ratios, so that finer grids of smaller range
-        suffice. There are up to 24 grids, one for each exponential tilt, and each tilt is twice as large as the one before. The
-        tilted probability of a ratio above the grid is at most 1e-16.
+        For large eps only sums far below their mean matter. They consist of small ratios, so a smaller range suffices, and its grid
+        is finer. There are up to 24 grids, one for each exponential tilt, and each tilt is twice as large as the one before. The
+        tilted probability that one of the t ratios lies above the grid is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
@@ -170,18 +173,18 @@ class Allocation:
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the masses of the density under Q in the cells between points, their mean ratios, and relative errors of both.
+        """Return the masses under Q of the density in the cells between points, their mean ratios, and a bound of relative errors.
 
-        The first cell starts at 0.
+        The first cell starts at 0. Atoms are not included. The bound holds for each mass under Q and under P.
         """
         with np.errstate(divide="ignore"):
             edges = np.log(points)
         edges[0] = -1e3
         smooth = Ratios(np.empty(0), np.empty(0), np.empty(0), self.law.tail_q, self.law.tail_p, self.law.low, self.law.high)
-        q, p, loss_error = smooth.cells(edges)
+        q, p, mass_error = smooth.cells(edges)
         with np.errstate(divide="ignore", invalid="ignore"):
             means = np.where(q > 0, p / q, points[:-1])
-        return q, np.clip(means, points[:-1], points[1:]), loss_error
+        return q, np.clip(means, points[:-1], points[1:]), mass_error
 
     @cached_property
     def upper(self) -> _Side:
@@ -196,9 +199,9 @@ class Allocation:
     def _upper(self, grid: _Grid) -> _Side:
         anchor, step, size = grid
         points = anchor + step * np.arange(size, dtype=np.float64)
-        q, means, loss_error = self._cells(points)
-        mass = q * (1 + loss_error)
-        out = to_nodes(mass, mass * shares(means + 4 * loss_error * points[1:], points[:-1], points[1:]))
+        q, means, mass_error = self._cells(points)
+        mass = q * (1 + mass_error)
+        out = to_nodes(mass, mass * shares(means + 4 * mass_error * points[1:], points[:-1], points[1:]))
         place = np.exp(self.law.loss)
         inside = place <= points[-1] + ON_GRID * step
         places = (np.minimum(place[inside], points[-1]) - anchor) / step
@@ -213,9 +216,9 @@ class Allocation:
         _, step, size = grid
         anchor = self._lower_anchor(grid)
         points = anchor + step * np.arange(size, dtype=np.float64)
-        q, means, loss_error = self._cells(points)
-        mass = q * (1 - loss_error)
-        means = np.clip(means * (1 + (4 if mirrored else -4) * loss_error), points[:-1], points[1:])
+        q, means, mass_error = self._cells(points)
+        mass = q * (1 - mass_error)
+        means = np.clip(means * (1 + (4 if mirrored else -4) * mass_error), points[:-1], points[1:])
         value = np.exp(self.law.loss)
         place = (value - anchor) / step
         inside = place <= size - 1 + ON_GRID
@@ -237,9 +240,9 @@ class Allocation:
         if not high > first * (1 + 1e-12):
             return none
         edges = np.linspace(first, high, BIG_CELLS + 1)
-        q, p, loss_error = self.law.cells(edges)
+        q, p, mass_error = self.law.cells(edges)
         held = q > 0
-        return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), loss_error, upper)
+        return _condensed(np.exp(edges), q, np.where(held, p / np.where(held, q, 1.0), 0.0), mass_error, upper)
 
     def _sum(self, times: int, *, upper: bool) -> StopLoss:
         """Return the stop-loss transform of the sum of `times` small ratios, as an upper or as a lower bound."""
@@ -275,16 +278,17 @@ class Allocation:
         # this value need not be accurate.
         alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum over all t steps takes only one transform for each level, so its floor is lower by the factor e^CUT than those of
-        # the other sums.
+        # The sum of t small ratios needs only one transform for each level, so it is computed down to smaller terms than the other
+        # sums: its floor is e^CUT times theirs.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` bounds the contribution of large ratios, which occur in the step of the record or in another step.
+            # `several` bounds the contribution of all sums with at least one large ratio, in the step of the record (`above`) or in
+            # another step.
             above = self.law.log_p_above(math.log(side.small.values[-1]))
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # Contributions below e^-8 of delta are replaced by their upper bounds.
+            # Where it is below e^-8 of delta, the upper bound adds `several`, and the lower bound omits this contribution.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
@@ -298,9 +302,9 @@ class Allocation:
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
-        """Add the contributions of sums with 1, 2, ... large ratios to `out`, and return a bound of the contribution that is left.
+        """Return the log stop-loss transform with 1, 2, ... large ratios included, and a bound for sums with more of them.
 
-        `above` is the log probability under P of a large ratio, `out` the stop-loss transform of sums without one.
+        `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -359,24 +363,24 @@ def _more(trials: int, chance: float, least: int) -> float:
 
 
 def _condensed(
-    edges: FloatArray, q: FloatArray, means: FloatArray, loss_error: FloatArray, upper: bool
+    edges: FloatArray, q: FloatArray, means: FloatArray, mass_error: FloatArray, upper: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses of a coarser distribution of large ratios, given masses `q` and means for cells between `edges`.
+    """Return values and masses of a discrete distribution of large ratios, given masses `q` and means of cells between `edges`.
 
     For the lower bound, the mass of each cell is placed at its mean. For the upper bound, it is split between the ends of the cell
-    such that the mean stays the same. `loss_error` bounds the relative errors of masses and means.
+    such that the mean stays the same. `mass_error` bounds the relative errors of masses and means.
     """
     held = q > 0
     if not upper:
-        values = np.clip(means * (1 - 4 * loss_error), edges[:-1], edges[1:])
-        return values[held], (q * (1 - loss_error))[held]
-    mass = q * (1 + loss_error)
-    out = to_nodes(mass, mass * shares(means * (1 + 4 * loss_error), edges[:-1], edges[1:]))
+        values = np.clip(means * (1 - 4 * mass_error), edges[:-1], edges[1:])
+        return values[held], (q * (1 - mass_error))[held]
+    mass = q * (1 + mass_error)
+    out = to_nodes(mass, mass * shares(means * (1 + 4 * mass_error), edges[:-1], edges[1:]))
     return edges[out > 0], out[out > 0]
 
 
 def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses, reduced to one value in each cell (lower bound), or to two (upper bound)."""
+    """Return fewer values with their masses: one in each cell between `edges` (lower bound), or its two ends (upper bound)."""
     means, q = merged(values, mass, edges)
     return _condensed(edges, q, means, np.full(q.size, largest_charge(values, edges)), upper)
 

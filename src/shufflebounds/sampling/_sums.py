@@ -44,10 +44,11 @@ class GridLaw:
 
 
 def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) -> GridLaw:
-    """Return a distribution on the grid, smaller in the increasing convex order, of masses with one given mean in each cell.
+    """Return a distribution on the grid that is smaller in the increasing convex order than one with the given masses and means.
 
-    At every grid point, parts of the masses of the two adjacent cells are merged into one mass whose mean is this point. The
-    remainder of the mass of a cell is moved down to the lower end of the cell.
+    Cell k lies between anchor + step k and anchor + step (k + 1); it has the mass `mass[k]` with the mean `means[k]`. At every grid
+    point, parts of the masses of the two adjacent cells are merged into one mass whose mean is this point. The remainder of the
+    mass of a cell is moved down to the lower end of the cell.
     """
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
@@ -102,8 +103,8 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # For the cells low..high, the left recursion gives the masses at their left ends, and the right recursion those at their right
-    # ends.
+    # For the cells low..high, the recursion from the left gives the moments at their left ends, and the recursion from the right
+    # those at their right ends.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -160,7 +161,7 @@ class StopLoss(TiltedSum):
         The bound follows from z <= e^(theta z)/(e theta), at the best of 48 values of theta.
         """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
-        # All masses of a group are moved up to its last point.
+        # To save time, all masses of a group of neighbouring points are moved up to the last point of the group.
         power = np.multiply.outer(rates, self._group_ends)
         top = power.max(axis=1)
         log_total = top + np.log(np.exp(power - top[:, None]) @ self._group_mass)
@@ -169,7 +170,10 @@ class StopLoss(TiltedSum):
         return np.asarray((base[:, None] - np.multiply.outer(rates, gap) * (1 - np.sign(gap) * 1e-12)).min(axis=0))
 
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
-        """Return the bound of log E max(0, S - K) at every level K; a less tight one where it is certainly below `floor`."""
+        """Return the bound of log E max(0, S - K) at every level K.
+
+        Where Chernoff's bound is below `floor`, it is the upper bound, and the lower bound is -inf.
+        """
         out = np.full(levels.size, -np.inf)
         if not self.finite:
             return out
@@ -197,9 +201,10 @@ class StopLoss(TiltedSum):
 
 
 def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
-    """Return the first indices of groups of grid points.
+    """Return the index of the first point of each of the groups into which the grid points are divided.
 
-    Groups near the heaviest point are single points, and other groups grow in proportion to their distance from this point.
+    Within 1024 points of the heaviest one, a group is a single point. The length of the other groups is 0.3 % of their distance
+    from this point.
     """
     size = index.size
     if size <= 4096:
