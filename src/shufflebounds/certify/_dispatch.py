@@ -1,6 +1,7 @@
-"""Three generic functions for certified values of delta, which have an implementation for each supported class.
+"""The three generic functions of certified values of delta; each supported class registers an implementation of one of them.
 
-They return the outcomes of a pair, the function from e^eps to delta, or the outputs of a local randomizer, in interval arithmetic.
+In interval arithmetic, `outcomes_of` returns the outcomes of a pair, `hockey_stick_of` the function from e^eps to delta, and
+`outputs_of` the outputs of a local randomizer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, certifi
 __all__ = ["certify", "hockey_stick_of", "outcomes_of", "outputs_of"]
 
 OPERATIONS = 100.0
-"""Estimated ball operations of one outcome of a listed pair, its probabilities included; compared with `balls.MOST_OPERATIONS`."""
+"""Estimated ball operations for one outcome of a pair, including its two probabilities. The total of an answer is compared with
+`balls.MOST_OPERATIONS`. Raised: fewer calls are allowed. Lowered: calls may take longer than predicted."""
 
 
 @singledispatch
@@ -34,14 +36,14 @@ def hockey_stick_of(profile: object) -> Answer:
 
 @singledispatch
 def outputs_of(randomizer: object) -> tuple[int, int, Callable[[], list[Outputs]]]:
-    """Return the number of pairs of inputs, the largest number of kinds of outputs of a pair, and a function that lists them.
+    """Return the number of pairs of inputs, the largest number of kinds of outputs of a pair, and a function that lists outputs.
 
-    The list has one entry of type `balls.Outputs` for each pair.
+    The list has one entry of type `balls.Outputs` for each pair of inputs.
     """
     raise TypeError(f"what is shuffled of {type(randomizer).__name__} has no certified digits")
 
 
 def certify(profile: object, eps: float, digits: int) -> Ball:
-    """Return delta(eps) as a ball of `digits` digits; the arguments have been checked."""
+    """Return delta(eps) as a ball of `digits` digits; the caller has validated the arguments."""
     operations, value = hockey_stick_of(profile)
     return certified(lambda: value(flint().arb(eps).exp()), operations, digits)

@@ -28,7 +28,7 @@ def _(pair: SampledPair) -> Answer:
     try:
         return hockey_stick_of.dispatch(object)(pair)
     except TypeError:
-        # The outcomes are not enumerated. The divergence follows from that of the mechanism at another value of e^eps.
+        # The mechanism has no enumerated outcomes: use its divergence at another value of e^eps (formulas of `SampledPair`).
         operations, value = hockey_stick_of(pair.mechanism if pair.removed else pair.mechanism.reverse())
 
     def sampled(factor: Ball) -> Ball:
@@ -63,9 +63,10 @@ def _(pair: AllocationPair) -> Answer:
     size, outcomes = outcomes_of(pair.mechanism)
 
     def value(factor: Ball) -> Ball:
-        # delta of random allocation is E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes.
-        # With L = P/Q and E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible
-        # under Q identifies the step that used the record.
+        # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
+        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes. With L = dP/dQ and E = e^eps,
+        # X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q identifies the step
+        # that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
         return blanket(laws, pair.steps, factor, rest=False)
 

@@ -119,7 +119,7 @@ def _(protocol: Shuffled) -> Answer:
 
 
 def _every_dataset(protocol: Shuffled) -> Answer | None:
-    """Return the maximum over every dataset of few users of a matrix, None where these are too many."""
+    """Return the maximum of delta over all datasets if the randomizer is a matrix, or None if there are too many datasets."""
     if protocol._mixed is None or not protocol._mixed.every or not isinstance(protocol.randomizer, FiniteRandomizer):
         return None
     columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)

@@ -17,13 +17,13 @@ __all__ = [
 Ball = Any
 
 Outputs = list[tuple[Ball, Ball, Ball]]
-"""(a, b, m) for every kind of output: its probability under the target's two inputs, and the least over all inputs."""
+"""(a, b, m) for every kind of output: its probabilities under the target user's two inputs, and its least one over all inputs."""
 
 Outcomes = list[tuple[Ball, Ball]]
-"""The probabilities of every outcome under the two distributions of a pair."""
+"""(p, q) for every outcome: its probabilities under the two distributions of a pair."""
 
 Answer = tuple[float, Callable[[Ball], Ball]]
-"""The number of ball operations that one delta takes, and the function from e^eps to delta, both as balls."""
+"""The number of ball operations that one delta takes, and the function that returns delta for e^eps, both of which are balls."""
 
 MOST_OPERATIONS = 2e7
 """Resource limit: largest number of ball operations of one result, about 10 s if a ball has two machine words. Raised: longer
@@ -40,7 +40,11 @@ def flint() -> Any:
 
 
 def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball:
-    """Return a ball that is accurate to `digits` digits or contains 0; the precision is doubled until one of both holds."""
+    """Return the value as a ball that is accurate to `digits` decimal digits, or is exactly 0.
+
+    The precision is doubled until one of the two holds, or until the computation would take too long; then the ball is less
+    accurate, but still contains the exact value.
+    """
     if operations > MOST_OPERATIONS:
         seconds = operations * SECONDS["ball operation"]
         raise _validate.InfeasibleError(
@@ -69,7 +73,7 @@ def hockey_stick(outcomes: Iterable[tuple[Ball, Ball]], factor: Ball) -> Ball:
 
 
 def multisets(kinds: int, times: int) -> float:
-    """Return the number of multisets of `times` draws from `kinds` outcomes; inf where the binomial coefficient is too long."""
+    """Return the number of multisets of `times` draws from `kinds` outcomes; inf if min(kinds, times) >= 64."""
     return float(math.comb(times + kinds - 1, times)) if min(kinds, times) < 64 else math.inf
 
 
@@ -97,7 +101,7 @@ def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
 def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
     """Return delta of the clone bound, sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)).
 
-    law[c] is the probability of c clones, A ~ Bin(c, 1/2), w = 1/(odds + 1), and H the divergence at factor = e^eps.
+    law[c] is the probability of c clones, A ~ Bin(c, 1/2), w = 1/(odds + 1), and H the hockey-stick divergence at factor = e^eps.
     """
     library = flint()
     zero = library.arb(0)
@@ -113,14 +117,18 @@ def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
 
 
 def blanket_operations(kinds: int, users: int) -> float:
-    """Return the number of ball operations of :func:`blanket`: twice the number of ways to assign the users to the outputs."""
+    """Return the number of ball operations of :func:`blanket`, or inf if min(kinds, users) >= 64.
+
+    It is twice the number of multisets of the users' outputs, which are of `kinds` kinds or in the rest X = 0.
+    """
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 
 
 def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) -> Ball:
-    """Return (1/n) E(X_1 + ... + X_n)_+ for X = (a - factor b)/m of mass m, outputs (a, b, m), and 0 with the rest, if any.
+    """Return (1/n) E(X_1 + ... + X_n)_+ for n = `users` independent copies of X, the bound of the privacy blanket.
 
-    An output with m = 0 reveals the target's message, so it contributes (a - factor b)_+ as it does without the other users.
+    For every output (a, b, m), X has the value (a - factor b)/m with probability m. With `rest`, X is 0 with the remaining
+    probability. An output with m = 0 reveals the target's message, so it contributes (a - factor b)_+ as without other users.
     """
     library = flint()
     zero = library.arb(0)
@@ -144,7 +152,7 @@ def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) ->
 
 
 def largest_answer(answers: Iterable[Answer]) -> Answer:
-    """Return the maximum of several answers as one answer."""
+    """Return the answer whose delta is the maximum of several deltas; its ball operations are the sum of theirs."""
     parts = list(answers)
     return sum(operations for operations, _ in parts), lambda factor: larger(*(value(factor) for _, value in parts))
 

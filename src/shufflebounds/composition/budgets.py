@@ -27,8 +27,8 @@ __all__ = ["BudgetSum"]
 
 
 WHOLE = 64
-"""Largest number of equal mechanisms for which all numbers of adverse answers are enumerated; for more, the range is truncated.
-Raised: longer run time. Lowered: a truncated mass for smaller groups, too."""
+"""Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more, the
+range is truncated. Raised: longer run time. Lowered: a truncated mass for smaller groups, too."""
 
 
 class _Half(NamedTuple):
@@ -53,26 +53,25 @@ class BudgetSum:
 
     Definition  L = sum_j eps_j (c_j - 2 M_j), M_j ~ Bin(c_j, 1/(1 + e^eps_j)) under P; Q(l) = e^-l P(l).
     Computes    log E_P max(0, 1 - e^(e - L)), the hockey-stick divergence of (P, Q) at e >= 0, as a lower and an upper bound.
-    Method      The groups are divided into two halves, and the total losses of each half are enumerated. Those of the first half
-    are
-                sorted. Its divergence H at any level e is a sum of two positive terms from prefix sums: for neighbouring losses
+    Method      The groups are divided into two halves, and the total losses of each half are enumerated and sorted. The divergence
+                H of the second half at any level e is a sum of two positive terms from prefix sums: for neighbouring losses
                 a > e >= b, H(e) = H(a) + (1 - e^(e-a)) e^a Q(loss >= a). The divergence of the sum is the mean, over the losses l
-                of the second half, of H(e - l). A group of more than WHOLE responses is truncated around the mean of its
+                of the first half under P, of H(e - l). A group of more than WHOLE responses is truncated around the mean of its
                 distribution tilted by e^(theta L), theta >= 0. The truncated outcomes contribute at most e^(K(theta) - theta e)
                 times their tilted mass, K the cumulant generating function of L; this is added to the upper bound.
     Fallbacks   If a half would have more than 2**20 losses, the responses are composed on a grid of losses. If the grid would take
                 more than 10 s, the upper bound is the best exponential moment (`_renyi`), and for the lower bound the budgets are
                 rounded down to two values.
-    Error       3e-14 per group from the kernels, 4 ulp of every logarithm, and the rounding of 1/(1 + e^eps), which matters far
-                from the mean. Rounding of the losses is charged as a shift of e. All errors are rounded conservatively.
-    Cost        up to 2**20 atoms a half: 0.4 s there; on the grid 0.1 to a few seconds.
+    Error       4e-14 per group from the kernels, 4 ulp of every logarithm, and the rounding of 1/(1 + e^eps), which matters far
+                from the mean. Rounding of the losses is covered by a shift of e. All errors are rounded conservatively.
+    Cost        0.4 s for 2**20 losses in each half, the largest number; on the grid 0.1 to a few seconds.
     """
 
     def __init__(self, eps: FloatArray, counts: NDArray[np.int64]) -> None:
         keep = (eps > 0) & (counts > 0)
         self.eps, where = np.unique(eps[keep], return_inverse=True)
         self.counts = np.bincount(where, weights=counts[keep], minlength=self.eps.size).astype(np.int64)
-        # The sum is computed exactly, because at eps equal to it delta is 0 and not a rounding error.
+        # The sum of all budgets is computed exactly, because delta at this eps is 0 and not a rounding error.
         self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
         self._kept: tuple[_Window, _Half, _Half] | None = None
@@ -136,8 +135,8 @@ class BudgetSum:
     def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
         """The mechanisms, joined to few products with enumerated outcomes, so that fewer distributions are rounded to a grid."""
         large = self.counts > WHOLE
-        # If all losses lie on one lattice, the lattice of more outcomes is too fine, compared with the range of the losses, to be
-        # recognised by `common_step`.
+        # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
+        # losses lie on one lattice have at most 2**8 outcomes.
         most = MOST_ENUMERATED if common_step(2 * self.eps) is None else 2**8
         out = []
         for eps, count in zip(self.eps[large].tolist(), self.counts[large].tolist(), strict=True):
@@ -164,7 +163,8 @@ class BudgetSum:
         theta = self._tilt(e)
         adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, 700.0)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
-        # By Bernstein's inequality the tilted mass beyond is at most e^-NEGLIGIBLE at either end. The bound used is the exact tail.
+        # By Bernstein's inequality the tilted mass outside first..last is at most e^-NEGLIGIBLE at either end. The truncated mass
+        # that is added to the upper bound is the exact tail.
         width = NEGLIGIBLE / 3 + np.sqrt(NEGLIGIBLE**2 / 9 + 2 * NEGLIGIBLE * var)
         first[large] = np.maximum(0, np.floor(mean - width))[large]
         last[large] = np.minimum(counts, np.ceil(mean + width))[large]
@@ -182,9 +182,9 @@ class BudgetSum:
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
 
-        For the bound from one moment the mean should exceed e by log(1 + 1/theta).
+        For the bound from one moment (`conversion`) it is the theta at which the tilted mean loss is e + log(1 + 1/theta).
         """
-        # For the bound from one moment, about a thousand of the sorted budgets represent all of them.
+        # For the bound from one moment, every run of about eps.size/1024 sorted budgets is represented by its smallest budget.
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 
@@ -247,7 +247,7 @@ def _outcomes(groups: list[tuple[float, float, int, int]]) -> tuple[FloatArray, 
 
 
 def _chance_error(eps: FloatArray, counts: NDArray[Any], first: NDArray[Any], last: NDArray[Any]) -> float:
-    """Return a bound of the error of the log probabilities of first..last adverse answers from rounding 1/(1 + e^eps)."""
+    """Return a bound of the error of the log probabilities of first..last adverse answers, due to rounding 1/(1 + e^eps)."""
     mean = counts / (1 + np.exp(eps))
     return 2 * ULP * float(np.maximum(np.abs(first - mean), np.abs(last - mean)).sum())
 

@@ -44,14 +44,14 @@ def rdp_to_dp(
     eps : float, optional
         The eps, finite and >= 0, for which delta is returned. Exactly one of `delta` and `eps` must be given.
     method : {"cks", "mironov"}
-        "cks" is never larger. No conversion that uses a single order can be much better.
+        "cks" is never larger than "mironov". No conversion that uses a single order can be much better than "cks".
 
     Returns
     -------
     value : float
         Upper bound of eps (at least 0) or of delta (at most 1).
     order : float
-        The order at which it was attained.
+        The order at which the value was attained.
 
     {raises: If an argument lies outside its range, the shapes disagree, or not exactly one of `delta` and `eps` is given.}
 
@@ -119,9 +119,8 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     Notes
     -----
     The best order for eps is the only root of :math:`\rho (a-1)^2 + \ln a = \ln(1/\delta)`; for delta the exponent is convex in
-    the order. Each is found by bisection, and :func:`rdp_to_dp` evaluated there, so that the result is valid even if the
-    root is inaccurate.
-    The privacy profile of the mechanism itself is smaller: for Gaussian noise by 7 to 25 %.
+    the order. The order is found by bisection, and :func:`rdp_to_dp` is evaluated there, so the result is valid even if the order
+    is inaccurate. The privacy profile of the mechanism itself gives a smaller eps: for Gaussian noise by 7 to 25 %.
 
     References
     ----------
@@ -154,7 +153,7 @@ def zcdp_to_dp(rho: float, *, delta: float | None = None, eps: float | None = No
     for _ in range(100):
         middle = math.sqrt(low) * math.sqrt(high)
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    # The order 1 + high is rounded, and the divergence is evaluated at the rounded order.
+    # The sum 1 + high is rounded; the divergence must be evaluated at the rounded order.
     order = 1 + high
     divergence = (xi + rho * order) * (1 + SLACK)
     return rdp_to_dp(order, divergence, delta=delta, eps=eps)

@@ -1,4 +1,4 @@
-"""A record of releases with a privacy budget, which refuses releases beyond the budget and can be saved."""
+"""A ledger of releases with a privacy budget, which refuses releases beyond the budget and can be saved to a file."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Ledger:
         return 0.0 if profile is None else profile.epsilon(self._delta, bound=bound)
 
     def affords(self, mechanism: PrivacyProfile, times: int = 1) -> bool:
-        """Return whether the budget still holds after further releases.
+        """Return whether all entries together with further releases stay within the budget.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class Ledger:
         Returns
         -------
         Ledger
-            With the same entries.
+            A ledger with the saved budget and entries.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class Ledger:
         Returns
         -------
         Ledger
-            The file is not changed.
+            A ledger with the saved budget and entries; later entries do not change the file until it is saved again.
 
         Raises
         ------

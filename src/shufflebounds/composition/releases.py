@@ -62,8 +62,9 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
             made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
         return made[parts].self_compose(releases)
 
-    # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target, which bounds the search.
-    # A tenfold smaller tolerance rtol of eps of one release takes one or two compositions more.
+    # `parts` is eps/eps', where eps' is the target of one release. By basic composition, releases that are (eps/releases,
+    # delta/releases)-private each meet the target, so parts is at most `releases`. A tenfold smaller tolerance rtol of parts takes
+    # one or two more compositions.
     parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=1e-3) if releases > 1 else 1.0
     build(parts)
     return made[parts]

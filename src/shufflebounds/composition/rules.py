@@ -24,8 +24,8 @@ __all__ = ["Guarantee", "compose_dp", "composition_delta", "composition_log_delt
 
 
 MOST_MECHANISMS = 2**36
-"""Largest total number of mechanisms. Raised: the rounding of the sums exceeds the margin. Lowered: more compositions are
-refused."""
+"""Largest total number of mechanisms of one composition. Raised: the rounding errors of the sums over all mechanisms exceed the
+margin SLACK. Lowered: more compositions are refused."""
 
 
 class Guarantee(NamedTuple):
@@ -57,9 +57,9 @@ def composition_delta(
     Parameters
     ----------
     eps : float or array_like, shape (groups,)
-        Budgets in nats, each in [0, 700]. Equal ones are taken together.
+        Budgets in nats, each in [0, 700].
     delta : float or array_like, shape (groups,)
-        Failure probabilities, each in [0, 1]; one number stands for all.
+        Failure probabilities, each in [0, 1]; one number is used for all groups.
     eps_total : float or array_like, any shape
         Privacy loss of the composition in nats, finite and >= 0.
     k : int or array_like of int, shape (groups,), optional
@@ -77,9 +77,9 @@ def composition_delta(
 
     Notes
     -----
-    No smaller number holds for all mechanisms with these guarantees. It is attained by randomized response that reveals the true
-    value with probability delta_i. For equal budgets it is the theorem of Kairouz, Oh and Viswanath, otherwise that of Murtagh and
-    Vadhan. See :func:`composition_log_delta` for method and error.
+    No smaller delta holds for all mechanisms with these guarantees: randomized response that in addition reveals the true value
+    with probability delta_i attains it. For equal budgets this is the theorem of Kairouz, Oh and Viswanath, otherwise that of
+    Murtagh and Vadhan. See :func:`composition_log_delta` for method and error.
 
     References
     ----------
@@ -177,10 +177,10 @@ def compose_dp(
 
     Notes
     -----
-    "optimal": the returned eps is one at which the upper bound of delta* was evaluated and is at most `slack`; beyond 1e6 nats,
-    where the search ends, it is the smaller closed form. "advanced":
-    Hoeffding's inequality for the loss of randomized responses, whose mean is eps tanh(eps/2); the printed eps (e^eps - 1) is
-    about twice that. It is not capped at "basic", which is smaller for few mechanisms.
+    "optimal": the upper bound of delta* was evaluated at the returned eps and is at most `slack`. The search ends at 1e6 nats;
+    beyond, the smaller of the two closed forms is returned. "advanced": Hoeffding's inequality for the loss of randomized
+    responses, whose mean is eps tanh(eps/2); the mean as published, eps (e^eps - 1), is about twice as large. The result is not
+    capped at "basic", which is smaller for few mechanisms.
 
     References
     ----------
@@ -210,7 +210,7 @@ def compose_dp(
     else:
         curve = Curve(lambda e: law.log_excess(e)[1], pure=pure)
         total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
-        # The search ends at 1e6 nats; beyond it the pure budget is returned.
+        # The search ends at 1e6 nats. If no eps was found, the smaller closed form is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
     return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
 
@@ -226,7 +226,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
     eps : float
         Budget in nats, in [0, 700].
     delta : float
-        In [0, 1].
+        Failure probability, in [0, 1].
     size : int
         Number m of people; 1 to 2**53.
 
@@ -263,7 +263,7 @@ def group_privacy(eps: float, delta: float, size: int) -> Guarantee:
 
 
 def _advanced(budgets: FloatArray, counts: NDArray[np.int64], slack: float) -> float:
-    """Return eps by Hoeffding's bound of the total privacy loss, at the failure probability `slack`."""
+    """Return the eps that the total privacy loss exceeds with probability at most `slack`, by Hoeffding's inequality."""
     squares = math.fsum((counts * budgets * budgets).tolist())
     mean = math.fsum((counts * budgets * np.tanh(budgets / 2)).tolist())
     return (mean + math.sqrt(-2 * math.log(slack) * squares)) * (1 + SLACK)
@@ -306,9 +306,9 @@ def _with_failures(lost: float, log_delta: float) -> float:
     log_delta = min(0.0, log_delta)
     if log_delta == 0 or lost == math.inf:
         return 0.0
-    # `mine` is the log of -log(1 - delta). For tiny delta this is log delta.
-    mine = math.log(-math.log1p(-math.exp(log_delta))) if log_delta > -36 else log_delta
-    total = float(log_add_exp(lost, mine))
+    # `own` is the log of -log(1 - delta). For delta below e^-36 this is log delta in double precision.
+    own = math.log(-math.log1p(-math.exp(log_delta))) if log_delta > -36 else log_delta
+    total = float(log_add_exp(lost, own))
     return float(log1mexp(-math.exp(total))) if total > -36 else total
 
 

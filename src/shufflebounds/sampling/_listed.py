@@ -27,7 +27,7 @@ class ListedAllocation:
 
     Parameters
     ----------
-    outcomes : Atoms
+    outcomes : LossAtoms
         Outcomes of the pair (P, Q).
     log_lost : float
         Log mass under Q of outcomes that are not enumerated.
@@ -56,7 +56,8 @@ class ListedAllocation:
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
         moved = 0.0
         if self.log_lost == -math.inf:
-            # The masses must sum to 1, because a remainder at X = 0 would not be negligible relative to rare outcomes.
+            # All outcomes are enumerated, so the largest mass is set to 1 minus the others. `ExcessLaw` places missing mass at
+            # X = 0, where even a mass of the size of a rounding error is not negligible relative to rare outcomes.
             heaviest = int(np.argmax(log_mass))
             others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
             whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
@@ -69,7 +70,8 @@ class ListedAllocation:
             log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
             cuts = log_cut if side > 0 else log_cut[:1]
             lost = math.exp(self.log_lost) if side < 0 else 0.0
-            # The lower bound counts only the event that the outcomes of all steps are enumerated.
+            # The lower bound counts only the event that the outcomes of all steps are enumerated: the masses are divided by the
+            # probability 1 - `lost` of this event in one step, and the result is multiplied by that of all t steps.
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
             error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))

@@ -1,6 +1,6 @@
 """The distribution of the likelihood ratio L = dP/dQ of Gaussian or Laplace noise, for random allocation.
 
-It gives the masses under P and Q of arbitrary intervals of the loss ln L, with bounds of their errors.
+`Ratios` gives the masses under P and Q of arbitrary intervals of the loss ln L, with bounds of their errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Ratios:
     tail_q, tail_p : callable
         Log tails of the density under Q and under P.
     low, high : float
-        Range of the losses of the density; infinite where it has no end.
+        Smallest and largest loss of the density, or -inf and inf if the losses are unbounded.
     """
 
     loss: FloatArray
@@ -73,6 +73,7 @@ class Ratios:
 
 
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the masses of the density between neighbouring edges, and a bound of the relative error of each."""
     below, above = tail(edges)
     # The mass of an interval is a difference of two lower tails or of two upper tails. The pair with the smaller tails has less
     # cancellation.
@@ -105,7 +106,7 @@ def ratios(mechanism: PrivacyProfile) -> Ratios:
 
         def inner(swap: bool) -> Tail:
             def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-                # The density of the loss l is e^(-(l + pure)/2)/4 under Q, and that of -l under P.
+                # For |l| < pure, the loss l has the density e^(-(l + pure)/2)/4 under Q, and -l has the same density under P.
                 x = np.clip(-loss if swap else loss, -pure, pure)
                 with np.errstate(divide="ignore"):
                     below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)

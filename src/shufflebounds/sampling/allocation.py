@@ -51,10 +51,11 @@ class AllocationPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    The value is exact up to numerical error. For the upper bound the distribution of L is split between neighbouring points of a
-    grid (larger in the convex order); for the lower bound neighbouring parts are merged on them (smaller). The sum is a convolution
-    power by FFT, tilted to each level, with a bound of its errors. Ratios far above the grid are treated by their number. The gap
-    of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2 down to delta = 1e-12.
+    The value is exact up to numerical error. For the upper bound, the mass of L between two points of a grid is split between them
+    (larger in the convex order); for the lower bound, neighbouring masses are merged at grid points (smaller). The distribution of
+    the sum is a convolution power by FFT, tilted to each level, with a bound of its errors. The sum is divided by the number of
+    ratios above the grid. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is
+    below 1e-2 of delta down to delta = 1e-12.
 
     Examples
     --------
@@ -87,9 +88,9 @@ class AllocationPair(OfPresence, DominatingPair):
         return other
 
     def _listed(self) -> tuple[LossAtoms, float] | None:
-        """Return the outcomes of (P, Q) and the log mass under Q of outcomes not enumerated, or None if there is a density.
+        """Return the outcomes of (P, Q) and the log mass under Q of outcomes not enumerated, or None for Gaussian or Laplace noise.
 
-        Raise TypeError if the mechanism has neither.
+        Raise TypeError for other mechanisms that do not enumerate their outcomes.
         """
         if isinstance(self.mechanism, GaussianMechanism | LaplaceMechanism):
             return None
@@ -120,7 +121,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return IntervalArray(lower, upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # P-bar is the average, over i, of the pairs that differ in step i only.
+        # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), 1.0
 
     def _pure_epsilon(self) -> float:
@@ -131,7 +132,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # A value of delta takes little time once its transform is known, but most levels need a new transform.
+        # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
         return replace(super()._pair_info(), spacing=0.1, setup=1.5)
 
 
@@ -155,8 +156,8 @@ class RandomAllocation(OfPresence, LargestPair):
     -----
     Adjacency: **add or remove** one record. For chosen = 1 both directions are exact (:class:`AllocationPair`). For chosen = k > 1
     the upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). The lower bound for
-    k > 1 is the larger of two: that of one step alone, which uses the record with probability k/t, and, for Gaussian noise, that
-    of the sum of all outputs. It is not tight. A composition of several epochs with k > 1 has no lower bound.
+    k > 1 is not tight. It is delta of the output of one step, which uses the record with probability k/t, or, for Gaussian noise,
+    delta of the sum of all outputs, if that is larger. A composition of several epochs with k > 1 has no lower bound.
 
     Shuffling the records and cutting them into batches of fixed size is *not* random allocation: there, the batches of the other
     records depend on the batch of this record. For that sampling only a lower bound is known, :func:`shuffled_sgd_delta`.
@@ -216,10 +217,10 @@ class RandomAllocation(OfPresence, LargestPair):
 
     @cached_property
     def _statistics(self) -> tuple[PrivacyProfile, ...]:
-        """Distributions of functions of the outputs. Functions are post-processing, so their divergences are lower bounds.
+        """Profiles of functions of the outputs. Functions are post-processing, so their divergences are lower bounds.
 
-        One step alone uses the record with probability k/t. For Gaussian noise the sum of all outputs has mean k times the record
-        and variance t sigma**2, whichever steps the record entered.
+        One step alone uses the record with probability k/t. For Gaussian noise the record changes the mean of the sum of all
+        outputs by at most k times the sensitivity, whichever steps it entered; the variance of the sum is t sigma**2.
         """
         # The rate is rounded down, because sampling at a smaller rate only decreases delta.
         remove = SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP))

@@ -75,9 +75,9 @@ class SampledPair(OfPresence, DominatingPair):
 
     Notes
     -----
-    Exact where the mechanism has one dominating pair. Where its delta is a maximum over pairs, delta is the maximum over the
-    sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if :meth:`pairs` of the mechanism lists
-    the pairs. The lower bound of a composition composes each pair with itself.
+    The value is exact where the mechanism has one dominating pair. Where delta of the mechanism is a maximum over several pairs,
+    this delta is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if
+    :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with itself.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class SampledPair(OfPresence, DominatingPair):
         return super()._gdp_mu(upper) if self._gaussian is None else self.mechanism._gdp_mu(upper)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The pair is q P + (1-q) Q against q Q + (1-q) Q, or the reversed one, so it is a mixture in the sense of `_mixture`.
+        # The pair is (q P + (1-q) Q, q Q + (1-q) Q), or the reversed one: a mixture of (P, Q) and (Q, Q) at rate q.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate
 
     def _pure_epsilon(self) -> float:
@@ -154,7 +154,7 @@ class SampledPair(OfPresence, DominatingPair):
         return self._sampled(self.mechanism._attained_pairs())
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        # Curves and divergences are maxima over the pairs if the mechanism has several.
+        # If the mechanism has several pairs, trade-off functions and divergences are maxima over the sampled pairs.
         return (self,) if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs()) or (self,)
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
@@ -189,7 +189,9 @@ class SampledPair(OfPresence, DominatingPair):
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
         """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
-        # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, largest at the largest loss.
+        # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, which is largest at the
+        # largest loss. So outcomes of the mechanism at distances of step/slope give losses of the mixture at distances of at most
+        # `step`.
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
         slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
@@ -203,14 +205,14 @@ def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool)
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
 
 
-def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, loss_error: float) -> IntervalArray:
+def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, eps_error: float) -> IntervalArray:
     """Return bounds of log(rate * delta'), where delta' is delta of the mechanism at log(1 + (e^eps - 1)/rate) (`sampled_eps`).
 
-    `loss_error` bounds the relative error of this argument.
+    `eps_error` bounds the relative error of this argument.
     """
     at, weight = sampled_eps(eps, rate), math.log(rate)
-    lower = weight + mechanism._log_side(at * (1 + loss_error), upper=False)
-    upper = weight + mechanism._log_side(at * (1 - loss_error), upper=True)
+    lower = weight + mechanism._log_side(at * (1 + eps_error), upper=False)
+    upper = weight + mechanism._log_side(at * (1 - eps_error), upper=True)
     return IntervalArray(round_outward(lower, weight, upper=False), round_outward(upper, weight, upper=True))
 
 
@@ -232,7 +234,8 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
         loss, loss_error = np.append(-np.inf, loss), np.append(0.0, loss_error)
     log_mix = log_q + mixed
     slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
-    # The derivative of the mixed loss is the weight of P in the mixture. Its rounding error is relative, except for subnormals.
+    # The derivative of the mixed loss with respect to the loss is q e^loss/(1 - q + q e^loss); it multiplies the error of the
+    # loss. The rounding error of the mixed loss is relative, except for subnormal numbers: 1e-322.
     loss_error = loss_error * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
     # Outcomes that are possible under P only remain impossible under Q. At rate 1, those that are possible under Q only remain
     # impossible under the mixture.
@@ -263,9 +266,10 @@ class Subsampled(OfPresence, LargestPair):
 
     Notes
     -----
-    Adjacency: **add or remove** one record. Both directions are exact (:class:`SampledPair`). In a composition the same one of the
-    two neighbouring datasets has the record in every release. So compositions treat the two directions separately and take the
-    larger result at the end. A step of DP-SGD with noise multiplier sigma is ``GaussianMechanism(sigma).subsampled(rate)``.
+    Adjacency: **add or remove** one record. Both directions are exact (:class:`SampledPair`). The two neighbouring datasets are the
+    same in all releases of a composition, so every release has the same direction (remove or add). Compositions therefore treat
+    the two directions separately and return the larger result. A step of DP-SGD with noise multiplier sigma is
+    ``GaussianMechanism(sigma).subsampled(rate)``.
 
     References
     ----------

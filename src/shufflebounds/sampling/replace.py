@@ -82,7 +82,7 @@ class ReplaceOne(PrivacyProfile):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low
             splits[wide] = np.linspace(low[wide], high[wide], 17, axis=1)
-            # The rest is rounded down, so that the two parts sum to at most eps.
+            # The argument eps - t of the addition is rounded down, so that it and t sum to at most eps.
             rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
             first, second = (way._log_side(part.ravel(), upper=True).reshape(part.shape)
                              for way, part in ((remove, splits), (add, rest)))

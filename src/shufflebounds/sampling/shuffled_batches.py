@@ -82,9 +82,9 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     epochs = _validate.integer("epochs", epochs, 1)
     log_p, log_q = largest(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
-    # Neighbouring log tails differ by at least 1e-3, and those down to -700 have relative errors of 1e-15. So the mass of an
-    # interval has a relative error below 1e-8. Over all epochs, these errors change eps by at most twice their sum, and delta by a
-    # factor of the same size.
+    # Log tails at neighbouring edges differ by at least 1e-3 and are at least -700, with relative errors of 1e-15. So the mass of
+    # an interval has a relative error below 1e-8. Over all epochs, these errors change the losses by at most twice their sum, and
+    # delta by a relative error of the same size.
     loss_error = epochs * 1e-8
     at = eps + 2 * loss_error
     log_delta = max(way.self_compose(epochs, rtol=1e-3).log_delta(at, bound="lower") for way in (pair, pair.reverse()))
@@ -105,11 +105,11 @@ def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
         return below, np.asarray(np.log(-np.expm1(np.minimum(below, -1e-300))))
 
     laws = [tails(2.0), tails(1.0)]
-    kept = _told_apart(laws)
+    kept = _kept_edges(laws)
     return _masses(*(tail[kept] for tail in laws[0])), _masses(*(tail[kept] for tail in laws[1]))
 
 
-def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
+def _kept_edges(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
     """Return the indices of the edges to keep, such that the mass of each interval can be computed accurately.
 
     Each interval has at least 1/1000 of the mass of the smaller adjacent tail. A smaller fraction would make the intervals finer
@@ -128,7 +128,10 @@ def _told_apart(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
 
 
 def _masses(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Return the log masses of the intervals between edges and of the two tails, as differences of the smaller log tail."""
+    """Return the log masses of the intervals between edges and of the two tails, from the log tails `below` and `above` the edges.
+
+    The mass of an interval is the difference of the smaller tails at its two edges, lower or upper ones.
+    """
     left = below[1:] < above[1:]
     high = np.where(left, below[1:], above[:-1])
     fall = np.where(left, below[:-1] - below[1:], above[1:] - above[:-1])

@@ -45,19 +45,21 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. There is a
-    mechanism that attains it in either order (its output states whether the record is in the batch), and the lower bound refers to
-    that mechanism. In a composition each release uses, at each eps of the whole line, the larger of the two orders.
+    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. A mechanism
+    whose output also states whether the record is in the batch attains it, in one order of the two datasets or the other; the lower
+    bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps, the larger divergence
+    of the two orders.
 
     *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R that
     for a batch with neither. Then, for E > 1,
     :math:`H_E((1-\gamma) R + \gamma P \| (1-\gamma) R + \gamma Q) = \gamma H_F(P \| (1-w) R + w Q)`, where
     :math:`F = 1 + (E-1)/\gamma` and w = E/F. It equals :math:`\gamma H_F(P \| Q)` if R = Q wherever P > Q. In the other order it is
-    as large if R = P wherever Q > P. Both hold for R = min(P, Q) with its remaining mass where P = Q, and this is such a mechanism
-    if :math:`H_F(R \| P) \le \delta_M(\ln F)`. Where P = Q nowhere, as for Gaussian noise, no R satisfies this for all E. So losses
-    up to a small c are merged into one outcome first, and the result is composed for the lower bound, if the mechanism has one
-    symmetric pair: for 1000 batches of a hundredth the gap is 0.3 % of eps at sigma 2 (sensitivity 2), and 4 % for Laplace noise.
-    Where no such c is found (binary response), only the first mechanism is used, and the gap is up to 20 %.
+    as large if R = P wherever Q > P. Both conditions hold for R = min(P, Q) with its remaining mass where P = Q. A mechanism with
+    these P, Q and R has the required delta if :math:`H_F(R \| P) \le \delta_M(\ln F)`. Where P = Q nowhere, as for Gaussian noise,
+    no R satisfies this for all E. So losses up to a small c are merged into one outcome first, and the result is composed for the
+    lower bound, if the mechanism has one symmetric pair: for 1000 batches with m/n = 0.01 the gap is 0.3 % of eps at sigma 2
+    (sensitivity 2), and 4 % for Laplace noise. Where no such c is found (binary response), only the mechanism that states whether
+    the record is in the batch is used, and the gap is up to 20 %.
 
     References
     ----------
@@ -139,7 +141,8 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
 
     The outcomes of P and Q are those with losses above a cut, from a distribution that the mechanism dominates, and their mirror
     images; all other mass is one outcome, the last. R is the minimum of P and Q, with its remaining mass at the last outcome.
-    The divergences of P and of Q from R are those between P and Q. That of R from P or Q comes from the last outcome only.
+    The divergences of P and of Q from R are those between P and Q. In the divergence of R from P or Q, only the last outcome has a
+    positive term.
     """
     known = mechanism._pair_info()
     if known.reverse is not None:
@@ -155,7 +158,8 @@ def three_laws(mechanism: PrivacyProfile) -> tuple[FloatArray, FloatArray, Float
     for cut in MERGED * math.sqrt(scale.var):
         kept = (loss > cut) & (q > 0)
         common, rest = 1 - float(p[kept].sum() + q[kept].sum()), 1 - 2 * float(q[kept].sum())
-        # Both curves decrease, so on each interval of eps the larger curve at the left end is compared with delta at the right end.
+        # The divergence of R, rest - e^eps common, and delta of the mechanism decrease in eps. So on each interval of eps the
+        # divergence at the left end is compared with delta at the right end.
         if kept.any() and common > 0 and (rest - np.exp(eps[:-1]) * common <= allowed * (1 - 1e-9)).all():
             ends = ((p, q, common), (q, p, common), (q, q, rest))
             first, second, neither = (np.concatenate([up[kept], down[kept], [last]]) for up, down, last in ends)

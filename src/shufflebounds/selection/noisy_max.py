@@ -26,10 +26,10 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     This is the probability of permute-and-flip without the factor s_i. `log_s` <= 0 has log s_j in descending order, and `counts`
     the number of candidates of each level.
 
-    Method  Gauss-Legendre on panels [a, b]. There the product is prod (1 - sigma_j tau)^c_j times its value at a, with
-            sigma_j = s_j/(1 - s_j a) of sum A. With b - a = 8/A, twenty nodes have an error of e^12.5 4^-40 = 2e-19 of the value at
-            a (the Bernstein ellipse of parameter 4). The product falls by a factor of at least e^8 from panel to panel, so that at
-            most (45 + log k)/8 + 1 panels are needed for k candidates.
+    Method  Gauss-Legendre on panels [a, b]. At t = a + tau in a panel the product is its value at a times
+            prod_j (1 - sigma_j tau)^c_j, with sigma_j = s_j/(1 - s_j a). Let A = sum_j c_j sigma_j. With b - a = 8/A, twenty nodes
+            have an error of e^12.5 4^-40 = 2e-19 of the value at a (the Bernstein ellipse of parameter 4). The product falls by a
+            factor of at least e^8 from panel to panel, so that at most (45 + log k)/8 + 1 panels are needed for k candidates.
     Error   a few units of roundoff times log k + 45 (the size of the logarithm summed at a node).
     """
     s = np.exp(log_s)
@@ -61,15 +61,15 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
     `y` has the scores of the levels in units of the noise scale, strictly descending from y[0] = 0, and `counts` the number c_j of
     candidates of each level.
 
-    Definition  int w_i(x) prod_j F(x - y_j)^c_j dx with F the Laplace distribution function and w_i its f/F at x - y_i:
-                1 below y_i, 1/(2 e^(x - y_i) - 1) above.
-    Method      Above the largest score, u = e^-x makes it the integral of `log_flip_and_permute` at s_j/2. Below, between two
-                neighbouring scores, the logarithm of the product is analytic with the slope A = sum_j c_j f/F falling in x:
-                panels of width min(1, 8/(A + 2)) while a score below is near, and the closed form of
-                int e^((m-1) x) or e^(m x) where all scores below are at least 45 + log k lower, m the number of scores above.
-                The range ends where e^-x prod F, which is log-concave and proportional to a bound of every integrand, is e^-(45 +
-                log k) of its maximum.
-    Error       about 1e-14 relative, and roundoff of the logarithm (measured: the tests).
+    Definition  int w_i(x) prod_j F(x - y_j)^c_j dx with f and F the Laplace density and distribution function and w_i = f/F at
+                x - y_i, which is 1 below y_i and 1/(2 e^(x - y_i) - 1) above.
+    Method      Above the largest score, the substitution u = e^-x gives the integral of `log_flip_and_permute` at s_j/2. Below it,
+                between two neighbouring scores, the logarithm of the product is analytic, and its slope A = sum_j c_j f/F decreases
+                in x. Let m be the number of candidates with scores above x, and k that of all candidates. If all scores below x
+                are at least 45 + log k lower, the integral is the closed form of int e^((m-1) x) or e^(m x); otherwise quadrature
+                uses panels of width min(1, 8/(A + 2)). The range ends where e^-x prod F, which is log-concave and proportional to
+                a bound of every integrand, is e^-(45 + log k) of its maximum.
+    Error       relative error of about 1e-14 (measured in the tests), and the roundoff of the logarithm.
     """
     total = float(counts.sum())
     far = NEGLIGIBLE + math.log(total)
@@ -79,7 +79,7 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
     out = y - math.log(2) + log_flip_and_permute(y - math.log(2), counts)
     best, edge = -math.inf, 0.0
     for index in range(y.size):
-        # Consider the interval between y[index + 1] and y[index]; m scores are above it.
+        # Consider the interval between y[index + 1] and y[index]; m candidates have scores above it, and `lift` is their sum.
         m, lift = float(levels[index]), float(weighted[index])
         low = float(y[index + 1]) if index + 1 < y.size else -math.inf
         height = _log_product(y, counts, np.array([edge]))[0] - edge
@@ -123,6 +123,7 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
 
 
 def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray:
+    """Return log prod_j F(x - y_j)^c_j at every x, with F the Laplace distribution function."""
     out = np.zeros(x.size)
     for part in _blocks(y.size, x.size):
         gap = x - y[part, None]
@@ -132,6 +133,7 @@ def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray
 
 
 def _slope(y: FloatArray, counts: FloatArray, x: float) -> float:
+    """Return the derivative of `_log_product` at x."""
     gap = np.maximum(x - y, 0)
     return float((counts / (2 * np.exp(np.minimum(gap, 700)) - 1)).sum())
 
@@ -142,10 +144,12 @@ def _log_exponential(m: float, a: float, b: float) -> float:
 
 
 def _log_sum_exp(table: FloatArray) -> FloatArray:
+    """Return the log of the sum of e^table over the last axis."""
     top = table.max(axis=-1)
     return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 
 
 def _blocks(rows: int, columns: int) -> list[slice]:
+    """Return slices of the rows, such that a table of the rows of one slice has at most TABLE_SIZE entries."""
     step = max(1, TABLE_SIZE // columns)
     return [slice(i, min(i + step, rows)) for i in range(0, rows, step)]

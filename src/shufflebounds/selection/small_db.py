@@ -32,8 +32,8 @@ class SmallDBError(NamedTuple):
 def small_db_error(domain: int, queries: int, records: int, eps: float, beta: float, *, size: int | None = None) -> SmallDBError:
     r"""Upper bound of the error of every answer of SmallDB, with probability 1 - beta.
 
-    A database of m records is chosen among all :math:`\binom{m+|X|-1}{m}`; its score is minus its largest error. With
-    probability at least :math:`1 - \beta` the error of every query is at most
+    SmallDB chooses one of the :math:`\binom{m+|X|-1}{m}` databases of m records; the score of a database is minus the largest error
+    of its answers. With probability at least :math:`1 - \beta` the error of every query is at most
 
     .. math:: \sqrt{\frac{\ln(2|Q|)}{2m}} + \frac{2}{\varepsilon n}\Bigl(\ln\binom{m+|X|-1}{m} + \ln\frac1\beta\Bigr)
 
@@ -44,7 +44,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     queries : int
         Number \|Q\| of linear queries, means over the records of a function in [0, 1]; 1 to 2**53.
     records : int
-        Number n of records in the dataset, 1 to 2**53; public, since neighbours differ in one replaced record.
+        Number n of records in the dataset, 1 to 2**53. It is public, since neighbouring datasets differ in one replaced record.
     eps : float
         Budget in nats, in (0, 700].
     beta : float
@@ -55,16 +55,16 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     Returns
     -------
     SmallDBError
-        ``(error, size)``. The error is an upper bound; it is trivial where it is above 1.
+        ``(error, size)``. The error is an upper bound. A bound above 1 is trivial, because all answers are in [0, 1].
 
     {raises}
 
     Notes
     -----
-    By Hoeffding's inequality and a union bound over the queries, there is a sample of m records whose error is at most the square
-    root (one exists for every larger error, and the number of databases is finite). The other term is the error of the exponential
-    mechanism, whose score changes by at most 1/n. The published theorem uses :math:`m = \ln|Q|/\alpha^2` and :math:`|X|^m`
-    databases.
+    By Hoeffding's inequality and a union bound over the queries, there is a database of m records whose error is at most the square
+    root: for every larger number there is one with at most this error, and the number of databases is finite. The other term is the
+    error of the exponential mechanism, whose scores change by at most 1/n. The published theorem uses
+    :math:`m = \ln|Q|/\alpha^2` and counts :math:`|X|^m` databases.
 
     References
     ----------
@@ -98,7 +98,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     low, high = max(1, best // 2), 2 * best
     while low < high:
         middle = (low + high) // 2
-        # For large sizes, one record changes the bound by less than the rounding error of the bound.
+        # For large m, one record changes the bound by less than its rounding error, so it is compared with the bound at m + step.
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)
@@ -110,7 +110,8 @@ def _log_choose(first: int, second: int) -> float:
         return 0.0
     total = first + second
     if total > MAX_COUNT:
-        # The result is a difference of log gamma functions, each of which may be 1e7 times as large, hence the margin 1e-8.
+        # betaln is a difference of log gamma functions, each of which may be 1e7 times as large as the result. This cancellation has
+        # a relative error below 1e-8.
         return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
     # The coefficient follows from the binomial probability at its mode. As a function of p the probability is stationary there, so
     # the rounding error of p = first/total has no effect.

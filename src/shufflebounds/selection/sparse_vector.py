@@ -46,9 +46,9 @@ def svt_scales(
 ) -> SVTScales:
     r"""Noise scales with which sparse vector is (eps, delta)-private: find up to `cutoff` queries above a threshold, and halt.
 
-    One run up to its first answer above is :math:`\varepsilon'`-private with scales :math:`2/\varepsilon'` for the threshold and
-    :math:`4/\varepsilon'` for the queries. `cutoff` runs are composed, and, if `numeric`, as many released numbers of budget
-    :math:`\varepsilon'/8` each.
+    A run up to its first answer above the threshold is :math:`\varepsilon'`-private with scales :math:`2/\varepsilon'` for the
+    threshold and :math:`4/\varepsilon'` for the queries. `cutoff` such runs are composed, and, if `numeric`, also `cutoff` released
+    numbers of budget :math:`\varepsilon'/8` each.
 
     Parameters
     ----------
@@ -74,8 +74,8 @@ def svt_scales(
 
     Notes
     -----
-    A run that does not halt is not private: every further answer needs the same budget again. With delta = 0 both methods return
-    2c/eps, 4c/eps, or with `numeric` 9c/(4 eps), 9c/(2 eps) and 9c/eps.
+    If the technique does not halt, it is not private: every further answer above the threshold needs the same budget again. With
+    delta = 0 both methods return the scales 2c/eps and 4c/eps, or, with `numeric`, 9c/(4 eps), 9c/(2 eps) and 9c/eps.
 
     References
     ----------
@@ -122,14 +122,14 @@ def svt_scales(
 
 
 def _log_delta(budgets: list[float], cutoff: int, eps: float) -> float:
-    """Return an upper bound of log delta of `cutoff` runs of each budget."""
+    """Return an upper bound of log delta of the composition of `cutoff` mechanisms of each of the budgets."""
     return BudgetSum(np.array(budgets), np.full(len(budgets), cutoff)).log_excess(eps)[1]
 
 
 def _largest_run(eps: float, delta: float, cutoff: int, numeric: bool) -> float:
     """Return the largest budget of one run for which the upper bound of delta is at most delta."""
     def private(run: float) -> bool:
-        # The scales that are computed from this budget are rounded, so its cost is evaluated for a slightly larger one.
+        # The scales that are computed from the budget `run` are rounded, so delta is evaluated at a slightly larger budget.
         run *= 1 + 1e-15
         budgets = [run, run / 8] if numeric else [run]
         return run <= LARGEST_EXPONENT and _log_delta(budgets, cutoff, eps) <= math.log(delta) * (1 + 1e-15)
@@ -146,9 +146,10 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
 
     .. math:: \Pr\Bigl[\max_{s \le c} |T_s| + \max_{i \le k} |V_i| > \alpha\Bigr] \le \beta,
 
-    with T the noise of the thresholds and V that of the queries; if numbers are released with noise :math:`A_s`, also no
-    :math:`|A_s| > \alpha`. Then every query reported below the threshold T has an answer of at most T + alpha, and every query
-    reported above has one of at least T - alpha, however the queries are chosen.
+    where :math:`T_s` is the noise of the threshold in run s of c and :math:`V_i` that of query i of k; if numbers are released with
+    noise :math:`A_s`, the event also includes :math:`|A_s| > \alpha` for any s. Otherwise every query reported below the threshold
+    t has an answer of at most t + alpha, and every query reported above has one of at least t - alpha, however the queries are
+    chosen.
 
     Parameters
     ----------
@@ -170,12 +171,13 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
 
     Notes
     -----
-    "exact": the integral of the density of the thresholds' maximum times the tail of the queries', by Gauss-Legendre rules on
-    panels of one scale; all terms are positive (relative error below 1e-13, measured). The root is then rounded up until the
-    evaluated failure probability is at most beta. With cutoff 1 it is the exact failure probability for queries that all stay
-    below. With larger cutoffs every run is assumed to contain every query. "union":
-    :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`, with beta/2 instead of beta and at least
-    :math:`\sigma_A \ln(2c/\beta)` where numbers are released.
+    "exact": the probability is the integral of the density of :math:`\max_s |T_s|` times the tail of :math:`\max_i |V_i|`, by
+    Gauss-Legendre rules on panels of one scale; all terms are positive (relative error below 1e-13, measured). The root alpha is
+    then increased until the evaluated probability is at most beta. With cutoff 1 the probability is exact for the noises of a run
+    that reports all k queries below. With larger cutoffs every run is assumed to contain every query.
+
+    "union": :math:`2\max\{\sigma_T \ln(2c/\beta), \sigma_V(\ln k + \ln(2c/\beta))\}`. If numbers are released, beta is replaced by
+    beta/2 in this formula, and the bound is at least :math:`\sigma_A \ln(2c/\beta)`.
 
     References
     ----------

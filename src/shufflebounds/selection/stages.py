@@ -1,7 +1,7 @@
 """Bounds of eps for sparse vector that is run in several stages, after Zhu and Wang (2020).
 
-The module also bounds the moments of the number of queries until the halt, for Gaussian noise and non-negative queries, which the
-Renyi bound `sparse_vector.svt_rdp` takes.
+The module also bounds the moments of the number of queries until the run halts, for Gaussian noise and non-negative queries. The
+Renyi bound `sparse_vector.svt_rdp` takes them as an argument.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     .. math:: \min_a \varepsilon\bigl(s\,\rho(a)\bigr), \qquad
         \min_{\delta'} \varepsilon^*\bigl(s \times (\varepsilon'(\delta'), \delta')\bigr)
 
-    The first composes Renyi divergences and converts the sum; the second converts every stage and composes exactly.
+    The first bound converts the sum of the Renyi divergences of all s stages to eps. The second one converts each stage to
+    :math:`(\varepsilon', \delta')` and composes the s stages exactly.
 
     Parameters
     ----------
@@ -73,7 +74,8 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
     """
     s = _validate.integer("stages", stages, 1, 10**6)
     delta = _validate.real("delta", delta, 0, 1, open_low=True, open_high=True)
-    # Every order, and every fraction of delta for the stages, gives a valid bound. More of them tighten the bound slightly.
+    # Every order, and every share of delta that the conversions of the stages use, gives a valid bound. More values tighten the
+    # smallest bound slightly.
     orders = 1 + np.geomspace(1e-2, 1e4, 121)
     rdp = np.array([_validate.real(f"rdp_stage({a:g})", value, 0) if (value := rdp_stage(float(a))) < math.inf else math.inf
                     for a in orders])
@@ -91,7 +93,9 @@ def svt_stages_epsilon(rdp_stage: Callable[[float], float], stages: int, delta: 
 
 
 def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float, moment: float = 2.0) -> float:
-    r"""Upper bound of the log of a moment of the length of Gaussian sparse vector, with cutoff 1, on non-negative queries.
+    r"""Upper bound of the log of a moment of the number of queries of Gaussian sparse vector, with cutoff 1 and queries >= 0.
+
+    K is the number of queries until the run halts, and z the noise of the threshold in standard deviations.
 
     .. math:: \ln \mathbb{E}_z\bigl[\mathbb{E}[K \mid z]^g\bigr] \le \ln \int \varphi(z)\,
         \Phi\Bigl(-\frac{T + \sigma_1 z}{\sigma_2}\Bigr)^{-g} dz
@@ -117,11 +121,10 @@ def svt_log_moment(threshold: float, sigma_threshold: float, sigma_query: float,
 
     Notes
     -----
-    Every query is found above the threshold with probability at least :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)`. The integral uses
-    Gauss-Legendre rules on panels of half a standard deviation, from 12 standard deviations below 0 to 12 of the tilted
-    distribution above its centre (the rest is below 1e-30 of the integral); 1e-9 is added for rounding. The published closed form
-    is false for small thresholds:
-    ``published.das2022_sparse_moment``.
+    Given z, every query is found above the threshold with probability at least :math:`\Phi(-(T+\sigma_1 z)/\sigma_2)`. The integral
+    uses Gauss-Legendre rules on panels of half a standard deviation, from z = -12 to 12 standard deviations above the centre of a
+    normal density that is proportional to an upper bound of the integrand (the rest is below 1e-30 of the integral); 1e-9 is added
+    for rounding. The published closed form is false for small thresholds: ``published.das2022_sparse_moment``.
 
     Examples
     --------

@@ -16,9 +16,9 @@ __all__ = ["SparseVector"]
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, with arbitrary noise scales.
 
-    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. V is drawn for every query, R at the
-    start and, with `resample`, again after each answer above. The run halts after ``scales.cutoff`` answers above, or
-    `max_queries` queries.
+    A query with answer q is reported above the threshold T if :math:`q + V \ge T + R`. The noise V is drawn for every query, the
+    noise R at the start and, with `resample`, again after each query reported above the threshold. The run halts after
+    ``scales.cutoff`` queries reported above, or `max_queries` queries.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class SparseVector:
     noise : {"laplace", "gaussian"}
         Distribution of the noise; the scales of Gaussian noise are standard deviations.
     sensitivity : float
-        Largest change of any query by one person, > 0; multiplies the scales.
+        Largest change of the answer of any query by one person, > 0. The scales of the noise are multiplied by it.
     resample : bool
         Whether the threshold's noise is drawn again after each answer above it.
     max_queries : int, optional
@@ -106,7 +106,7 @@ class SparseVector:
         Returns
         -------
         bool or float
-            Whether the query was found above the threshold. If values are released, the noisy value instead of True.
+            Whether the query was found above the threshold. If ``scales.answer`` is set, the noisy value replaces True.
 
         Raises
         ------
