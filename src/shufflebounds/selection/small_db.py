@@ -98,7 +98,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     low, high = max(1, best // 2), 2 * best
     while low < high:
         middle = (low + high) // 2
-        # For large m, one record changes the bound by less than its rounding error, so it is compared with the bound at m + step.
+        # For large m, one record changes the bound by less than its rounding error, so larger steps are compared.
         step = max(1, middle // 10**6)
         low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
     return SmallDBError(bound(low), low)

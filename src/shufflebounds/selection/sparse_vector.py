@@ -305,12 +305,14 @@ def svt_rdp(
 
     Notes
     -----
-    Proof. Pair the threshold noise z of one dataset with z + D of the other. An answer below is then at least as likely in the
-    second, so that :math:`F^a F'^{1-a} \le F`. For an answer above the difference of the noises changes by at most 2D, so that
-    :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in the third form. By
-    the joint convexity of :math:`x^a y^{1-a}` the sum over the outputs is at most the integral over z of the ratio of densities
-    times: the number N of outputs; the mean number of queries given z (then Hoelder); or 1. The second form is smaller than the
-    published one, whose order is a g/(g-1) with a factor above 1.
+    Proof. Let D be the sensitivity. Pair the threshold noise z of one dataset with z + D of the other. For a query, let F and F' be
+    the probabilities, given these noises, that it is reported below on the first and on the second dataset, and S and S' those of
+    being reported above. Then F' >= F, so that :math:`F^a F'^{1-a} \le F`. For a report above, the query's noise is shifted by at
+    most 2D, so that :math:`S^a S'^{1-a} \le e^{(a-1)\varepsilon_\nu(a)}`, and :math:`\le S e^{(a-1)\varepsilon_\nu(\infty)}` in
+    the third form. By the joint convexity of :math:`x^a y^{1-a}`, the sum over the outputs is at most the integral over z of
+    :math:`p(z)^a p(z + D)^{1-a}`, p the density of the threshold's noise, times a factor: in the first form the number N of
+    outputs, in the second the mean number of queries given z (then Hoelder's inequality applies), in the third 1. The second form
+    is smaller than the published one, which has the order a g/(g-1) and a factor above 1.
 
     References
     ----------
