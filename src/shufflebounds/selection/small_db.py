@@ -110,8 +110,8 @@ def _log_choose(first: int, second: int) -> float:
         return 0.0
     total = first + second
     if total > MAX_COUNT:
-        # For large m, one record changes the bound by less than its rounding error: compare with m + step instead of m + 1.
-        # a relative error below 1e-8.
+        # betaln is a difference of log gamma functions, each of which may be 1e7 times as large as the result. The relative error
+        # of this cancellation is below 1e-8.
         return (-math.log(total + 1) - float(betaln(second + 1, first + 1))) * (1 + 1e-8)
     # The coefficient follows from the binomial probability at its mode. As a function of p the probability is stationary there, so
     # the rounding error of p = first/total has no effect.
