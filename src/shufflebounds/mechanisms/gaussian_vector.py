@@ -145,9 +145,10 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
                              f"likelihood ratios of e^{height:.0f}, at most e^{highest:g}; choose a larger sigma")
 
     def _cube_law(self, log_cut: float) -> ExcessLaw:
-        """Return X for the upper bound on the cube.
+        """Return the distribution of X on the cube, for the upper bound.
 
-        a = R_0/m is the product of the likelihood ratios of the coordinates below 1/2, and b = R_1/m that of the others.
+        For a message y and m = min(R_0, R_1) in each coordinate, a = R_0/m is the product of R_0/R_1 over the coordinates with
+        y_j < 1/2, and b = R_1/m the product of R_1/R_0 over the others.
         """
         s, d = self.sigma, self.dimension
         # The truncated mass is counted once for every set of coordinates below 1/2, so it is chosen smaller for many coordinates.

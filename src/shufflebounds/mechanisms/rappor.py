@@ -219,8 +219,9 @@ class Rappor(CountEstimate, LocalRandomizer):
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
-        # The search would have (h + 1)(h + 2)/2 kinds of users, and the error term of the bound grows with the inverse of the mass
-        # of the blanket.
+        # There is no bound over all datasets in three cases: for more than 4 hashes, because the search has (h + 1)(h + 2)/2 kinds
+        # of users; for filters in which two values share bits; and for a small mass of the blanket, because the error term of the
+        # bound is proportional to its inverse.
         if h > 4 or self._differ < h or base < math.log(COMPUTED_ERROR):
             return None
         others = []

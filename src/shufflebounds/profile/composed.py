@@ -533,7 +533,7 @@ class Composition(PrivacyProfile):
                 single = np.maximum(single, (times if known.attained else 1) * profile._rdp(orders, False))
                 several.append((profile._attained_pairs(), times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
-            # All releases take the same entry of their lists of pairs.
+            # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
         return np.asarray((sure + single) * (1 - EXP_SLACK))
