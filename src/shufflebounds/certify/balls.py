@@ -119,7 +119,7 @@ def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
 def blanket_operations(kinds: int, users: int) -> float:
     """Return the number of ball operations of :func:`blanket`, or inf if min(kinds, users) >= 64.
 
-    It is twice the number of multisets of the users' outputs, which are of `kinds` kinds or in the rest X = 0.
+    It is twice the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
     """
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 

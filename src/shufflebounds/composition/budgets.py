@@ -71,7 +71,7 @@ class BudgetSum:
         keep = (eps > 0) & (counts > 0)
         self.eps, where = np.unique(eps[keep], return_inverse=True)
         self.counts = np.bincount(where, weights=counts[keep], minlength=self.eps.size).astype(np.int64)
-        # The sum of all budgets is computed exactly, because delta at this eps is 0 and not a rounding error.
+        # The sum of all budgets is computed exactly, because delta is exactly 0 at an eps equal to this sum.
         self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
         self._kept: tuple[_Window, _Half, _Half] | None = None

@@ -169,7 +169,7 @@ def _goal(delta: float | None, eps: float | None) -> tuple[str, float]:
 
 
 def above(log_value: float, size: float) -> float:
-    """Return e^log_value in (0, 1], rounded up by the rounding error of numbers of this size."""
+    """Return e^log_value in (0, 1], rounded up; `log_value` has an error of at most SLACK * size."""
     raised = log_value + SLACK * size
     return 1.0 if raised >= 0 else min(1.0, math.nextafter(math.exp(raised) * (1 + SLACK), math.inf))
 

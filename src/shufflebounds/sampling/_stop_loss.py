@@ -109,7 +109,7 @@ class Allocation:
 
     @cached_property
     def _grid(self) -> _Grid:
-        """The grid of small ratios that is used for the sum over all steps."""
+        """The grid of small ratios for a removed record, and for an added record at small eps (`_regimes`)."""
         value, q, ratio = self._rough
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
@@ -380,7 +380,10 @@ def _condensed(
 
 
 def _binned(edges: FloatArray, values: FloatArray, mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return fewer values with their masses: one in each cell between `edges` (lower bound), or its two ends (upper bound)."""
+    """Return values and masses of a coarser distribution of large ratios, with the given values merged in cells between `edges`.
+
+    The lower bound has one value in each cell, the upper bound the two ends of the cell (`_condensed`).
+    """
     means, q = merged(values, mass, edges)
     return _condensed(edges, q, means, np.full(q.size, largest_charge(values, edges)), upper)
 

@@ -20,8 +20,8 @@ from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
-"""Distance, in standard deviations below the mean, beyond which a level K uses that E max(0, S - K) is about E S - K. The upper
-bound adds the difference E max(0, S - K) - E S + K at this distance, which falls as e^(-LOWEST^2/2). Raised: more transforms.
+"""Levels K at least LOWEST standard deviations below the mean of S need no transform: the lower bound is E S - K, and the upper
+bound adds the difference E max(0, S - K) - (E S - K) at this distance, about e^(-LOWEST^2/2) deviations. Raised: more transforms.
 Lowered: a less tight upper bound."""
 
 
@@ -98,7 +98,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
     near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
-    # Among 20 cells on either side of the heaviest there is one whose equation can be omitted with a small remainder.
+    # The cell whose equation is omitted is the best of the heaviest cell and 20 cells on either side of it. More cells take longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])

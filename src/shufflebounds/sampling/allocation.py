@@ -82,7 +82,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # Both directions use the same transforms.
+        # The other direction shares the engine, because both directions use the same distribution of L and its transforms.
         other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
