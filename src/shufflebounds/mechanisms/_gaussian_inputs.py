@@ -63,7 +63,7 @@ def gaussian_rows(
     width : float
         Distance of the first and the last input in units of sigma, at most WIDEST.
     outputs : int
-        Number of outputs of the first matrix, about.
+        Approximate number of outputs of the first matrix.
     log_cut : float
         Log mass of the tail beyond the cells, on either side, under the nearest input.
 

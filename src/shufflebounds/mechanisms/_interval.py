@@ -143,8 +143,8 @@ def interval_laws(
 def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:
     """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs).
 
-    In the lower bounds all others have the same input, or the inputs are equally frequent. Outputs that some input cannot produce
-    are cut sets, which identify the target's message, in the upper and the lower bound.
+    In the lower bounds all other users have the same input, or the inputs are equally frequent. Outputs that some input cannot
+    produce are cut sets, which identify the target's message, in the upper and the lower bound.
     """
     base = rows.min(axis=0)
     # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.

@@ -77,7 +77,7 @@ class TwoLevel(LocalRandomizer):
         return top - self.local_eps, middle, top
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # `top` bounds the rounding error of the masses, which are computed from shares, a power and a quotient.
+        # The margin 4 SLACK (1 + |value|) covers the rounding errors of the shares, of the power and of the quotient in `top`.
         top, sides = self._log_masses()[2], []
         for sign in (-1, 1):
             gap = self.local_eps + sign * self._loss_error() - eps

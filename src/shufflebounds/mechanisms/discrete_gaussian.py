@@ -212,15 +212,16 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity
-        # Outputs beyond the window have a mass of about e^-80. With more than 400 outputs a value of the bound takes about a
-        # second. A sensitivity above 1 has more inputs and pairs, and a value then takes several seconds for few users.
+        # Outputs beyond `last` have a mass of about e^-80. No bound over all datasets is offered where it would be slow: with more
+        # than 400 outputs one evaluation takes about a second. A sensitivity above 1 has more inputs and pairs, and one evaluation
+        # takes several seconds for few users.
         last = math.ceil(s * math.sqrt(2 * 80.0))
         if d > 1 or 2 * last > 400:
             return None
         places = np.arange(-last, d + last + 1.0)
         rows = np.exp(-0.5 * ((places - np.arange(d + 1.0)[:, None]) / s) ** 2 - self._log_total())
         beyond = math.exp(self._tail_sum(last + 1.0, None)[1])
-        # `beyond` bounds the mass beyond the window on either side; it is added to the nearest output.
+        # `beyond` bounds the mass of the outputs that are left out on either side; it is added to the nearest output.
         rows[:, 0] += beyond
         rows[:, -1] += beyond
         return every_pair(rows, 4 * beyond)
@@ -282,10 +283,10 @@ def _log_theta_ratio(s: float, c: float) -> float:
         dual = np.exp(-2 * (math.pi * s * k) ** 2)
         return math.log1p(-4 * float((dual * np.sin(math.pi * k * c) ** 2).sum()) / (1 + 2 * float(dual.sum())))
     at = -0.5 * (c / s) ** 2
-    # In the ratio, the terms of k and of -k together are compared with their sum in theta(0), 2 e^(-k^2/(2 s^2)).
     if at < -0.5:
         beside = np.exp(-0.5 * k * (k - 2 * c) / (s * s)) + np.exp(-0.5 * k * (k + 2 * c) / (s * s))
         return at + math.log1p(float(beside.sum())) - math.log(_theta(s))
+    # theta(c) - theta(0) is summed term by term with expm1, which avoids the cancellation of two nearly equal sums.
     log_mass = -0.5 * (k / s) ** 2
     moved = sum(_times_expm1(log_mass, at + sign * k * c / (s * s)) for sign in (1, -1))
     return math.log1p((math.expm1(at) + float(np.sum(moved))) / _theta(s))

@@ -58,8 +58,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     >>> round(survey.delta(0.0), 12), round(survey.epsilon(0.0), 12)
     (0.25, 0.69314718056)
     >>> messages = survey.randomize([0] * 900 + [2] * 100, rng=1)
-    >>> heard, users = survey.support(messages)
-    >>> survey.estimate(messages).round().tolist() == (4 * (heard - 250.0)).round().tolist()
+    >>> counts, users = survey.support(messages)
+    >>> survey.estimate(messages).round().tolist() == (4 * (counts - 250.0)).round().tolist()
     True
     """
 
@@ -143,7 +143,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         Returns
         -------
         ndarray of int64, shape (users,)
-            Numbers of columns.
+            Column numbers of the outputs in the matrix.
 
         {raises: If `values` is empty, not 1-D or contains anything but inputs, or `rng` is no generator.}
         """
@@ -264,7 +264,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
         """Return Chernoff's bound of the error in one direction: the smallest (n K(theta) + depth)/theta over a list of theta.
 
-        K is the largest log moment generating function of one user's error; every theta gives a valid bound.
+        K is the largest log moment generating function of one user's error over all inputs, and `depth` the logarithm of the
+        inverse of the allowed probability. Every theta gives a valid bound.
         """
         rows = self._rows
         gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
@@ -276,7 +277,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             up = theta * gain
             if up.max() > 500:
                 break
-            # The mean of u is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
+            # The mean of u = theta * gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
             best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
         most = users * float(gain.max())

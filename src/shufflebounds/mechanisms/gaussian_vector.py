@@ -184,14 +184,14 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         every = np.logaddexp.reduce([weight[k] + logs[k] + math.log(mass[d - k]) for k in range(d + 1)])
         nodes = chosen(levels, every)
         coarse = [log_spread(levels, log, nodes) for log in logs]
-        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2; these or the others are in a truncated
-        # tail.
+        # The truncated mass under R_0 is a sum over the number k of coordinates below 1/2: these k coordinates, or the other
+        # d - k, have truncated outputs.
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
         return product_law(cases, nodes, math.log(cut), BLUR * d)
 
     def _sphere_law(self, log_cut: float) -> ExcessLaw:
-        r"""Return X for the upper bound on the sphere, with inputs e and -e.
+        r"""Return the distribution of X for the privacy blanket m on the sphere, for the inputs e and -e.
 
         a = :math:`e^{s/\sigma^2}` and b = :math:`e^{t/\sigma^2}` with s = |y| + y.e = u^2 and t = |y| - y.e = v^2. The density is
         smooth in u and v.
