@@ -18,7 +18,7 @@ __all__ = ["BetweenProfiles"]
 
 
 class BetweenProfiles(PrivacyProfile):
-    """A profile that lies between two other profiles, for some parameters or for all."""
+    """A profile that lies between two other profiles, for some values of its parameters or for all of them."""
 
     @property
     @abstractmethod

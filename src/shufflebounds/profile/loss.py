@@ -47,7 +47,7 @@ def loss_tail(
         earlier = at * (1 - steps)
         rest, before = -np.expm1(earlier - at), np.exp(_of(upper, earlier))
         if single:
-            # Add the rounding error of the difference.
+            # `rise` is a difference of two deltas; its rounding error is at most a multiple of the first one, and is added.
             rise = before - np.exp(earlier - at + low)
             above = (rise + 4 * EXP_SLACK * before) / rest
         else:

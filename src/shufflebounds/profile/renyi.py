@@ -80,7 +80,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                # For unbounded losses, whose values take longer, the fall may be sqrt(gap)/4, which adds 1/128 of the gap of delta.
+                # If losses are unbounded, each delta takes longer, so the fall may be sqrt(gap)/4 even if that is above 0.1.
+                # Straight lines then add 1/128 of the gap of delta.
                 enough = enough_fall(own_gap) if tail is None else np.maximum(enough_fall(own_gap), 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
