@@ -82,7 +82,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
                 # If losses are unbounded, each delta takes longer, so the fall may be sqrt(gap)/4 even if that is above 0.1.
                 # Straight lines then add 1/128 of the gap of delta.
-                enough = enough_fall(own_gap) if tail is None else np.maximum(enough_fall(own_gap), 0.25 * np.sqrt(own_gap))
+                enough = enough_fall(own_gap, rtol)
+                enough = enough if tail is None else np.maximum(enough, 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
                 open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends
@@ -96,13 +97,14 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     return Interval(_divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
 
 
-def enough_fall(own_gap: FloatArray) -> FloatArray:
+def enough_fall(own_gap: FloatArray, rtol: float) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. This is at most 1/8 of `own_gap`, the relative gap of the
-    bounds of delta themselves, and at most 0.1 %.
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. This is at most twice the square of `own_gap`, the
+    relative gap of the bounds of delta themselves, and at most 0.1 %. If the goal `rtol` is 0.25 % or more, each value is a search
+    over datasets, and 1/8 of `own_gap` is permitted.
     """
-    return np.minimum(np.sqrt(own_gap), 0.1)
+    return np.minimum(np.sqrt(own_gap) if rtol >= 0.0025 else 4 * own_gap, 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
