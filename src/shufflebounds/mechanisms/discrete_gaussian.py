@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT, MANY, NEGLIGIBLE, TABLE_SIZE, UNDERFLOW_EXPONENT
 from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, product, shift_by_error
 from shufflebounds.mechanisms._integer_datasets import every_pair
+from shufflebounds.mechanisms._integer_mu import mu_bounds
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
@@ -49,6 +51,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
     sigma = 2000 the lower :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
+
+    :meth:`gdp_mu` is slightly above Delta/sigma. Its relative gap is below 1e-9 for sigma up to 186, and below 2e-5 beyond.
 
     There is no pure budget: :meth:`shuffled` truncates the tails. :meth:`randomize` draws by rejection from a double geometric
     distribution in double precision, so probabilities have a relative error of about 1e-15. The output is a whole number, so it has
@@ -176,6 +180,13 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
         knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
+
+    @cached_property
+    def _mu_bounds(self) -> Interval:
+        return mu_bounds(self.sigma, self.sensitivity, self._log_total(), lambda k: self._tail_sum(k, None))
+
+    def _gdp_mu(self, upper: bool) -> float:
+        return self._mu_bounds[upper]
 
     @property
     def _deepest_cut(self) -> float:
