@@ -143,7 +143,10 @@ class OfEveryUser(_Guarantee):
         return IntervalArray(out[0], out[1])
 
     def worst_user(self, eps: float) -> float:
-        """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated."""
+        """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated.
+
+        A user with Gaussian noise is identified by 1/sigma.
+        """
         *_, best = self.population.every(float(eps), self._guess())
         return float(self.population.budgets[best])
 
