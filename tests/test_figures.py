@@ -51,7 +51,8 @@ def test_composed_noise_is_the_product_of_its_laws(script):
 
 
 def test_lines_enclose_the_curve_of_their_pair(script):
-    # For randomized response with ln 3, one line in each direction is the whole curve.
+    # The trade-off curve of randomized response with budget ln 3 is the maximum of its supporting lines at eps = ln 3, one for each
+    # order of the pair.
     curve = script.lines_below(np.array([0.0, math.log(3)]), np.array([0.5, 0.0]))
     alpha = script.ALPHA
     assert curve == pytest.approx(np.maximum(1 - 3 * alpha, (1 - alpha) / 3), abs=1e-12)

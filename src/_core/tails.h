@@ -1,17 +1,18 @@
 /* Log probabilities and log tails of a block of elements, in passes that a compiler can vectorise (vectors.h). The formulas are those
  * of _binomial.pyx.
  *
- * Distributions. The binomial one; the negative binomial distribution and the incomplete beta function with integer parameters, which
- * are binomial tails; the Poisson distribution and the incomplete gamma functions, which are the binomial tail for TAILS_MANY trials
- * of mean mu: at n = 2**200 all that depends on n is far below the rounding of a double, so that this is the limit itself.
+ * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
+ * function with integer parameters are binomial tails. The Poisson distribution and the incomplete gamma functions are the limit of
+ * infinitely many trials at a fixed mean. They are computed with TAILS_MANY = 2**200 trials, at which the difference from the limit
+ * is far below the rounding of a double.
  *
  * Probabilities. One pass computes every element with deviances in plain double. The elements whose deviance exceeds 32, or where
  * k or n - k is more than twice or less than half of its mean, are gathered and computed again with deviances in double-double.
  *
  * Tails. The elements are sorted by method, and each method is a pass:
  *   near     the uniform expansion, of order 9 or 15
- *   far      the continued fraction, in six lists by the expected number of steps, 5 to 37 over the whole domain. The deviance is
- *            in plain double up to 32 and in double-double beyond.
+ *   far      the continued fraction. Its elements are sorted into six lists by the expected number of steps (5 to 37), so that
+ *            elements of a list take about as many steps. The deviance is in plain double up to 32 and in double-double beyond.
  * The scalar kernel of the distribution computes what is left: p below 2**-830, arguments outside the domain or the support, and
  * parameters that are no integers, except those of the incomplete gamma functions (tails_gamma).
  *

@@ -28,7 +28,7 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "ball operation": 5e-7,
     # All values of a release whose divergence takes little time.
     "cheap release": 0.02,
-    # The distributions of one direction of a Poisson-subsampled mechanism, whose grids are long.
+    # The distributions of losses of a Poisson-subsampled mechanism on a long grid, for one direction (a record added or removed).
     "distributions of a direction": 2.0,
     # One value of delta in a Renyi divergence of a shuffled density without pure privacy, where most values are small; and the same
     # for up to 40 users.

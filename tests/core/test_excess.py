@@ -1,4 +1,7 @@
-"""The kernel of E (X_1 + ... + X_n)_+ against exact powers of polynomials and the clone sum, and several groups against one."""
+"""The kernel of E (X_1 + ... + X_n)_+ against exact powers of polynomials and against the clone sum.
+
+Sums over several groups of users that have the same distribution are compared with the sum over one group.
+"""
 
 import math
 import random

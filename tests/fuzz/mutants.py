@@ -70,7 +70,7 @@ def changes(text):
                 for node in ast.walk(ast.parse(text)) if without_number(node)]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         old, code = token.string, token.line.lstrip()
-        # A sign or a star without a left operand belongs to no sum or product, but the sign of a number can be changed.
+        # A plus, a star or a slash without a left operand (as in `f(*args)`) is no operation and is not changed; a minus is.
         operand = before is not None and (before.type in (tokenize.NAME, tokenize.NUMBER) or before.string in (")", "]"))
         operand = operand and not keyword.iskeyword(before.string)
         new = SWAPS.get(old) if operand or old not in ("+", "*", "/") else None

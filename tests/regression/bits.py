@@ -32,7 +32,7 @@ LIMIT = 0.4
 longer."""
 
 QUICK = 0.025
-"""CPU time in seconds of one result, when it is recorded, above which it stands in expensive.json, and only slow tests compute it.
+"""CPU time in seconds. A result that took longer when it was recorded is listed in expensive.json, and only slow tests compute it.
 Raised: the default tests take longer. Lowered: they notice fewer changes."""
 
 QUESTIONS = {

@@ -194,7 +194,7 @@ def test_bad_arguments():
         RandomAllocation(BinomialNoise(100, 0.5), 5)
 
 
-# The following tests are for the upper and the lower distribution on the grid.
+# The following tests are for the distributions of ratios on a grid (`GridLaw`), one for each bound, and for stop-loss values.
 
 
 def test_spread_and_contraction_bound_stop_losses():

@@ -44,15 +44,15 @@ RATIO = 1.06
 the tilt is farther from the saddle point; with a smaller one a curve delta(eps) needs more transforms."""
 
 TILTS = range(-480, 197)
-"""Exponents k of the allowed tilts RATIO**k, which are between 7e-13 and 9e4. The number of quadrature points grows with the tilt.
+"""Exponents j of the allowed tilts RATIO**j, which are between 7e-13 and 9e4. The number of quadrature points grows with the tilt.
 With a smaller range the bounds by inversion fail for larger or for smaller losses."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
 
-The entries up to 0 are tried as contours of the integral, all entries as rates of the Chernoff bound. At a smaller tilt, the error
-terms with k < 0 need a longer period P (module docstring); at a larger tilt, those with k > 0 do. More tilts take longer to
-compare.
+The entries up to 0 are tried as contours of the integral, all entries as rates of the Chernoff bound. The aliasing sum of the
+module docstring has the terms e^(theta k P) H(eps + k P). At a smaller tilt its terms with k < 0 decrease more slowly and need a
+longer period P; at a larger tilt those with k > 0 do. More tilts take longer to compare.
 """
 
 FREQUENCY_RATIO = 1.25

@@ -97,7 +97,7 @@ def from_dp_accounting(pld: Any) -> AccountingProfile:
     Returns
     -------
     AccountingProfile
-        Upper and lower bounds of its delta, down to the smallest mass in the distribution.
+        Upper and lower bounds of the delta of `pld` at every eps, including values of delta as small as its smallest mass.
 
     {raises: If `pld` is not a privacy loss distribution, or has no mass.}
 

@@ -182,7 +182,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
                 return None
             if self._neighboring_relation == Relation.REPLACE_ONE:
                 return KaryResponse(bins, math.log1p((1 - noise) * bins / noise))
-            # For the special value of a record the response is uniform.
+            # With REPLACE_SPECIAL the record is replaced by a special value, whose response is uniform.
             wrong = noise * (bins - 1) / bins
             return DominatingPair.from_pmfs([math.log1p(-wrong), math.log(wrong)], [-math.log(bins), math.log1p(-1 / bins)])
         raise TypeError(f"{type(event).__name__} has no profile in this library")

@@ -150,9 +150,10 @@ class TwoLevel(LocalRandomizer):
         )
 
     def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:
-        """Return the distribution of X for a measure m that is gamma B on the outputs of `outside` and e^eps0 gamma B on `inside`.
+        """Return the distribution of X (`ExcessLaw`) for a measure m that is e^eps0 gamma B on one set of outputs, else gamma B.
 
-        Both are masses under B of the four classes of outputs (`Others`). `loss_error` is added to the privacy loss at outputs in
+        `inside` and `outside` are the masses under B of this set and of its complement, in each of the four classes of outputs
+        (`Others`). `loss_error` is added to the privacy loss at outputs in
         one of A_0 and A_1 only, which rounds X up (or down, if negative).
         """
         eps0 = self.local_eps

@@ -187,7 +187,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _released(self) -> tuple[tuple[DominatingPairInfo, tuple[tuple[DominatingPairInfo, int], ...]], ...]:
-        """For each factor: what is known about its pair, and the distributions that its releases are composed of."""
+        """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
         known = [profile._pair_info() for profile, _ in self.factors]
         return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
 

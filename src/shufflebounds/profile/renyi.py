@@ -153,7 +153,7 @@ def mixture_renyi(orders: FloatArray, divergences: FloatArray, rate: float) -> F
     with np.errstate(all="ignore"):
         grown = step * divergences
         near = np.log1p(rate * np.expm1(np.minimum(grown, 700.0)))
-        # Both terms of the sum have absolute errors of a few ulp, which are added.
+        # The argument log(rate) + grown has an absolute error of a few ulp of |log(rate)| + grown, which is added.
         far = np.logaddexp(math.log1p(-rate) if rate < 1 else -math.inf, math.log(rate) + grown)
         far = far + 8 * ULP * (grown - math.log(rate))
         value = np.where(step == 0, rate * divergences, np.where(grown < 700, near, far) / step)

@@ -37,16 +37,17 @@ FINE = 0.02
 `_fine`). Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Log of the mass under P of ratios that are too large for the cells; the upper bound counts these ratios as infinite. Raised: a
-larger gap at small delta. Lowered: longer grids."""
+"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums whose number of large ratios has a
+probability below e^CUT are not evaluated. Raised: a larger gap at small delta. Lowered: wider cells, as their number is fixed, and
+more sums."""
 
 LOWER_CUT = -300.0
 """Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: the bounds of a delta below this mass
 are not tight. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Number of cells of the logarithmic grid for sums of large ratios, and the largest number of large ratios in such a sum; sums with
-more of them enter the upper bound by their probability. Raised: tighter bounds in more time."""
+"""Number of cells of the logarithmic grid for sums of large ratios, and the number of large ratios from which on a sum is not
+evaluated; its probability is added to the upper bound. Raised: tighter bounds in more time."""
 
 
 class _Grid(NamedTuple):

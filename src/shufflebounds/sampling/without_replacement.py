@@ -126,7 +126,11 @@ class WithoutReplacement(OfMechanism):
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:
-    """Return a sampled pair with the same divergence in both orders, except for losses near 0, or None if none is found."""
+    """Return a pair of output distributions that attains the mechanism's delta in both orders, (P, Q) and (Q, P).
+
+    Delta is slightly smaller for losses near 0, which are merged into one outcome. The result is None if the mechanism has no pair
+    with the same divergences in both orders, or if no cut in MERGED can be used.
+    """
     laws = three_laws(mechanism)
     if laws is None:
         return None

@@ -30,10 +30,12 @@ N - m ones, so the blocks above N/2 have the mirrored edges. More blocks are tig
 """
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""Lengths of the runs of consecutive m (see CUTS) into which a block is divided; one upper bound serves all datasets of a run.
+"""Factors that determine the lengths of runs. A block is divided into runs of consecutive m (see CUTS), and one upper bound serves
+all datasets of a run.
 
-For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values. f is the smallest entry of
-FINE for which the tables of all sums together have at most 2 * TABLE_SIZE entries. Longer runs are less tight and take less time.
+For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values. Each run needs a table of the
+distribution of the sum of the bits, and f is the smallest entry of FINE for which these tables have at most 2 * TABLE_SIZE entries
+in total. Longer runs are less tight and take less time.
 """
 
 LOG_TAIL = DEEPER * FIRST_TAIL

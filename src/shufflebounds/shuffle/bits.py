@@ -337,8 +337,9 @@ class ShuffledBits(FlippedProtocol):
         eps, delta = _validate.target(eps, delta)
         # At this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
-        # No other bit is random with probability (1 - 2 q)^(n-1), and delta is at least this probability. So a flip probability
-        # below `low` does not meet the target.
+        # The search starts between `low` and `high`. A bit is replaced by a fair coin with probability 2 q. If no other bit is,
+        # which has probability (1 - 2 q)^(n-1), the target's bit is protected by its own flip alone. So unless delta is close
+        # to 1, a flip probability below `low` does not meet the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)

@@ -196,7 +196,8 @@ def printed_support_samples(support: int, *, eps: float, delta: float) -> int:
 def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0.01) -> SampleSize:
     r"""Return a number of users that suffices for pointer chasing.
 
-    Each user has one of two permutations of `length` integers.
+    Each user has one of two permutations of `length` integers, labelled 1 and 2. The task is to apply the two permutations
+    alternately a given number of times. It is solved by identifying both (:func:`support_identification` with support 2).
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def pointer_chasing(length: int, *, eps: float, delta: float, failure: float = 0
     Returns
     -------
     SampleSize
-        The number of users does not depend on the length or the number of steps, because the support has two values.
+        The number of users depends neither on the length nor on how often the permutations are applied.
 
     {raises}
 

@@ -430,7 +430,7 @@ class Shuffled(BetweenProfiles):
         return text if len(self._pairs) == 1 else f"{text}; target between {inputs}"
 
     def argument(self, eps: float) -> str:
-        """Return the argument that gives the upper bound at one eps.
+        """Return the name of the bound that is the smallest upper bound at one eps.
 
         Parameters
         ----------
@@ -441,7 +441,8 @@ class Shuffled(BetweenProfiles):
         -------
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users, enumerated), or "every dataset of a
-            stronger protocol" (of fewer users or full participation; this protocol is a post-processing of that one).
+            stronger protocol" (with fewer users or full participation, which is less private: the messages of this protocol are a
+            post-processing of those of that one).
 
         {raises: If `eps` is negative or not finite.}
 

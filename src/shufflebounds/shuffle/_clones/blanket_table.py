@@ -110,8 +110,8 @@ def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float
     `m` is the number of messages, and `s` the number of those in the target's two categories.
     """
     slope = alpha - beta
-    # The argument of the positive part is full - slope J with J = s - N, positive for J < tau. The argument is not written as
-    # base + slope N with base = beta s + gamma (m - s): for large budgets the rounding of beta would absorb alpha, the only
+    # The argument of the positive part is full - slope (s - N), which is positive for N >= tau. It is not written as
+    # base + slope N with base = beta s + gamma (m - s), because for large budgets the rounding of beta would absorb alpha, the only
     # positive term.
     full = alpha * s + gamma * (m - s)
     tau = s + 1 - np.ceil(full / slope)

@@ -235,7 +235,8 @@ class Gaussian(Family):
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # For a target with a budget in [low, high], max(R_0, R_1) is at most high/low times that of a target with budget low.
+        # `least_log_ratio` omits a factor of R_i/max(R_0, R_1), which is b/low for a target with budget low, where b is the budget
+        # of user i. For any target with a budget in [low, high], max(R_0, R_1) is at most high/low times larger, so b/high is used.
         least = least_log_ratio(low, budgets, reach)
         # `most` is the log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window.
         most = -np.log1p(np.exp(-reach * high * high))

@@ -111,8 +111,8 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Every tilt > 0 gives a valid bound of the terms. Near u = 0 the best tilt tends to 0, so the tilt is at least 1/sqrt(mean
-        # + 1).
+        # Every tilt > 0 gives a valid bound. As u tends to 0, atanh(u) does, too, and b grows like -log(tilt); so the tilt is at
+        # least 1/sqrt(mean + 1), where `mean` is that of the number of clones.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
