@@ -155,12 +155,12 @@ def table(profile: ExportMixin) -> str:
     start, longest = time.perf_counter(), 0.02
     quick = VALUES["both bounds of epsilon"] * profile._seconds() < longest
     for delta in (1e-6, 1e-9, 1e-12):
-        told = f"takes longer: <code>.epsilon({delta:g})</code>"
+        shown = f"takes longer: <code>.epsilon({delta:g})</code>"
         if quick and time.perf_counter() - start < longest:
             low = profile.epsilon(delta, bound="lower")
             if time.perf_counter() - start < longest:
-                told = f"{low:.6g} &le; &epsilon; &le; {profile.epsilon(delta):.6g}"
-        rows.append((f"&epsilon; at &delta; = {delta:g}", told))
+                shown = f"{low:.6g} &le; &epsilon; &le; {profile.epsilon(delta):.6g}"
+        rows.append((f"&epsilon; at &delta; = {delta:g}", shown))
     head = f'<tr><th colspan="2" style="text-align:left">{html.escape(type(profile).__name__.lstrip("_"))}</th></tr>'
     body = "".join(
         f'<tr><td style="text-align:left">{name}</td><td style="text-align:left">{value}</td></tr>' for name, value in rows

@@ -38,7 +38,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     Raises
     ------
     TypeError
-        If it is not a profile, or one with parameters of another kind, such as a function.
+        If `profile` is no profile, or has a parameter of another kind, such as a function.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _key(name: str) -> str:
 
 
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
-    """Return the classes of this library by name, either the imported ones or all. They are public, so their names are unique."""
+    """Return the classes of this library by name, either the imported ones or all. These classes are public: names are unique."""
     if everywhere:
         # Subpackages import their modules on first use, and this module must not depend on them, so it imports them by name.
         for subpackage in SUBPACKAGES:

@@ -53,7 +53,7 @@ class BoundedProfile(ABC):
         return math.inf
 
     def _eps_scale(self) -> float:
-        """Return the scale of eps, at least 1. The search for epsilon(delta) ends at a million times this."""
+        """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times it."""
         return 1.0
 
     def _rough(self, upper: bool) -> Curve | None:
@@ -176,8 +176,8 @@ class BoundedProfile(ABC):
         -------
         float or ndarray
             The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger. For a guarantee
-            whose pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the bounds
-            differ by the mass at eps and at the next point.
+            whose pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the upper
+            bound may include the mass at eps, and the lower bound may omit that at the next larger loss.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 
@@ -239,7 +239,7 @@ class BoundedProfile(ABC):
         return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, at which the lower bound of delta is positive; inf if there is no limit."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds no end."""
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf

@@ -45,7 +45,7 @@ def least_parameter(
         return goal - math.sqrt(-log_delta(value)) if log_delta(value) > -math.inf else -1e3
 
     def enough(value: float) -> bool:
-        # The value that the method delta(eps) returns.
+        # `probability` gives the value that the method delta(eps) returns.
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
@@ -56,8 +56,8 @@ def least_parameter(
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # A bound that comes from a search may miss eps by its tolerance. eps decreases about like the square root of the parameter,
-        # so that twice the relative excess of epsilon(delta) compensates for it.
+        # epsilon(delta) may exceed eps by the tolerance of a search. It is about proportional to 1/sqrt(parameter), so twice its
+        # relative excess is added to the parameter.
         value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high

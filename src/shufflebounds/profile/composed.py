@@ -68,15 +68,13 @@ class Composition(PrivacyProfile):
     Notes
     -----
     Pairs. A :class:`DominatingPair` is composed in the order given. Mechanisms with add/remove adjacency are composed for the added
-    and for the removed record, and the larger delta counts. Any other profile is a maximum over several pairs, at least
-    both orders of
-    its neighbours, and an adversary may choose the pair of each release after seeing earlier results. The bounds are those of the
-    best such strategy if the pairs are enumerated and there are at most a few hundred releases. For flipped bits, whose
-    datasets are too
-    many, the upper bound chooses among blocks of datasets and the lower bound among two. Otherwise the upper bound takes, for every
-    release, the maximum of delta over the pairs at each eps, and the lower bound takes the same entry of ``pairs()`` in all
-    releases.
-    If no pairs are known, the lower bound repeats one test in every release; the slope of delta at eps gives its probabilities.
+    and for the removed record, and the larger delta counts. Any other profile is a maximum over several pairs, at least both orders
+    of its neighbours, and an adversary may choose the pair of each release after seeing earlier results. The bounds are those of
+    the best such strategy if the pairs are enumerated and there are at most a few hundred releases. For flipped bits, whose
+    datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two datasets.
+    Otherwise the upper bound takes, for every release, the maximum of delta over the pairs at each eps, and the lower bound takes
+    the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release; the
+    slope of delta at eps gives its probabilities.
 
     Method. See :doc:`/composition`: losses on a grid, exponentially tilted to eps and convolved by FFT. Errors are relative to
     delta, however small it is. Losses on a common lattice, such as those of randomized response, are exact, and so are compositions
@@ -225,7 +223,7 @@ class Composition(PrivacyProfile):
         if not places or sum(times for _, times in self._above) == 1:
             return None
         place = max(places, key=lambda i: self._above[i][1])
-        # In the lower bound, all equal parts of a release take the same pair.
+        # If the mechanism is a part of a release, no lower bound with adaptive choice is formed: equal parts take the same pair.
         factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())
@@ -238,7 +236,7 @@ class Composition(PrivacyProfile):
         parts = [profile._cost(log_delta, question) for profile, _ in self.factors]
         factors = Cost(sum(part.seconds for part in parts), max(part.memory for part in parts), 0)
         if question == "rdp" or (question == "gdp_mu" and self._pure_epsilon() == math.inf):
-            # Renyi divergences of the factors add, and without pure privacy mu follows from those of the factors.
+            # Renyi divergences of the factors add, and without pure privacy mu follows from the mu of the factors.
             return factors
         ways = self._by_adjacency or (self,)
         if question in ("tradeoff", "gdp_mu") and all(way._all_outcomes for way in ways):
@@ -258,8 +256,8 @@ class Composition(PrivacyProfile):
     def _sketch_step(self) -> float:
         """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
 
-        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. Refining the
-        samples does not reduce the gap between both bounds then; more samples improve the lower bound only.
+        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. Samples added near
+        one level then do not close this gap, so refinement ends early; more first samples improve the curve's lower bound.
         """
         return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 
@@ -417,8 +415,8 @@ class Composition(PrivacyProfile):
     def _pair_info(self) -> DominatingPairInfo:
         opposite = self.reverse()
         spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        # The depth of a curve is limited, because smaller delta would need another grid for every value. The curve of both
-        # adjacencies together is that of the larger delta, which is the same for (P, Q) and (Q, P).
+        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. The curve of both adjacencies
+        # is that of the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         known = DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), spacing=spacing, curve=curve)
         if not self._by_adjacency and self._all_outcomes:
@@ -431,8 +429,8 @@ class Composition(PrivacyProfile):
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
-        # For log delta below -120 the curve uses an upper bound by inversion alone. For alpha below e^-50 the two bounds of the
-        # curve have a large gap anyway. Below a smaller limit the grid would be used more often, which takes seconds for each eps.
+        # For log delta below -120 the curve uses an upper bound by inversion alone, because a grid takes seconds for each eps, and
+        # for alpha below e^-50 the two bounds of the curve have a large gap anyway.
         for one in (coarse, coarse._reversed):
             one.__dict__.update(_plain=True, _deepest=-120.0)
         return coarse
@@ -454,7 +452,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _coarse_grid(self) -> Composition:
-        """The same composition on a coarse grid, for the first steps of a search; None if it would not be faster."""
+        """The same composition on a coarse grid, for the first steps of a search; itself if that is not faster."""
         if self.rtol >= LOOSE or self._is_one:
             return self
         rough = Composition(self.factors, LOOSE)
@@ -469,8 +467,9 @@ class Composition(PrivacyProfile):
         if None not in inversions:
             known = [one for one in inversions if one is not None]
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), rtol=1e-3)
-            # If records are rarely sampled, the saddle-point approximation may be too large by many orders of magnitude.
-            # The gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow rounding errors.
+            # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
+            # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow
+            # rounding errors.
             return Curve(partial(_largest_once, known), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
         if self._by_adjacency:
             return _largest([way._rough(upper) for way in self._by_adjacency])

@@ -52,9 +52,9 @@ class ExportMixin(BoundedProfile):
         Parameters
         ----------
         interval : float
-            Spacing of the losses, in (0, 10]; that of the distributions to compose it with.
+            Spacing of the losses, in (0, 10]; distributions to be composed need the same spacing.
         log_tail : float
-            Losses are resolved up to the eps at which log delta falls below it, in [-700, -1]; the mass beyond counts as
+            Losses are resolved up to the eps at which log delta falls below `log_tail`, in [-700, -1]; the mass beyond counts as
             infinite loss.
 
         Returns
@@ -149,7 +149,7 @@ class ExportMixin(BoundedProfile):
         PrivacyProfile
             A profile of this class that equals the one that was saved.
 
-        {raises: Where that raises it, and if the profile is none of the class that is asked; ask ``PrivacyProfile`` for any.}
+        {raises: As that function, or if the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts all.}
         """
         profile = _saving.from_dict(data)
         if not isinstance(profile, cls):
@@ -242,8 +242,8 @@ class ExportMixin(BoundedProfile):
         InfeasibleError
             If it would take more than about 10 s; the message states the predicted time (a ValueError).
         TypeError
-            If the class has no certified digits. It has them for clones, shuffled bits, binomial noise, listed pairs,
-            Gaussian, Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
+            If the class has no certified digits. Certified are clones, shuffled bits, binomial noise, listed pairs, Gaussian,
+            Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
             compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices and VariationRatio.
         ImportError
             If python-flint is not installed (extra ``certify``).
@@ -276,7 +276,7 @@ class ExportMixin(BoundedProfile):
 
 @_validate.quiet()
 def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
-    """Return the grid point beyond which delta is 0, below the tail, or nearly constant."""
+    """Return the number of the grid point beyond which delta is 0, below e^log_tail, or nearly constant."""
     cap = TABLE_SIZE * interval
     tail = max(math.exp(log_tail), 5e-324)
     eps = profile.epsilon(tail)

@@ -91,7 +91,7 @@ class IntegerNoise(PrivacyProfile):
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def least(enough: Callable[[int], bool]) -> int | None:
-            # `least_int` searches nonnegative integers, so integers are counted from -2**53, and the search starts at 0.
+            # `least_int` searches nonnegative integers, here k + 2**53. The search starts at k = 0.
             found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
             return None if found is None else found - MAX_COUNT
 

@@ -39,7 +39,7 @@ class DominatingPair(PrivacyProfile):
         """
 
     def _mirrored(self) -> bool:
-        """Return whether the pair in the other order is known to be equal."""
+        """Return whether (Q, P) is known to have the same delta as (P, Q)."""
         return bool(self.reverse() == self)
 
     def pairs(self) -> tuple[DominatingPair, ...]:

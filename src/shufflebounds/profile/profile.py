@@ -94,8 +94,8 @@ class PrivacyProfile(ExportMixin):
         """Return the known properties of the dominating pair of this profile; classes with more information override this."""
         pairs = self._listed_pairs()
         if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
-            # If the pair had another divergence in its other order, an adversary could choose the order in each release, and this
-            # pair alone would not suffice.
+            # If (Q, P) had another delta than (P, Q), an adversary could choose the order in each release, and one pair would not
+            # suffice.
             return pairs[0]._pair_info()
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
         # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
@@ -145,7 +145,7 @@ class PrivacyProfile(ExportMixin):
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
     def _mixture_tail(self) -> Tail | None:
-        """Return a bound of the integral in the divergence beyond any eps; None if the mechanism is no mixture (`_mixture`)."""
+        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps; None if this is no mixture (`_mixture`)."""
         mixture = self._mixture()
         if mixture is None:
             return None
@@ -273,7 +273,7 @@ class PrivacyProfile(ExportMixin):
         return (mine if forward is own else forward.copy()), mine
 
     def _deep_sides(self) -> HockeyStickBounds | None:
-        """Return bounds of log delta that stay close at far smaller delta than `_log_delta` and take longer; None without them."""
+        """Return bounds of log delta that take longer than `_log_delta` and are tight at far smaller delta, or None."""
         return None
 
     @cached_property
@@ -522,8 +522,8 @@ class PrivacyProfile(ExportMixin):
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
         single = self._pair_info().single
-        # For a single pair with this delta and pure privacy, the divergence is finite but may exceed the bound of the mixture. Its
-        # lower bound may exceed it, too, and is then limited to it.
+        # A profile that is not `single` has the divergence of a hypothetical pair with this delta. It may exceed the bound of the
+        # mixture. Without pure privacy that bound limits both bounds; with it, neither.
         capped = upper if single else pure == math.inf
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
         value = np.full(orders.size, largest)
@@ -546,7 +546,7 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         Composition
-            Enclosed on both sides.
+            With an upper and a lower bound.
 
         Raises
         ------
@@ -579,7 +579,7 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         Composition
-            Enclosed on both sides.
+            With an upper and a lower bound.
 
         {raises}
 

@@ -108,7 +108,7 @@ def enough_fall(own_gap: FloatArray, rtol: float) -> FloatArray:
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
-    """Return an eps > start beyond which the log of the integral is at most `little`, to a factor of 2; None if it is above 700."""
+    """Double eps, from max(2 start, 1), until the log of the integral beyond it is at most `little`; None if above 700."""
     end = max(2 * start, 1.0)
     while tail(power, end) > little:
         end *= 2

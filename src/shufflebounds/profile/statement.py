@@ -201,9 +201,9 @@ def _assumptions(profile: PrivacyProfile) -> str:
 
 def _described(profile: PrivacyProfile) -> str:
     """Return the class of a profile and its parameters."""
-    told = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
+    described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
     name = type(profile).__name__.lstrip("_")
-    return f"{name} with {told}" if told else name
+    return f"{name} with {described}" if described else name
 
 
 def _parameter(name: str, value: Any) -> str:
@@ -237,7 +237,7 @@ def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[Float
     """Return values of epsilon with the lower and upper bound of log10 delta.
 
     The curve takes about CALM_SECONDS, as far as the profile knows the cost of one value, and extends to where delta has fallen to
-    a thousandth of the target. With more than 49 points, a width of 560 pixels shows no difference.
+    a thousandth of the target. More than 49 points make no visible difference at a width of 540 pixels.
     """
     fewest, most = 9, 49
     seconds = max(profile._seconds(), 1e-9)
