@@ -3,6 +3,7 @@
 import importlib
 import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -233,6 +234,24 @@ def test_how_far_binary_response_stays_below_the_clone_bound():
     exact = shuffle.ShuffledBits(10**6, 1 / (1 + math.exp(4.0))).epsilon(1e-8)
     share = round(100 * (1 - exact / shuffle.StrongerClones(10**6, 4.0).epsilon(1e-8)))
     assert f"{share} % below" in (DOCS / "protocols/clones.md").read_text(encoding="utf-8")
+
+
+def test_pure_privacy_of_four_bits_per_user():
+    """The loss of R-gap, by enumeration: a user with 0 sends four fair bits, a user with 1 four bits that are not two ones and two zeros."""
+    row = stated("samples.md", r"for one user, and (\d)/(\d), (\d+)/(\d+), (\d)/(\d) and (\d)/(\d) for 2 to 5 users")
+    zero = [Fraction(c, 16) for c in (1, 4, 6, 4, 1)]
+    one = [Fraction(c, 10) for c in (1, 4, 0, 4, 1)]
+
+    def total(users, ones):
+        """Return the distribution of the number of ones among the bits of all users."""
+        masses = [Fraction(1)]
+        for user in [one] * ones + [zero] * (users - ones):
+            masses = [sum(masses[i] * user[k - i] for i in range(len(masses)) if 0 <= k - i <= 4) for k in range(len(masses) + 4)]
+        return masses
+
+    for users, over, under in zip((2, 3, 4, 5), row[::2], row[1::2]):
+        pairs = [(total(users, m), total(users, m + 1)) for m in range(users)]
+        assert max(max(x / y, y / x) for p, q in pairs for x, y in zip(p, q)) == Fraction(int(over), int(under))
 
 
 def test_private_words_do_not_spread():

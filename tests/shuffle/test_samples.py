@@ -1,5 +1,6 @@
 """Sample sizes of support identification and similar problems, against reference values and simulation."""
 
+import itertools
 import math
 
 import mpmath
@@ -61,6 +62,22 @@ def test_domains():
     assert samples.pointer_chasing(4, eps=1.0, delta=1e-6).bins == 48
     assert samples.pointer_jumping(3, 2, eps=1.0, delta=1e-6).bins == 3 + 27
     assert samples.pointer_jumping(16, 3, eps=1.0, delta=1e-6).users == samples.support_identification(3, eps=1.0, delta=1e-6).users
+
+
+@pytest.mark.slow
+def test_the_levels_of_a_random_tree_are_found():
+    """Every value is the labels of one level of a tree; the labels that the protocol finds give the path through the tree."""
+    branching, height = 2, 3
+    rng = np.random.default_rng(0)
+    levels = [list(itertools.product(range(branching), repeat=branching**i)) for i in range(height)]
+    domain = [(i, labels) for i, level in enumerate(levels) for labels in level]
+    size = samples.pointer_jumping(branching, height, eps=1.0, delta=1e-6)
+    assert size.bins == len(domain)
+    tree = [level[int(rng.integers(len(level)))] for level in levels]
+    values = rng.choice([domain.index(pair) for pair in enumerate(tree)], size.users)
+    messages = size.protocol.randomize(values, rng)
+    found = dict(domain[j] for j in size.protocol.estimate(messages).nonzero()[0])
+    assert found == dict(enumerate(tree))
 
 
 @pytest.mark.parametrize(
