@@ -237,7 +237,7 @@ def test_how_far_binary_response_stays_below_the_clone_bound():
 
 
 def test_pure_privacy_of_four_bits_per_user():
-    """The loss of R-gap, by enumeration: a user with 0 sends four fair bits, a user with 1 four bits that are not two ones and two zeros."""
+    """R-gap by enumeration: a user with 0 sends four fair bits, a user with 1 four bits that are not two ones and two zeros."""
     row = stated("samples.md", r"for one user, and (\d)/(\d), (\d+)/(\d+), (\d)/(\d) and (\d)/(\d) for 2 to 5 users")
     zero = [Fraction(c, 16) for c in (1, 4, 6, 4, 1)]
     one = [Fraction(c, 10) for c in (1, 4, 0, 4, 1)]
