@@ -81,7 +81,7 @@ def phi(x: FloatArray) -> FloatArray:
 
 @with_passages
 class LocalRandomizer(PrivacyProfile):
-    """A mechanism that each user can run on the own value before a shuffle."""
+    """A mechanism that each user can run on their own value before a shuffle."""
 
     def _pair_info(self) -> DominatingPairInfo:
         # delta is the hockey-stick divergence of one pair (P, Q), for which (Q, P) has the same divergence.
@@ -111,7 +111,7 @@ class LocalRandomizer(PrivacyProfile):
         ValueError
             If an argument lies outside its range, or the distribution overflows or has too many outcomes.
         """
-        raise TypeError(f"{type(self).__name__} does not know its laws of X")
+        raise TypeError(f"{type(self).__name__} has no known distributions of X: its shuffled messages have no bounds")
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), for one pair; None if not known.
@@ -227,7 +227,7 @@ class AdditiveNoise(LocalRandomizer):
         return np.asarray(array + self._noise(_validate.generator(rng), array.shape))
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
-        """Return unbiased estimates of the values from the released ones, which are the same, because the noise has mean zero.
+        """Return the released values, which are unbiased estimates of the values, because the noise has mean zero.
 
         Parameters
         ----------

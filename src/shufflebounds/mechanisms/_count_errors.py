@@ -87,7 +87,7 @@ class CountErrors(CountErrorLaw):
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:
         """Return bounds of the log tail at `reach`, in units of supporting messages, if `holders` users have the value."""
         own, not_own, other, not_other, _ = self.probabilities
-        # The numerators are integers: a sum of two products of fractions would take five times as long.
+        # `center`, the mean, is formed from integers, because a sum of two products of fractions takes five times as long.
         (own_number, own_parts), (other_number, other_parts) = own.as_integer_ratio(), other.as_integer_ratio()
         center = Fraction(holders * own_number * other_parts + others * other_number * own_parts, own_parts * other_parts)
         one, zero = np.array([own, other]), np.array([not_own, not_other])

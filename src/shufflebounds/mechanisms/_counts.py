@@ -235,13 +235,13 @@ class FrequencyOracle(CountEstimate, TwoLevel):
         _validate.integer_field(self, name, low, high)
 
     def _kinds(self) -> tuple[Others, ...] | None:
-        # Permuting the inputs other than the target's two permutes the outputs, so X is the same for all these inputs.
+        # Permuting the inputs other than the target's two permutes the outputs, so X has the same distribution for all of them.
         return (*self._targets(), *self._others())
 
     def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:
-        """Return the dataset in which all others have a third value, whose lifted set is independent of the target's two.
+        """Return the dataset in which all other users have a third value.
 
-        Its mass under B is `hit`, and `miss` is 1 - hit.
+        Its lifted set has the mass `hit` = 1 - `miss` under B and is independent of those of the target's two values.
         """
         one, both, neither = self._shares()
         inside, outside = ((part * one, part * one, part * both, part * neither) for part in (hit, miss))

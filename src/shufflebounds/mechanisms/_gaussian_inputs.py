@@ -98,7 +98,7 @@ def gaussian_rows(
 def _nodes(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
     """Return the nodes of Gauss-Legendre quadrature in each cell, shape (cells, nodes), and the weights divided by sqrt(2 pi).
 
-    With `more` = 0 the integrals are exact to rounding for cells of less than two standard deviations.
+    Each cell has 16 + `more` nodes; 16 give integrals exact to rounding for cells of less than two standard deviations.
     """
     nodes, weights = np.polynomial.legendre.leggauss(16 + more)
     half = 0.5 * np.diff(edges)

@@ -56,13 +56,13 @@ def mu_bounds(sigma: float, shift: int, log_total: float, log_tail: Callable[[fl
     `log_total` is log Z, and `log_tail` returns bounds of log S_k (module docstring). The relative gap is below 1e-9 while
     30 sigma^2 outcomes fit a table (sigma up to 186). For larger sigma it is below 2e-5 and decreases roughly as 1/sigma^2.
     """
-    # Beyond 1000 and 2 `shift` outcomes R is close to its limit 1/sigma; the first windows exceed it.
+    # K is at least 1000 and 2 `shift`: beyond, R is close to its limit 1/sigma, which the first windows exceed.
     last = math.ceil(max(1000, 2 * shift, 30 * sigma**2, 4 * sigma**2 * log_total))
     above = _smoothed(sigma, shift)
     if last + shift <= TABLE_SIZE:
         low, high = _of_windows(sigma, shift, log_total, last)
         return Interval(low, min(above, max(high, shift * _beyond(sigma, log_total, last + 1.0))))
-    # The window in the middle alone: t_k - t_(k-d) = t_k + t_(d+1-k).
+    # The lower bound is the middle window alone, where t_k - t_(k-d) = t_k + t_(d+1-k).
     k = (shift + 1) // 2
     ends = sum(_least(end, sigma, log_total, log_tail) for end in (k, shift + 1 - k))
     return Interval(ends * (1 - SLACK), above)
@@ -118,7 +118,7 @@ def _beyond(sigma: float, log_total: float, j: float) -> float:
 
 def _smoothed(sigma: float, shift: int) -> float:
     """Return the bound by post-processing of normal noise, at the best of several tau; inf if sigma is too small for any."""
-    # The exponent 2 (pi tau)^2 of rho: below 5 the bound exceeds the mean by percents, and at 40 eta is below the rounding of mu.
+    # `exponent` is 2 (pi tau)^2 of rho: below 5 the term of eta exceeds 0.13, and at 40 it is below the rounding of mu.
     exponent = np.linspace(5.0, 45.0, 400)
     variance = sigma**2 - exponent / (2 * math.pi**2)
     exponent, variance = exponent[variance > 0], variance[variance > 0]

@@ -94,7 +94,7 @@ def interval_laws(
     Parameters
     ----------
     log_far, log_near : ndarray
-        Log masses of the cells for which the first end is more likely, under the second end and under the first.
+        Log masses, under the second end and under the first, of the cells where the first end is more likely.
     low, high : ndarray
         Log likelihood ratios at the two ends of each cell; equal if the ratio is constant on the cell.
     log_middle : ndarray, optional

@@ -132,8 +132,8 @@ def laplace_rows(inputs: FloatArray, cells: int = 300) -> tuple[FloatArray, Floa
 
     Between two neighbouring inputs each likelihood is a multiple of :math:`e^{-y}` or of :math:`e^y`. Over a cell of width h the
     coefficients of its two ends are :math:`\sinh(h - t)/\sinh h` and :math:`\sinh t/\sinh h`, whose integrals are both
-    :math:`\tanh(h/2)`. Beyond the first and the last input all likelihood ratios are constant. With
-    600 `cells` between the first and the last input, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4.
+    :math:`\tanh(h/2)`. Beyond the first and the last input all likelihood ratios are constant. With 600 instead of 300
+    `cells`, log delta changes by 1e-4 at eps0 = 1 and by 1e-3 at eps0 = 4.
     """
     gaps = np.diff(inputs)
     parts = np.maximum(1, np.ceil(cells * gaps / gaps.sum())).astype(int)

@@ -73,7 +73,7 @@ class MatrixDatasets:
     def _distance(self) -> float:
         """Return the square of the radius of a ball that contains all rows, in the Euclidean norm with weights 1/m.
 
-        Every centre gives a valid radius. More iterations towards the centre of the smallest ball give a smaller one.
+        Every centre gives a valid radius. More iterations approach the centre of the smallest ball.
         """
         scaled = self._rows[self._kinds] / np.sqrt(self._base)
         weights = np.full(len(scaled), 1.0 / len(scaled))

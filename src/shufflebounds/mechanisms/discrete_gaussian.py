@@ -190,9 +190,9 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     @property
     def _deepest_cut(self) -> float:
-        """The smallest log probability at which `excess_laws` may truncate outputs.
+        """The `log_cut` of `excess_laws` for upper bounds at very small delta.
 
-        It is -inf if likelihood ratios would overflow, or if more than MANY outcomes would remain.
+        -inf, for no such bounds, if likelihood ratios would overflow, or if more than MANY outcomes would remain.
         """
         s = self.sigma / self.sensitivity
         farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)

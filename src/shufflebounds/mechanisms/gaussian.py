@@ -287,7 +287,7 @@ class GaussianMechanism(AdditiveNoise):
 
     @property
     def _deepest_cut(self) -> float:
-        """The smallest log probability at which `excess_laws` may truncate outputs; -inf if likelihood ratios would overflow."""
+        """The `log_cut` of `excess_laws` for upper bounds at very small delta; -inf if likelihood ratios would overflow."""
         s = self.sigma / self.sensitivity
         farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)
         return -LARGEST_EXPONENT if farthest < LARGEST_EXPONENT * s * s else -math.inf
@@ -442,7 +442,10 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
 
 
 def _small_difference(c: FloatArray, h: float) -> FloatArray:
-    """Return (M(c - h) - M(c + h))/(2 h) for 0 <= c < 1.5 and h < 0.1, by the same series with I_(n+1) = n I_(n-1) - c I_n."""
+    """Return (M(c - h) - M(c + h))/(2 h) for 0 <= c < 1.5 and h < 0.1, by the same series.
+
+    The recursion is I_(n+1) = n I_(n-1) - c I_n.
+    """
     before = math.sqrt(math.pi / 2) * np.asarray(erfcx(c / math.sqrt(2)))
     here = 1 - c * before
     total, factor = here.copy(), 1.0

@@ -123,8 +123,8 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have vectors on the line
-        # through them. The truncated mass is at most e^-60: it is divided among the coordinates, and a larger one could truncate
-        # the whole distribution of a coordinate.
+        # through them. The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could
+        # truncate the whole distribution of a coordinate.
         cells, log_cut = checked(cells, min(log_cut, -60.0))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"

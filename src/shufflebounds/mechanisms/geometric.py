@@ -122,7 +122,7 @@ class GeometricMechanism(AdditiveNoise):
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
-        # Below this bound, delta for some of the shifts already exceeds the target, so the search starts here.
+        # Below `least`, delta for some of the shifts already exceeds the target, so the search starts there.
         least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)
@@ -331,8 +331,8 @@ class GeometricMechanism(AdditiveNoise):
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        # For sensitivity 1 the blanket bound is exact. From sensitivity 11 on, the number of pairs is so large that one eps takes
-        # more than .5 s.
+        # No bound over all datasets is offered for sensitivity 1, where the blanket bound is exact, or above 10, where one eps
+        # takes more than .5 s.
         s, rate = self.sensitivity, self._rate
         if self.bound is not None or not 1 < s <= 10 or self.eps > LARGEST_EXPONENT:
             return None

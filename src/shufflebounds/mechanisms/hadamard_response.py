@@ -68,7 +68,7 @@ class HadamardResponse(FrequencyOracle):
     def _others(self) -> tuple[Others, ...]:
         eighth = (0.125, 0.125, 0.125, 0.125)
         independent = Others("every other user has a value whose parity is independent of the target's two", eighth, eighth)
-        # The parity with 1 xor 2 is even if the parities with 1 and with 2 are both even or both odd.
+        # The target's bins have x + 1 = 1 and 2. The parity with 1 xor 2 is even if those with 1 and with 2 are equal.
         summed = Others("every other user has a value whose parity is the sum of the target's two", (0.0, 0.0, 0.25, 0.25),
                         (0.25, 0.25, 0.0, 0.0))
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
@@ -83,7 +83,7 @@ class HadamardResponse(FrequencyOracle):
         word = source.integers(0, 1 << self.message_bits, size=code.size)
         depends = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
-        # Flipping one bit of the code is a bijection from odd to even words, so the result is uniform on the even words.
+        # Flipping the word at the lowest one of the code is a bijection from odd to even words, so even words are uniform.
         return np.where(depends & odd, word ^ (code & -code), word)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:

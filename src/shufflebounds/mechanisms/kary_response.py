@@ -72,8 +72,8 @@ class KaryResponse(FrequencyOracle):
         return (Others("every other user has a third value", (0.0, 0.0, 0.0, 1 / k), (1 / k, 1 / k, 0.0, (k - 3) / k)),)
 
     def _kinds(self) -> None:
-        # Omitted: for 3 to 100 bins and 200 to 1e6 users the bound over all datasets is not below the blanket, and is ten times as
-        # slow.
+        # No bound over all datasets is offered: for 3 to 100 bins and 200 to 1e6 users it is not below the blanket bound, and takes
+        # ten times as long.
         return None
 
     @property

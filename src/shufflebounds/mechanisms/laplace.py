@@ -139,7 +139,7 @@ class LaplaceMechanism(AdditiveNoise):
         gap = (eps - head) - rest
         below = gap < 0
         half = np.where(below, gap, -1.0) / 2
-        # log(1 - e^half) is computed without cancellation. For delta close to 1 the error is also a few ulp of log delta itself.
+        # log(1 - e^half) is computed without cancellation. For delta > 1/2 its error is relative to log delta, which may be near 0.
         far = half < -math.log(2)
         value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
         error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
@@ -192,8 +192,8 @@ class LaplaceMechanism(AdditiveNoise):
         return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
-        # On the middle piece of the curve, alpha beta is constant. The normal quantile of alpha is a concave function of log alpha,
-        # because its slope, 1 over the hazard rate, decreases. So the sum of both quantiles is extremal at alpha = beta.
+        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha
+        # is a concave function of log alpha, because its slope, 1 over the hazard rate, decreases.
         mu = self._tradeoff(not upper).gdp_mu()
         return mu if upper else mu * (1 - 3 * SLACK)
 

@@ -177,7 +177,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     def _atoms(self, log_tail: float) -> LossAtoms:
         d, unit = self._differ, self._unit()
         log_p = self._classes()[0]
-        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
+        # The error of a mass is that in `_log_delta`.
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
         return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
@@ -214,21 +214,19 @@ class Rappor(CountEstimate, LocalRandomizer):
         return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        # Of another user's bits i are among those of the target's first value, j among those of the second, the other h - i - j in
-        # neither. The three groups of bits and the two groups that are the target's alone are independent.
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
         # There is no bound over all datasets in three cases: for more than 4 hashes, because the search has (h + 1)(h + 2)/2 kinds
-        # of users; for filters in which two values share bits; and for a small mass of the blanket, because the error term of the
+        # of users; for filters of fewer than 2h bits; and for a small mass of the blanket, because the error term of the
         # bound is proportional to its inverse.
         if h > 4 or self._differ < h or base < math.log(COMPUTED_ERROR):
             return None
         others = []
         for i, j in [(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]:
-            # The other user's filter has i bits of the target's first value, j of the second, and h - i - j of neither. `ones` has
-            # the numbers of ones among five groups of bits: the first value's alone, the second value's alone, the shared ones with
-            # the first and with the second value, and those in neither.
+            # The other user's value sets i bits of the target's first value, j of the second, and h - i - j of neither. `ones` has
+            # the numbers of ones among five independent groups of bits: the first value's alone, the second value's alone, those
+            # shared with the first and with the second value, and those of neither.
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)

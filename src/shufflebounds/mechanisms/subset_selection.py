@@ -101,7 +101,7 @@ class SubsetSelection(FrequencyOracle):
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int32]:
         sets = np.empty((chosen.size, self._d), dtype=np.int32)
         left_out = source.random(chosen.size) < self._support_probabilities().not_own
-        # The table in which subsets are drawn then fits into the processor's cache.
+        # For `rows` users at a time, the table in which subsets are drawn fits into the processor's cache.
         rows = max(1, 2**21 // self.bins)
         for inside, size in ((True, self._d - 1), (False, self._d)):
             users = np.flatnonzero(left_out != inside)

@@ -41,7 +41,7 @@ class Budget:
         """Return budget - eps for eps >= 0, accurate to an ulp if it is positive; otherwise the result is at most 0."""
         if self.head == math.inf:
             return np.full_like(eps, math.inf, dtype=np.float64) if isinstance(eps, np.ndarray) else math.inf
-        # `head - eps` is exact where eps is within a factor of 2 of head.
+        # `head - eps` is exact for head/2 <= eps <= 2 head.
         return (self.head - eps) + self.rest
 
     def times(self, many: int) -> Budget:

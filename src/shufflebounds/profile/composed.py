@@ -103,7 +103,7 @@ class Composition(PrivacyProfile):
     rtol: float = 1e-5
 
     _upper_only: ClassVar[bool] = False
-    _plain: ClassVar[bool] = False
+    _without_choice: ClassVar[bool] = False
     _deepest: ClassVar[float] = -math.inf
 
     def __post_init__(self) -> None:
@@ -198,7 +198,7 @@ class Composition(PrivacyProfile):
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
         # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
         tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
-        free = None if self._plain else self._free(bool(below))
+        free = None if self._without_choice else self._free(bool(below))
         return Composer(self._above, below, self.rtol, free, tested, self._deepest)
 
     def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
@@ -432,7 +432,7 @@ class Composition(PrivacyProfile):
         # For log delta below -120 the curve uses an upper bound by inversion alone, because a grid takes seconds for each eps, and
         # for alpha below e^-50 the two bounds of the curve have a large gap anyway.
         for one in (coarse, coarse._reversed):
-            one.__dict__.update(_plain=True, _deepest=-120.0)
+            one.__dict__.update(_without_choice=True, _deepest=-120.0)
         return coarse
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -458,7 +458,7 @@ class Composition(PrivacyProfile):
         rough = Composition(self.factors, LOOSE)
         # The coarse composition uses the values that this one has cached.
         rough.__dict__["_released"] = self._released
-        rough.__dict__["_upper_only"] = rough.__dict__["_plain"] = True
+        rough.__dict__["_upper_only"] = rough.__dict__["_without_choice"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     def _rough(self, upper: bool) -> Curve | None:

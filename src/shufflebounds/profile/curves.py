@@ -133,7 +133,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the last sample but one, because with more samples the line of the last one would decide in a smaller range.
+        # The limit is the last sample but one: with more samples, the last line would decide in a smaller range.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -286,5 +286,5 @@ def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
 
 def _pieces(f: Tradeoff) -> Piecewise:
     if not isinstance(f._form, Piecewise):
-        raise TypeError(f"{f!r} is not piecewise linear: it has no knots")
+        raise TypeError(f"{f!r} is not piecewise linear: it has no breakpoints")
     return f._form

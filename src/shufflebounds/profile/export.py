@@ -180,7 +180,7 @@ class ExportMixin(BoundedProfile):
 
         See Also
         --------
-        shufflebounds.compare : several profiles on one picture.
+        shufflebounds.compare : several profiles in one plot.
         shufflebounds.Tradeoff.plot : the trade-off function, as in ``profile.tradeoff().plot()``.
 
         Examples

@@ -101,7 +101,7 @@ class IntegerNoise(PrivacyProfile):
         if last is None or first is None:
             raise InfeasibleError(f"{self!r}: more than e^{log_tail:.0f} of the mass lies beyond 2**53; noise must be smaller")
         if last - first > LARGE_TABLE_SIZE:
-            raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {LARGE_TABLE_SIZE} are listed")
+            raise InfeasibleError(f"{self!r} has about {last - first} likely outcomes; at most {LARGE_TABLE_SIZE} are enumerated")
         k = np.arange(first - 1.0, last + 2.0)
         log_pmf = np.asarray(self._log_pmf(k), dtype=np.float64)
         return log_pmf[1:], log_pmf[:-1], math.log(2) + log_tail

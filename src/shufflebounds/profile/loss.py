@@ -32,8 +32,7 @@ def loss_tail(
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
     to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
-    ends. For a maximum over several pairs, only P - xE Q >= (1 - x) P on outcomes with L > eps is used, where x = e^-h for the
-    secant from eps - h.
+    ends. For a maximum over several pairs, only P - xE Q >= (1 - x) P with x = e^-h on the outcomes above eps can be used.
     """
     at = eps[:, None]
     low, high = lower(eps)[:, None], upper(eps)[:, None]

@@ -26,7 +26,7 @@ Tail = Callable[[float, float], float]
 
 FEW_VALUES = 256
 """If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
-gaps if more values of an expensive divergence may be evaluated. Lowered: a few values are spread over gaps that do not matter."""
+numbers of values leave small gaps undivided, so bounds are less tight. Lowered: few values are spread over negligible gaps."""
 
 
 def _beyond(samples: SampledProfile, power: float, tail: Tail | None) -> float:
