@@ -56,13 +56,13 @@ def mu_bounds(sigma: float, shift: int, log_total: float, log_tail: Callable[[fl
     `log_total` is log Z, and `log_tail` returns bounds of log S_k (module docstring). The relative gap is below 1e-9 while
     30 sigma^2 outcomes fit a table (sigma up to 186). For larger sigma it is below 2e-5 and decreases roughly as 1/sigma^2.
     """
-    # K is at least 1000 and 2 `shift`: beyond, R is close to its limit 1/sigma, which the first windows exceed.
+    # `last` is K. Beyond 1000 and 2 `shift` outcomes R is close to its limit 1/sigma, which the first windows exceed.
     last = math.ceil(max(1000, 2 * shift, 30 * sigma**2, 4 * sigma**2 * log_total))
     above = _smoothed(sigma, shift)
     if last + shift <= TABLE_SIZE:
         low, high = _of_windows(sigma, shift, log_total, last)
         return Interval(low, min(above, max(high, shift * _beyond(sigma, log_total, last + 1.0))))
-    # The lower bound is the middle window alone, where t_k - t_(k-d) = t_k + t_(d+1-k).
+    # The lower bound uses the middle window alone, where t_k - t_(k-d) = t_k + t_(d+1-k).
     k = (shift + 1) // 2
     ends = sum(_least(end, sigma, log_total, log_tail) for end in (k, shift + 1 - k))
     return Interval(ends * (1 - SLACK), above)

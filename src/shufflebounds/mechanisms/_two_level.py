@@ -153,8 +153,8 @@ class TwoLevel(LocalRandomizer):
         """Return the distribution of X (`ExcessLaw`) for a measure m that is e^eps0 gamma B on one set of outputs, else gamma B.
 
         `inside` and `outside` are the masses under B of this set and of its complement, in each of the four classes of outputs
-        (`Others`). `loss_error` is added to the privacy loss at outputs in
-        one of A_0 and A_1 only, which rounds X up (or down, if negative).
+        (`Others`). `loss_error` is added to the privacy loss at outputs in one of A_0 and A_1 only, which rounds X up (or down, if
+        negative).
         """
         eps0 = self.local_eps
         # `log_a` and `log_b` are the logs of R_0 and R_1 relative to gamma B.

@@ -192,7 +192,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
     def _deepest_cut(self) -> float:
         """The `log_cut` of `excess_laws` for upper bounds at very small delta.
 
-        -inf, for no such bounds, if likelihood ratios would overflow, or if more than MANY outcomes would remain.
+        It is -inf, for no such bounds, if likelihood ratios would overflow or more than MANY outcomes would remain.
         """
         s = self.sigma / self.sensitivity
         farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)

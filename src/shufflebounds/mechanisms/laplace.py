@@ -216,8 +216,8 @@ class LaplaceMechanism(AdditiveNoise):
         # The two ends of an interval of length `sensitivity` are the worst pair of inputs. Beyond them the likelihood ratio is
         # constant, which gives atoms.
         eps0 = self._local_budget()
-        # Half of the cells are placed with a density proportional to exp(-eps0 u), the cube root of mass times squared slope of the
-        # likelihood ratio; the other half have equal widths.
+        # The edges u are distances from the first end, in interval lengths. Half of the cells have a density proportional to
+        # exp(-eps0 u), the cube root of mass times squared slope of the likelihood ratio; the other half have equal widths.
         v = np.linspace(0.0, 1.0, max(1, cells // 2) + 1)
         u = 0.25 * v
         u[1:-1] -= 0.5 * np.log1p(v[1:-1] * math.expm1(-eps0 / 2)) / eps0

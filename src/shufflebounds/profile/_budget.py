@@ -55,11 +55,11 @@ def _split(value: Decimal) -> Budget:
 
 
 @lru_cache(maxsize=4096)
-def log_odds(chance: float) -> Budget:
-    """Return ln((1 - chance)/chance) for a flip probability `chance` in [0, 1/2]."""
-    if chance == 0:
+def log_odds(flip: float) -> Budget:
+    """Return ln((1 - flip)/flip) for a flip probability in [0, 1/2]."""
+    if flip == 0:
         return Budget(math.inf)
-    if chance == 0.5:
+    if flip == 0.5:
         return Budget(0.0)
-    small = Decimal(chance)
+    small = Decimal(flip)
     return _split(_WIDE.ln(_WIDE.divide(_WIDE.subtract(Decimal(1), small), small)))

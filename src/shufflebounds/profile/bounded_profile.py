@@ -239,7 +239,7 @@ class BoundedProfile(ABC):
         return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if the search finds no end."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if all eps searched have one."""
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf

@@ -223,7 +223,7 @@ class Composition(PrivacyProfile):
         if not places or sum(times for _, times in self._above) == 1:
             return None
         place = max(places, key=lambda i: self._above[i][1])
-        # If the mechanism is a part of a release, no lower bound with adaptive choice is formed: equal parts take the same pair.
+        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts take the same pair.
         factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())

@@ -173,9 +173,9 @@ def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
 
 
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
-    """Add samples where delta has this slope in e^eps, by linear interpolation of its logarithm; return how many were evaluated.
+    """Add samples where delta has the slope -e^log_slope in e^eps; return how many were evaluated.
 
-    The slopes are those between the samples next to `eps`. Two more samples near the estimated eps show the error of the slope,
+    The place is interpolated from the log slopes near `eps`. Two more samples near the estimated place show the error of the slope,
     and one at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high

@@ -60,9 +60,9 @@ def loss_tail(
 
 
 def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bool) -> FloatArray:
-    """Return for each of `count` eps the smallest of the values at the lengths in STEPS.
+    """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
 
-    `values` maps an array of lengths of shape (count, any number) to the values. If `expensive`, fewer lengths are tried.
+    `values` takes an array of lengths of shape (count, any number). If `expensive`, fewer lengths are tried.
     """
     if not expensive:
         return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))

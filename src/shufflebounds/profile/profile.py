@@ -522,8 +522,8 @@ class PrivacyProfile(ExportMixin):
         if np.all(orders == np.inf):
             return np.full(orders.size, largest)
         single = self._pair_info().single
-        # A profile that is not `single` has the divergence of a hypothetical pair with this delta. It may exceed the bound of the
-        # mixture. Without pure privacy that bound limits both bounds; with it, neither.
+        # A profile that is not `single` has the divergence of a hypothetical pair with this delta, which may exceed the bound of
+        # the mixture, `cap`. Without pure privacy `cap` limits both bounds; with pure privacy, neither.
         capped = upper if single else pure == math.inf
         cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
         value = np.full(orders.size, largest)

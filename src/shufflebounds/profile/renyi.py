@@ -80,8 +80,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                # If losses are unbounded, each delta takes longer, so the fall may be sqrt(gap)/4 even if that is above 0.1.
-                # Straight lines then add 1/128 of the gap of delta.
+                # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1.
+                # Straight lines then add 1/128 of `own_gap`.
                 enough = enough_fall(own_gap, rtol)
                 enough = enough if tail is None else np.maximum(enough, 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
@@ -100,8 +100,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 def enough_fall(own_gap: FloatArray, rtol: float) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. This is at most twice the square of `own_gap`, the
-    relative gap of the bounds of delta themselves, and at most 0.1 %. If the goal `rtol` is 0.25 % or more, each value is a search
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to twice the square of `own_gap`, the
+    relative gap of the bounds of delta themselves, and up to 0.1 %. If the goal `rtol` is 0.25 % or more, each value is a search
     over datasets, and 1/8 of `own_gap` is permitted.
     """
     return np.minimum(np.sqrt(own_gap) if rtol >= 0.0025 else 4 * own_gap, 0.1)
