@@ -90,6 +90,35 @@ def test_what_the_rules_of_composition_cost():
         assert round(cost(total, 100)) == percent
 
 
+def test_the_table_of_the_rules_of_composition():
+    """Every eps of the table, by another function or by the formula of its row."""
+    text = (DOCS / "rules.md").read_text(encoding="utf-8")
+    shown = {row[0].strip(): float(row[1]) for row in re.findall(r"^\| (.+?) \|.*\| \**([\d.]+)\** \|$", text, flags=re.M)}
+    eps, k, delta = 0.1, 100, 1e-6
+    rho, orders = k * eps**2 / 2, np.geomspace(1.5, 200, 400)
+    laplace, response = mechanisms.LaplaceMechanism(1 / eps), mechanisms.RandomizedResponse(eps)
+
+    def of_curve(mechanism):
+        return composition.rdp_to_dp(orders, k * mechanism.rdp(orders), delta=delta)[0]
+
+    spread = math.sqrt(2 * k * math.log(1 / delta))
+    rules = {
+        "basic": k * eps,
+        "advanced, as published": eps * spread + k * eps * math.expm1(eps),
+        "advanced, with": eps * spread + k * eps * math.tanh(eps / 2),
+        "zero-concentrated, $": rho + 2 * math.sqrt(rho * math.log(1 / delta)),
+        "zero-concentrated, best": composition.zcdp_to_dp(rho, delta=delta)[0],
+        "Renyi curve of randomized": of_curve(response),
+        "**optimal": response.self_compose(k).epsilon(delta),
+        "Renyi curve of Laplace": of_curve(laplace),
+        "**the mechanism": laplace.self_compose(k).epsilon(delta),
+    }
+    assert len(shown) == len(rules)
+    for name, total in rules.items():
+        (row,) = (row for row in shown if row.startswith(name))
+        assert round(float(total), 3) == shown[row], name
+
+
 def test_the_noise_that_the_printed_row_has():
     printed, ratio = stated("personalized.md", r"sigma_i = ([\d.]+)/eps_i, about ([\d.]+) times less noise")
     assert round(published.das2022_gaussian_sigma(1.0, 1e-10) / printed, 1) == ratio

@@ -65,6 +65,18 @@ def test_domains():
 
 
 @pytest.mark.slow
+def test_two_permutations_are_found():
+    rng = np.random.default_rng(0)
+    orders = list(itertools.permutations(range(4)))
+    domain = list(itertools.product((1, 2), orders))
+    size = samples.pointer_chasing(4, eps=1.0, delta=1e-6)
+    assert size.bins == len(domain)
+    pair = [(1, orders[10]), (2, orders[17])]
+    messages = size.protocol.randomize(rng.choice([domain.index(value) for value in pair], size.users), rng)
+    assert [domain[j] for j in size.protocol.estimate(messages).nonzero()[0]] == pair
+
+
+@pytest.mark.slow
 def test_the_levels_of_a_random_tree_are_found():
     """Every value is the labels of one level of a tree; the labels that the protocol finds give the path through the tree."""
     branching, height = 2, 3
