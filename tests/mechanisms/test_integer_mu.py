@@ -93,6 +93,19 @@ def test_mu_is_finite_after_sampling_shuffling_and_composition():
     noise = DiscreteGaussianMechanism(2.0)
     mu = noise.gdp_mu()
     assert noise.subsampled(0.1).gdp_mu() == mu
-    assert noise.shuffled(100).gdp_mu() == mu
+    shuffled = noise.shuffled(100)
+    assert 0.5 - 1e-15 <= shuffled.gdp_mu(bound="lower") <= 0.5
+    assert shuffled.gdp_mu() == mu
     many = noise.self_compose(10)
     assert many.gdp_mu(bound="lower") <= many.gdp_mu() <= math.sqrt(10) * mu * (1 + 1e-12)
+
+
+def test_mu_of_shuffled_discrete_noise_is_approached_in_the_tails():
+    shuffled = DiscreteGaussianMechanism(2.0).shuffled(100)
+    with mp.workdps(30):
+        # The test that rejects if some message exceeds 3999; the input of all other users is 0. At this depth a probability is the
+        # sum of the users' probabilities, and a normal quantile is sqrt(-2 log) up to a relative 1e-3.
+        masses = [mp.exp(-mp.mpf(k) ** 2 / 8) for k in range(3999, 4040)]
+        level, power = 100 * mp.fsum(masses[1:]), mp.fsum(masses) + 99 * mp.fsum(masses[1:])
+        mu = shuffled.gdp_mu(bound="lower")
+        assert abs(mp.sqrt(-2 * mp.log(level)) - mp.sqrt(-2 * mp.log(power)) - mu) < 5e-3

@@ -189,6 +189,11 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return self._mu_bounds[upper]
 
     @property
+    def _mu_in_tails(self) -> float:
+        """Lower bound of the limit of mu for tests of small probability, which is Delta/sigma (used by `Shuffled`)."""
+        return self.sensitivity / self.sigma * (1 - 2 * ULP)
+
+    @property
     def _deepest_cut(self) -> float:
         """The `log_cut` of `excess_laws` for upper bounds at very small delta.
 

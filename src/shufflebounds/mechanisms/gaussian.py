@@ -282,8 +282,10 @@ class GaussianMechanism(AdditiveNoise):
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
 
-    _mu_survives = True
-    """Whether mu of the shuffled messages of any number of users is that of one user (`Shuffled`)."""
+    @property
+    def _mu_in_tails(self) -> float:
+        """Lower bound of the limit of mu for tests of small probability, which is mu itself (used by `Shuffled`)."""
+        return self._gdp_mu(False)
 
     @property
     def _deepest_cut(self) -> float:

@@ -100,8 +100,10 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     def _pair_info(self) -> DominatingPairInfo:
         return replace(self._line._pair_info(), hockey_stick=self._log_delta)
 
-    _mu_survives = True
-    """Whether mu of the shuffled messages of any number of users is that of one user (`Shuffled`)."""
+    @property
+    def _mu_in_tails(self) -> float:
+        """Lower bound of the limit of mu for tests of small probability, which is mu itself (used by `Shuffled`)."""
+        return self._gdp_mu(False)
 
     @property
     def variance(self) -> float:

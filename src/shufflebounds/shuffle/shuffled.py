@@ -386,12 +386,14 @@ class Shuffled(BetweenProfiles):
         return self._exact
 
     def _gdp_mu(self, upper: bool) -> float:
-        if self.inputs is None and isinstance(self.randomizer, PrivacyProfile) and getattr(self.randomizer, "_mu_survives", False):
-            # mu of the randomizer is an upper bound by joint convexity. It is a lower bound, too: if all other users have the
-            # target's first value, consider the event that some message exceeds T. The normal quantiles of its probabilities under
-            # the target's two inputs differ by Delta/sigma + O(log(n)/T), which tends to mu = Delta/sigma for T -> inf.
-            return self.randomizer._gdp_mu(upper)
-        return super()._gdp_mu(upper)
+        limit: float | None = None if self.inputs is not None else getattr(self.randomizer, "_mu_in_tails", None)
+        if limit is None or not isinstance(self.randomizer, PrivacyProfile):
+            return super()._gdp_mu(upper)
+        # mu of the randomizer is an upper bound by joint convexity. For the lower bound all other users have the target's first
+        # value; consider the event that some message exceeds T. The normal quantiles of its probabilities under the target's two
+        # inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The limit
+        # is mu for normal noise, and slightly less for discrete noise.
+        return self.randomizer._gdp_mu(True) if upper else limit
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
