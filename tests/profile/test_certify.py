@@ -1,0 +1,124 @@
+"""Certified values of delta against closed forms and sums in mpmath; the ball must contain them to all of its digits."""
+
+import itertools
+import math
+
+import mpmath as mp
+import pytest
+
+from shufflebounds import mechanisms, shuffle
+from shufflebounds.profile import Composition
+from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.sampling import RandomAllocation, Subsampled
+
+DIGITS = 30
+P, Q = (0.5, 0.25, 0.125, 0.125), (0.125, 0.125, 0.25, 0.5)
+
+
+def stick(outcomes, eps):
+    """Return the hockey-stick divergence of enumerated outcomes (p, q)."""
+    return mp.fsum(max(mp.mpf(0), p - mp.exp(eps) * q) for p, q in outcomes)
+
+
+def assert_certified(profile, eps, exact):
+    ball = profile.certify(eps, digits=DIGITS)
+    # arb prints the midpoint and the radius; the value is known to DIGITS digits.
+    middle, radius = (mp.mpf(x.str(60, radius=False)) for x in (ball.mid(), ball.rad()))
+    assert abs(middle - exact) <= radius + abs(exact) * mp.mpf(10) ** -45
+    assert radius <= abs(exact) * mp.mpf(10) ** -DIGITS
+    assert profile.delta(eps, bound="lower") <= exact <= profile.delta(eps)
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(60):
+        yield
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0])
+def test_a_pair_of_masses_and_its_compositions(eps):
+    pair = DominatingPair.from_pmfs([math.log(p) for p in P], [math.log(q) for q in Q])
+    logs = [(mp.exp(mp.mpf(math.log(p))), mp.exp(mp.mpf(math.log(q)))) for p, q in zip(P, Q)]
+    assert_certified(pair, eps, stick(logs, eps))
+    outcomes = [tuple(map(mp.fprod, zip(*choice))) for choice in itertools.product(logs, repeat=3)]
+    assert_certified(pair.self_compose(3), eps, stick(outcomes, eps))
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.4, 1.2])
+def test_local_randomizers_and_noise(eps):
+    e = mp.exp(mp.mpf(0.7))
+    # k-ary response: two outputs differ, with odds e^0.7 : 1 among the five.
+    assert_certified(mechanisms.KaryResponse(5, 0.7), eps, max(mp.mpf(0), (e - mp.exp(eps)) / (e + 4)))
+    rows = [[0.5, 0.25, 0.25], [0.25, 0.25, 0.5], [0.25, 0.5, 0.25]]
+    exact = max(stick([(mp.mpf(a), mp.mpf(b)) for a, b in zip(x, y)], eps) for x, y in itertools.permutations(rows, 2))
+    assert_certified(mechanisms.FiniteRandomizer(rows), eps, exact)
+    s = mp.mpf(0.8)
+    normal = mp.ncdf(1 / (2 * s) - eps * s) - mp.exp(eps) * mp.ncdf(-1 / (2 * s) - eps * s)
+    assert_certified(mechanisms.GaussianMechanism(0.8), eps, normal)
+    assert_certified(mechanisms.LaplaceMechanism(0.8), eps, max(mp.mpf(0), 1 - mp.exp((eps - 1 / s) / 2)))
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.5])
+def test_geometric_noise(eps):
+    # K and K + 2 with probabilities proportional to r^|k|; r = e^-(eps/sensitivity).
+    ratio = mp.exp(-mp.mpf(0.9) / 2)
+    mass = [(1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-600, 601)]
+    assert_certified(mechanisms.GeometricMechanism(0.9, 2), eps, stick(zip(mass[2:], mass[:-2]), eps))
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.6])
+def test_binomial_noise_of_shuffled_bits(eps):
+    masses = [mp.mpf(math.comb(40, k)) / 2**40 for k in range(41)]
+    pairs = [*zip([*masses, mp.mpf(0)], [mp.mpf(0), *masses])]
+    assert_certified(shuffle.BinomialNoise(40, 0.5), eps, stick(pairs, eps))
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.4])
+def test_sampled_noise(eps):
+    # With rate q: q P + (1 - q) Q against Q (record removed), and its reverse.
+    q, (p0, p1) = mp.mpf(0.25), [1 / (1 + mp.exp(mp.mpf(1.0))), 1 / (1 + mp.exp(mp.mpf(-1.0)))]
+    pair = [(p1, p0), (p0, p1)]
+    mixed = [(q * a + (1 - q) * b, b) for a, b in pair]
+    exact = max(stick(mixed, eps), stick([(b, a) for a, b in mixed], eps))
+    assert_certified(Subsampled(mechanisms.KaryResponse(2, 1.0), 0.25), eps, exact)
+
+
+def test_random_allocation_of_one_record_to_two_steps():
+    p0, p1 = 1 / (1 + mp.exp(mp.mpf(1.0))), 1 / (1 + mp.exp(mp.mpf(-1.0)))
+    ones = {True: (p1, p0), False: (p0, p1)}
+    # The outcomes of two steps: the record is in the first or in the second step.
+    outcomes = []
+    for first, second in itertools.product(ones, repeat=2):
+        (a, c), (b, d) = ones[first], ones[second]
+        outcomes.append(((a * d + b * c) / 2, c * d))
+    for eps in (0.05, 0.4):
+        exact = max(stick(outcomes, eps), stick([(q, p) for p, q in outcomes], eps))
+        assert_certified(RandomAllocation(mechanisms.KaryResponse(2, 1.0), 2), eps, exact)
+
+
+def test_a_composition_of_different_releases():
+    pair = DominatingPair.from_pmfs([math.log(p) for p in P], [math.log(q) for q in Q])
+    e = mp.exp(mp.mpf(0.5))
+    coin = [(e / (1 + e), 1 / (1 + e)), (1 / (1 + e), e / (1 + e))]
+    logs = [(mp.exp(mp.mpf(math.log(p))), mp.exp(mp.mpf(math.log(q)))) for p, q in zip(P, Q)]
+    outcomes = [(a * b * c, x * y * z) for (a, x), (b, y), (c, z) in itertools.product(logs, coin, coin)]
+    assert_certified(Composition([(pair, 1), (mechanisms.KaryResponse(2, 0.5), 2)]), 0.4, stick(outcomes, 0.4))
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        mechanisms.GeometricMechanism(0.5, bound=3),
+        mechanisms.DiscreteGaussianMechanism(2.0),
+        shuffle.ShuffledHistogram(100, 10, 0.3),
+    ],
+)
+def test_classes_without_certified_digits_say_so(profile):
+    with pytest.raises(TypeError, match="no certified digits"):
+        profile.certify(0.5)
+
+
+@pytest.mark.parametrize(("eps", "digits", "word"), [(-1.0, 15, "eps"), (math.nan, 15, "eps"), (0.5, 0, "digits")])
+def test_bad_arguments(eps, digits, word):
+    with pytest.raises(ValueError, match=word):
+        mechanisms.KaryResponse(3, 1.0).certify(eps, digits=digits)
