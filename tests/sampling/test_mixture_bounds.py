@@ -12,6 +12,7 @@ from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer
 from shufflebounds.profile.renyi import mixture_renyi
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import Shuffled
+from tests.strategies import slow
 
 ORDERS = np.array([1.0, 1.5, 2.0, 8.0, 40.0])
 
@@ -55,7 +56,7 @@ def test_mixture_renyi_is_joint_convexity(rate):
         (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
         (RandomAllocation(GaussianMechanism(1.5), 100), 1.5),
         (RandomAllocation(GaussianMechanism(1.5), 100, chosen=3), 1.5 / math.sqrt(3)),
-        (GaussianMechanism(0.8).shuffled(100), 0.8),
+        slow(GaussianMechanism(0.8).shuffled(100), 0.8),
     ],
 )
 def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma):
@@ -76,6 +77,7 @@ def test_infinite_loss_of_shuffled_messages_is_infinite_from_below():
     assert (np.asarray(shuffled.rdp([1.0, 2.0], bound="lower")) == math.inf).all()
 
 
+@pytest.mark.slow
 def test_few_users_of_discrete_gaussian_have_finite_divergences():
     shuffled = DiscreteGaussianMechanism(2.0).shuffled(50)
     assert np.isfinite(shuffled.rdp([1.0, 2.0, 8.0])).all()

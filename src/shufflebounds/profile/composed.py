@@ -497,7 +497,9 @@ class Composition(PrivacyProfile):
     def _gdp_mu(self, upper: bool) -> float:
         if self._by_adjacency:
             if not upper:
-                return max(way._gdp_mu(upper) for way in self._by_adjacency)
+                # As for Renyi divergences: if the pairs for one direction have no lower bound, mu is at least that of each release.
+                value = max(way._gdp_mu(False) for way in self._by_adjacency)
+                return value or max(profile._gdp_mu(False) for profile, _ in self.factors)
             # mu is at most the Gaussian rule. If the rule of one adjacency is at most mu of the other, its curve is not needed.
             largest = 0.0
             for way in sorted(self._by_adjacency, key=lambda way: way._pure_epsilon(), reverse=True):
@@ -517,7 +519,11 @@ class Composition(PrivacyProfile):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self._by_adjacency:
-            return np.asarray(np.max([way._rdp(orders, upper) for way in self._by_adjacency], axis=0))
+            value = np.max([way._rdp(orders, upper) for way in self._by_adjacency], axis=0)
+            # The pairs for one direction may have no lower bound; the composition has at least the divergence of each release.
+            if not upper and not value.all():
+                value = np.max([value, *(profile._rdp(orders, False) for profile, _ in self.factors)], axis=0)
+            return np.asarray(value)
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))

@@ -1,0 +1,109 @@
+"""Renyi divergences of random allocation of whole orders, against enumeration and the multinomial formula in mpmath."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds.profile import DominatingPair
+from shufflebounds.sampling import AllocationPair, RandomAllocation
+from shufflebounds.sampling._allocation_moments import allocation_renyi
+from tests.strategies import slow
+
+
+def multinomial(order, steps, divergences):
+    """Return the divergence from a! [x^a] (sum_k M_k (x/t)^k/k!)^t, by repeated squaring of the series; D_2, ..., D_order given."""
+    moments = [mp.mpf(1), mp.mpf(1), *(mp.exp((k - 1) * mp.mpf(d)) for k, d in enumerate(divergences, 2))]
+    series = [m / mp.factorial(k) / mp.mpf(steps) ** k for k, m in enumerate(moments)]
+
+    def times(p, q):
+        return [mp.fsum(p[i] * q[n - i] for i in range(n + 1)) for n in range(order + 1)]
+
+    out, left = [mp.mpf(1), *[mp.mpf(0)] * order], steps
+    while left:
+        out = times(out, series) if left & 1 else out
+        left >>= 1
+        series = times(series, series) if left else series
+    return mp.log(out[order] * mp.factorial(order)) / (order - 1)
+
+
+@pytest.mark.parametrize(
+    ("order", "steps", "sigma"),
+    [(2, 1, 0.7), (3, 2, 1.0), (2, 5, 1.0), (7, 3, 0.5), (8, 451, 1.3), (5, 10**7, 2.0), (24, 10, 0.3), slow(64, 10**7, 0.5),
+     slow(40, 1000, 6.0)],
+)
+def test_gaussian_noise_against_the_multinomial_formula(order, steps, sigma):
+    divergences = np.arange(2.0, order + 1) / (2 * sigma**2)
+    with mp.workdps(60):
+        exact = multinomial(order, steps, divergences)
+        low, high = (allocation_renyi(order, steps, divergences, upper=upper) for upper in (False, True))
+        assert low <= exact <= high
+        assert high - low < 1e-11 * exact
+
+
+def test_largest_order_is_that_of_a_composition_with_all_steps_alike():
+    # With one step the formula returns the divergence of the step itself.
+    divergences = np.arange(2.0, 257.0) * 0.01
+    low, high = (allocation_renyi(256, 1, divergences, upper=upper) for upper in (False, True))
+    assert low <= divergences[-1] <= high
+    assert high - low < 1e-9 * high
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4])
+@pytest.mark.parametrize("order", [2.0, 3.0, 5.0, 2.5, 1.4])
+def test_a_pair_that_is_not_symmetric_by_enumeration(steps, order):
+    p, q = (0.5, 0.3, 0.15, 0.05), (0.25, 0.25, 0.25, 0.25)
+    pair = AllocationPair(DominatingPair.from_pmfs([math.log(x) for x in p], [math.log(x) for x in q]), steps)
+    with mp.workdps(30):
+        total = mp.mpf(0)
+        for outputs in itertools.product(range(4), repeat=steps):
+            without = mp.fprod(mp.mpf(q[y]) for y in outputs)
+            average = mp.fsum(mp.mpf(p[y]) / mp.mpf(q[y]) for y in outputs) / steps
+            total += without * average**order
+        exact = mp.log(total) / (mp.mpf(order) - 1)
+        low, high = pair.rdp(order, bound="lower"), pair.rdp(order)
+        assert low * (1 - 1e-14) <= exact <= high * (1 + 1e-14)
+        assert high - low < (1e-12 if order == round(order) else 5e-3) * exact
+
+
+@pytest.mark.parametrize("mechanism", [GaussianMechanism(1.2), LaplaceMechanism(1.5), KaryResponse(2, 0.8)])
+def test_closed_form_agrees_with_samples_of_delta(mechanism):
+    pair = AllocationPair(mechanism, 30)
+    orders = np.array([2.0, 3.0, 5.0])
+    low, high = (DominatingPair._rdp(pair, orders, upper) for upper in (False, True))
+    assert (low <= pair.rdp(orders) * (1 + 1e-12)).all()
+    assert (pair.rdp(orders, bound="lower") <= high).all()
+
+
+@pytest.mark.slow
+def test_divergences_do_not_decrease_between_orders():
+    pair = AllocationPair(GaussianMechanism(1.0), 500)
+    values = [pair.rdp(order) for order in (2.0, 5.0, 5.5, 6.0, 12.0, 12.5, 13.0)]
+    assert values == sorted(values)
+    # Samples of delta end at e^-75 and bound the divergence of order 64 by that of one step, 32.
+    assert 0.9 * pair.rdp(64.0) < pair.rdp(64.0, bound="lower") < 30
+    assert RandomAllocation(GaussianMechanism(1.0), 500).rdp(64.0) == pair.rdp(64.0)
+
+
+def test_an_infinite_divergence_of_a_step_is_infinite():
+    pair = DominatingPair.from_pmfs([math.log(0.5), math.log(0.5)], [0.0, -math.inf])
+    assert AllocationPair(pair, 10).rdp(3.0) == math.inf
+
+
+@pytest.mark.slow
+def test_several_chosen_steps_have_the_divergences_of_their_composition():
+    epoch = RandomAllocation(GaussianMechanism(1.0), 100, 4)
+    block = AllocationPair(GaussianMechanism(1.0), 25)
+    sampled = RandomAllocation(GaussianMechanism(1.0), 100, 4)._statistics
+    for order in (2.0, 3.0):
+        # An earlier version returned the divergence of four releases without sampling, 2 order.
+        assert epoch.rdp(order) == pytest.approx(4 * block.rdp(order), rel=1e-12)
+        assert epoch.rdp(order, bound="lower") == max(one.rdp(order, bound="lower") for one in sampled)
+        three = epoch.self_compose(3)
+        assert epoch.rdp(order, bound="lower") <= three.rdp(order, bound="lower") <= three.rdp(order)
+        # No block is known to be a lower bound, so a composition has the lower bound of one epoch.
+        assert three.rdp(order, bound="lower") == epoch.rdp(order, bound="lower")
+    assert three.gdp_mu(bound="lower") == epoch.gdp_mu(bound="lower") > 0
