@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism, RandomizedResponse
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    FiniteRandomizer,
+    GaussianMechanism,
+    GeometricMechanism,
+    RandomizedResponse,
+)
 from shufflebounds.profile.renyi import mixture_renyi
-from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
-from shufflebounds.shuffle import Shuffled
+from shufflebounds.sampling import AllocationPair, RandomAllocation, ReplaceOne, WithoutReplacement
+from shufflebounds.shuffle import ClearReports, Shuffled
 from tests.strategies import slow
 
 ORDERS = np.array([1.0, 1.5, 2.0, 8.0, 40.0])
@@ -62,6 +68,45 @@ def test_mixture_renyi_is_joint_convexity(rate):
 def test_mixtures_are_no_worse_than_their_mechanism(mixed, sigma):
     assert mixed.gdp_mu() <= (1 + 1e-12) / sigma
     assert (np.asarray(mixed.rdp(ORDERS)) <= (1 + 1e-12) * ORDERS / (2 * sigma**2)).all()
+
+
+@pytest.mark.parametrize(
+    ("mixed", "mu"),
+    [
+        (GaussianMechanism(2.0).subsampled(1e-3), 0.5),
+        (WithoutReplacement(GaussianMechanism(2.0, 2.0), 100, 7), 1.0),
+        (AllocationPair(GaussianMechanism(2.0), 100, False), 0.5),
+        (RandomAllocation(GaussianMechanism(2.0), 10**4), 0.5),
+        (RandomAllocation(GaussianMechanism(2.0), 100, chosen=4), 1.0),
+    ],
+)
+def test_sampling_does_not_change_mu_of_normal_noise(mixed, mu):
+    assert mu * (1 - 1e-12) <= mixed.gdp_mu(bound="lower") <= mu <= mixed.gdp_mu() <= mu * (1 + 1e-12)
+
+
+def test_mu_of_allocated_noise_is_approached_in_the_tails():
+    # One of t steps has the record. The test rejects if some output exceeds T; its probabilities are sums of tails.
+    sigma, steps, cut = 2.0, 1000, 10**6
+    with mp.workdps(40):
+        tail = [mp.erfc((mpf(cut) - mean / mpf(sigma)) / mp.sqrt(2)) / 2 for mean in (0, 1)]
+        level, power = steps * tail[0], tail[1] + (steps - 1) * tail[0]
+        mu = mp.sqrt(-2 * mp.log(level)) - mp.sqrt(-2 * mp.log(power))
+    assert RandomAllocation(GaussianMechanism(sigma), steps).gdp_mu(bound="lower") == pytest.approx(float(mu), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        RandomAllocation(GeometricMechanism(0.3, 1, bound=2), 3),
+        AllocationPair(GeometricMechanism(0.3, 1, bound=2), 3),
+        AllocationPair(GeometricMechanism(0.3, 1, bound=2), 3, False),
+        ClearReports(fakes=100, bins=3),
+    ],
+)
+def test_outputs_that_reveal_the_record_make_divergences_infinite(profile):
+    for bound in ("lower", "upper"):
+        assert profile.gdp_mu(bound=bound) == math.inf
+        assert (np.asarray(profile.rdp([1.0, 8.0], bound=bound)) == math.inf).all()
 
 
 def test_compositions_of_mixtures_are_finite():

@@ -415,7 +415,7 @@ class PrivacyProfile(ExportMixin):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
-        if self._pair_info().unbounded_loss:
+        if self._pair_info().unbounded_loss or self.reverse()._pair_info().unbounded_loss:
             return math.inf
         knots = self._knots(not upper)
         if knots is not None:

@@ -33,7 +33,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
     `divergences` are upper (or lower) bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.
     """
     if not np.isfinite(divergences).all():
-        return math.inf if upper else 0.0
+        return math.inf
     k = np.arange(2.0, order + 1)
     # Logarithms of k!, of the falling factorials a!/(a - m)! and of r_k, for k = 0, ..., a.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, order + 1)))])

@@ -24,6 +24,15 @@ class OfMechanism(PrivacyProfile):
     def _eps_scale(self) -> float:
         return self.mechanism._eps_scale()
 
+    def _gdp_mu(self, upper: bool) -> float:
+        # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
+        # output exceeds T. With and without sampling its probabilities differ by a factor that does not depend on T, so the normal
+        # quantiles of the probabilities for both neighbours have the same difference in the limit T -> inf.
+        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        if limit is None:
+            return super()._gdp_mu(upper)
+        return self.mechanism._gdp_mu(True) if upper else limit
+
 
 @dataclass(frozen=True)
 class OfPresence(OfMechanism):

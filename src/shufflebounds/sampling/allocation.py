@@ -107,6 +107,11 @@ class AllocationPair(OfPresence, DominatingPair):
                             "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
 
+    def _reveals(self) -> bool:
+        """Return whether some outputs are possible with the record only (without it only, if `removed` is False)."""
+        listed = self._listed()
+        return listed is not None and (listed[0].log_rest if self.removed else listed[0].log_other) > -math.inf
+
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
         listed = self._listed()
@@ -162,7 +167,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        return replace(super()._pair_info(), spacing=0.1, setup=1.5)
+        return replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
 
 
 @dataclass(frozen=True)
@@ -272,6 +277,13 @@ class RandomAllocation(OfPresence, LargestPair):
             return np.asarray(np.max([one._rdp(orders, False) for one in self._statistics], axis=0))
         composed = np.max([way._rdp(orders, True) for way in self._compositions], axis=0)
         return np.asarray(np.minimum(self._mixture_rdp(orders), composed))
+
+    def _gdp_mu(self, upper: bool) -> float:
+        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        if self.chosen == 1 or limit is None:
+            return super()._gdp_mu(upper)
+        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
+        return self._mixture_mu() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set

@@ -137,11 +137,6 @@ class SampledPair(OfPresence, DominatingPair):
             out[i] = super()._rdp(orders[i : i + 1], upper)[0] if value is None else value
         return np.minimum(out, self._mixture_rdp(orders)) if upper else out
 
-    def _gdp_mu(self, upper: bool) -> float:
-        # mu is a supremum over all levels. In the extreme tail the losses with and without sampling differ only by log q, so mu is
-        # that of the noise without sampling.
-        return super()._gdp_mu(upper) if self._gaussian is None else self.mechanism._gdp_mu(upper)
-
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The pair is (q P + (1-q) Q, q Q + (1-q) Q), or the reversed one: a mixture of (P, Q) and (Q, Q) at rate q.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate

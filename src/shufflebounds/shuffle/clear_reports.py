@@ -98,7 +98,8 @@ class ClearReports(ShuffleProtocol):
         return _clones.clone_epsilon(*self._clones(), math.inf, delta, upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=True, effort=1e-5)
+        # A bin without dummy reports reveals that the target's report is in it.
+        return replace(super()._pair_info(), single=True, effort=1e-5, unbounded_loss=self.bins > 1)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf
