@@ -133,10 +133,10 @@ def laplace_arg_max(rng, trials):
 ROUTINES = {
     gaussian_delta: (r"3000 cases to \$\\log\\delta = -2\\cdot10\^6\$: ([\d.e-]+) of", 60, 3000),
     gaussian_beta: (r"\$\\mu\$ to 300, 2000 cases: ([\d.e-]*\d)\.", 60, 2000),
-    optimal_composition: (r"always enclosed, sides at most ([\d.e-]+) apart", 12, 2000),
-    one_sided_arg_max: (r"term by term, up to seven candidates, ([\d.e-]+) relative", 40, 2000),
-    far_behind: (r"([\d.e-]+) for a chance of \$e\^\{-700\}\$", 40, 2000),
-    laplace_arg_max: (r"Laplace noise against quadrature in 40 digits ([\d.e-]*\d)", 1, 60),
+    optimal_composition: (r"with a gap of at most ([\d.e-]+) \(relative", 12, 2000),
+    one_sided_arg_max: (r"for up to seven candidates is ([\d.e-]+) against", 40, 2000),
+    far_behind: (r"([\d.e-]+) for a probability of \$e\^\{-700\}\$", 40, 2000),
+    laplace_arg_max: (r"For Laplace noise it is ([\d.e-]*\d) against", 1, 60),
 }
 
 
