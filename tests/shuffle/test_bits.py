@@ -109,6 +109,7 @@ def test_no_dataset_exceeds_the_worst_case(users, flip, eps, data):
 
 def test_edges():
     assert ShuffledBits(10, 0.0).delta(5.0) == 1.0
+    assert ShuffledBits(10, 0.0).epsilon(0.5, bound="lower") == math.inf
     assert ShuffledBits(10, 0.5).delta(0.0) == 0.0
     assert ShuffledBits(10, 0.1).epsilon(0.0) >= math.log(9)
     assert ShuffledBits(10, 0.1).delta(math.log(9) + 1e-12) == 0.0

@@ -43,12 +43,13 @@ def bit_sides(
 ) -> IntervalArray:
     """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
     # e^eps must not overflow. Larger eps are possible if the flip probability is below e^-700; delta is then at most its value at
-    # LARGEST_EXPONENT.
+    # LARGEST_EXPONENT. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
     )
-    return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
+    known = (near == eps) | (flip == 0)
+    return IntervalArray(np.where(known, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
 
 
 def near_budget(
