@@ -548,11 +548,17 @@ class Composer:
 
     @cached_property
     def coarse(self) -> bool:
-        """Whether the first step is much larger than the spread of a single release, so that the bounds are useless."""
-        if self._lattice is not None:
-            return False
-        spreads = [math.sqrt(release.scale(FIRST_TAIL).var) for release, _ in self._upper]
-        return any(self.first_step > 4 * spread > 0 for spread in spreads)
+        """Whether the bounds are useless because the first step is much larger than the spread of many releases.
+
+        A loss much smaller than the step is split between two grid points, which adds about the product of the loss and the step to
+        the variance. The bounds are useless if such releases add more than four times the variance of all releases.
+        """
+        small = sum(r * math.sqrt(release.scale(FIRST_TAIL).var) for release, r in self._upper if not self.resolves(release, 0.25))
+        return self.first_step * small > 4 * self._spread**2
+
+    def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
+        """Whether the spread of a release is at least this number of steps of the first grid."""
+        return self._lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first_step
 
     @cached_property
     def _mean(self) -> float:
