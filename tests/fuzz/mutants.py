@@ -7,7 +7,7 @@ The changes are a random sample, the same for the same seed and sources. The tes
 this order: the files in the test folder of the changed module that mention the module or one of its functions and classes, the
 other files of that folder, the files elsewhere that mention one of them, and the comparison with recorded gaps. Code on which no
 number depends is not changed (`without_number` states the rule). A change that no test notices either cannot change a number
-(CONTRIBUTING.md lists such places) or shows that a test is missing. A change whose tests exceed the time limit is counted
+(tests/fuzz/unnoticed.md lists such places) or shows that a test is missing. A change whose tests exceed the time limit is counted
 separately: it may be a slow search or a slow machine.
 """
 
