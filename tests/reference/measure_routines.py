@@ -131,8 +131,8 @@ def laplace_arg_max(rng, trials):
 
 # For each routine, the pattern of its sentence in the page, and the numbers of trials of a quick and of a full run.
 ROUTINES = {
-    gaussian_delta: (r"3000 cases to \$\\log\\delta = -2\\cdot10\^6\$: ([\d.e-]+) of", 60, 3000),
-    gaussian_beta: (r"\$\\mu\$ to 300, 2000 cases: ([\d.e-]*\d)\.", 60, 2000),
+    gaussian_delta: (r"\\cdot10\^6\$ \| ([\d.e-]+) of", 60, 3000),
+    gaussian_beta: (r"-10\^\{-20\}\$ \| ([\d.e-]*\d) \|", 60, 2000),
     optimal_composition: (r"with a gap of at most ([\d.e-]+) \(relative", 12, 2000),
     one_sided_arg_max: (r"for up to seven candidates is ([\d.e-]+) against", 40, 2000),
     far_behind: (r"([\d.e-]+) for a probability of \$e\^\{-700\}\$", 40, 2000),
