@@ -158,14 +158,14 @@ def errata_tables(app):
          *(f"{row[number]:.3g}".replace("-", "\N{NON-BREAKING HYPHEN}") for number in ("printed", "exact", "ratio")))
         for row in found
     ]
-    header = ["bound, where it is printed, setting", "verdict", "printed", "exact", "ratio"]
+    header = ["bound, where it is published, setting", "status", "published", "exact", "ratio"]
     (folder / "errata-every.md").write_text(_markdown(header, every), encoding="utf-8")
     refuted = [
         (f"`{row['bound']}` {row['counterexample']['case']}: {row['reason']}", f"{row['counterexample']['printed']:.4g}",
          f"{row['counterexample']['truth']:.4g}")
         for row in found if "counterexample" in row
     ]
-    (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "printed", "true"], refuted), encoding="utf-8")
+    (folder / "errata-false.md").write_text(_markdown(["bound, case, and why", "published", "exact"], refuted), encoding="utf-8")
 
 
 def generated_blocks(app):
