@@ -81,7 +81,7 @@ def _ratios(r):
 
 
 def _randomizer(r):
-    return r.choice([_kary, _matrix, lambda r: m.RandomizedResponse(_budget(r)), lambda r: m.VariationRatio(*_ratios(r))])(r)
+    return r.choice([_kary, _matrix, lambda r: m.RandomizedResponse(_budget(r)), lambda r: m.RatioBounded(*_ratios(r))])(r)
 
 
 def _one_pair(r):
@@ -164,7 +164,7 @@ DRAWS = {
     "mechanisms.Rappor": (_rappor, True),
     "mechanisms.SubsetSelection": (lambda r: m.SubsetSelection(r.choice([2, 3, 20]), _budget(r)), True),
     "mechanisms.UnaryEncoding": (lambda r: m.UnaryEncoding(r.choice([2, 8]), r.uniform(0.5, 0.95), r.uniform(0.05, 0.45)), True),
-    "mechanisms.VariationRatio": (lambda r: m.VariationRatio(*_ratios(r)), True),
+    "mechanisms.RatioBounded": (lambda r: m.RatioBounded(*_ratios(r)), True),
     "profile.Composition": (_composition, False),
     "profile.DominatingPair": (_listed, True),
     "sampling.AllocationPair": (lambda r: sampling.AllocationPair(*_allocation(r), r.random() < 0.5), False),

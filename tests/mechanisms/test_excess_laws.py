@@ -19,7 +19,7 @@ from shufflebounds.mechanisms import (
     PrivUnit,
     PureLocal,
     RandomizedResponse,
-    VariationRatio,
+    RatioBounded,
 )
 from tests.mechanisms import listing
 
@@ -172,7 +172,7 @@ def test_variation_ratio_covers_every_matrix(inputs, outputs, seed):
     q = (np.maximum(r0, r1) / rows.min(axis=0)).max()
     if p < 1 + 1e-6:
         return
-    bound = VariationRatio(p, min(beta, (p - 1) / (p + 1)), max(q, p)).excess_laws()[0].upper
+    bound = RatioBounded(p, min(beta, (p - 1) / (p + 1)), max(q, p)).excess_laws()[0].upper
     own = FiniteRandomizer(rows).excess_laws()[0].upper
     for eps in (0.0, 0.1, 0.9 * math.log(p)):
         for n in (1, 2, 3):
@@ -264,10 +264,10 @@ def test_priv_unit(dimension, eps0, cap):
         (lambda: PrivUnit(1, 1.0), "dimension=1"),
         (lambda: PrivUnit(3, 1.0, 0.6), "cap=0.6"),
         (lambda: PrivUnit(3, 1.0).randomize([[1.0, 1.0, 0.0]]), "length 1"),
-        (lambda: VariationRatio(2.0, 0.5, 2.0), "beta=0.5"),
-        (lambda: VariationRatio(2.0, 0.25, 1.5), "q=1.5"),
-        (lambda: VariationRatio(2.0, 0.0, 2.0), "beta=0"),
-        (lambda: VariationRatio(1.0, 0.25, 2.0), "p=1"),
+        (lambda: RatioBounded(2.0, 0.5, 2.0), "beta=0.5"),
+        (lambda: RatioBounded(2.0, 0.25, 1.5), "q=1.5"),
+        (lambda: RatioBounded(2.0, 0.0, 2.0), "beta=0"),
+        (lambda: RatioBounded(1.0, 0.25, 2.0), "p=1"),
         (lambda: PureLocal(0.0), "local_eps=0"),
         (lambda: GeometricMechanism(1.0, 8, 2**20).excess_laws(), "bound=1048576"),
         (lambda: LaplaceMechanism(1.0, 701.0).excess_laws(), "local budget"),

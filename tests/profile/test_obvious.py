@@ -151,7 +151,7 @@ def test_rest_of_the_mechanisms():
         holds(mechanisms.Rappor(f), below(2 * float(mp.log((1 - half) / half))), ((1 - half) ** 2, half**2))
     for p, beta, q in ((1.0001, 1e-9, 2.0), (3.0, 0.5, 3.0), (1e10, 0.9, 1e10)):
         alpha = mp.mpf(beta) / (mp.mpf(p) - 1)
-        for profile in (mechanisms.VariationRatio(p, beta, q), shuffle.VariationRatio(1, p, beta, q)):
+        for profile in (mechanisms.RatioBounded(p, beta, q), shuffle.VariationRatio(1, p, beta, q)):
             holds(profile, below(float(mp.log(p))), (p * alpha, alpha))
     # The probabilities are multiples of a power of 2, and the second input never produces one of the outputs.
     rows = [[0.5, 0.25, 0.25], [0.0, 2.0**-40, 1 - 2.0**-40]]

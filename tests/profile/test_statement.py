@@ -47,7 +47,7 @@ PROFILES = [
     mechanisms.Rappor(0.5),
     mechanisms.SubsetSelection(10, 1.0),
     mechanisms.UnaryEncoding.optimized(10, 1.0),
-    mechanisms.VariationRatio(3.0, 0.4, 3.0),
+    mechanisms.RatioBounded(3.0, 0.4, 3.0),
     GAUSSIAN.subsampled(0.1),
     GAUSSIAN.subsampled(0.1).pairs()[0],
     sampling.RandomAllocation(BITS, 3),

@@ -55,7 +55,7 @@ def subjects():
     shuffled = [
         m.KaryResponse(10, 2.0), m.KaryResponse(3, 1.0), m.SubsetSelection(20, 1.5), m.LocalHashing(100, 2.0),
         m.HadamardResponse(30, 1.0), m.UnaryEncoding.optimized(8, 2.0), m.PrivUnit(16, 3.0), m.PureLocal(1.0),
-        m.VariationRatio(*ratio), m.Rappor(0.5, 0.75, 0.25, 2), gaussian(1.0), laplace(1.0), m.GeometricMechanism(1.0, 3),
+        m.RatioBounded(*ratio), m.Rappor(0.5, 0.75, 0.25, 2), gaussian(1.0), laplace(1.0), m.GeometricMechanism(1.0, 3),
         m.DiscreteGaussianMechanism(2.0, 3), m.RandomizedResponse(1.0), m.FiniteRandomizer(matrix), m.GaussianVector(2.0, 3),
     ]
     return {
@@ -88,7 +88,7 @@ def subjects():
         "mechanisms.UnaryEncoding": [m.UnaryEncoding.optimized(8, 2.0), m.UnaryEncoding(4, 0.8, 0.1)],
         "mechanisms.PrivUnit": [m.PrivUnit(16, 3.0)],
         "mechanisms.PureLocal": [m.PureLocal(1.0)],
-        "mechanisms.VariationRatio": [m.VariationRatio(*ratio)],
+        "mechanisms.RatioBounded": [m.RatioBounded(*ratio)],
         "mechanisms.Rappor": [m.Rappor(0.5, 0.75, 0.25, 2)],
         "mechanisms.GaussianMechanism": [gaussian(1.0), gaussian(0.3)],
         "mechanisms.LaplaceMechanism": [laplace(1.0)],

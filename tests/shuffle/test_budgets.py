@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianVector, KaryResponse, Rappor, UnaryEncoding, VariationRatio
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianVector, KaryResponse, Rappor, RatioBounded, UnaryEncoding
 from shufflebounds.shuffle import RealSum
 
 BITS = 600
@@ -75,7 +75,7 @@ def test_shuffled_rappor(parameters):
 @pytest.mark.parametrize("part", [1.0, 0.3315956447238394])
 def test_variation_ratio_of_any_size(p, part):
     """When the mass of the largest loss was computed from shares of about 1/p, lower bounds were too large by 2e-14."""
-    known = VariationRatio(p, part * (p - 1) / (p + 1), p)
+    known = RatioBounded(p, part * (p - 1) / (p + 1), p)
     a = arb(known.beta) / (arb(p) - 1)
     rest = (1 - (arb(p) + 1) * a).max(arb(0))
     for profile in (known, known.shuffled(1)):

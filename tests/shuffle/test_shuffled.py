@@ -408,13 +408,13 @@ def test_the_variation_ratio_is_attained_and_composes_as_a_pair(users, p, beta, 
             (p * a / q, p * a / q, rest / q, (q - 1 - beta) / q)]
     pair = pair_of(rows, (0, 1), [2] * (users - 1))
     ratios = float(p), float(beta), float(q)
-    bounds = [shuffle.VariationRatio(users, *ratios), *([mechanisms.VariationRatio(*ratios).shuffled(users)] if q >= p else [])]
+    bounds = [shuffle.VariationRatio(users, *ratios), *([mechanisms.RatioBounded(*ratios).shuffled(users)] if q >= p else [])]
     for bound, eps in itertools.product(bounds, (0.2, 0.7)):
         assert bound.delta(eps) == pytest.approx(float(hockey_stick(*pair, rational(eps))), rel=1e-12)
         exact = float(twice(*pair, rational(eps)))
         lower, upper = (bound.self_compose(2).delta(eps, bound=side) for side in ("lower", "upper"))
         assert lower <= exact <= upper <= lower * (1 + 2e-5)
-    known = mechanisms.VariationRatio(3.0, 0.25, 3.0).shuffled(100)
+    known = mechanisms.RatioBounded(3.0, 0.25, 3.0).shuffled(100)
     assert known.epsilon(1e-4) == pytest.approx(known.epsilon(1e-4, bound="lower"), rel=1e-6)
 
 

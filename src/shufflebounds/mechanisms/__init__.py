@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shufflebounds.mechanisms.priv_unit import PrivUnit
     from shufflebounds.mechanisms.randomized_response import RandomizedResponse
     from shufflebounds.mechanisms.rappor import Rappor
-    from shufflebounds.mechanisms.ratio_bounded import PureLocal, VariationRatio
+    from shufflebounds.mechanisms.ratio_bounded import PureLocal, RatioBounded
     from shufflebounds.mechanisms.subset_selection import SubsetSelection
     from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
 
@@ -35,9 +35,9 @@ __all__ = [
     "PureLocal",
     "RandomizedResponse",
     "Rappor",
+    "RatioBounded",
     "SubsetSelection",
     "UnaryEncoding",
-    "VariationRatio",
 ]
 
 _HOMES = {
@@ -54,8 +54,8 @@ _HOMES = {
     "PureLocal": "shufflebounds.mechanisms.ratio_bounded",
     "RandomizedResponse": "shufflebounds.mechanisms.randomized_response",
     "Rappor": "shufflebounds.mechanisms.rappor",
+    "RatioBounded": "shufflebounds.mechanisms.ratio_bounded",
     "SubsetSelection": "shufflebounds.mechanisms.subset_selection",
     "UnaryEncoding": "shufflebounds.mechanisms.unary_encoding",
-    "VariationRatio": "shufflebounds.mechanisms.ratio_bounded",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -16,11 +16,11 @@ from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
-__all__ = ["PureLocal", "VariationRatio"]
+__all__ = ["PureLocal", "RatioBounded"]
 
 
 @dataclass(frozen=True)
-class VariationRatio(TwoLevel):
+class RatioBounded(TwoLevel):
     r"""All randomizers with given variation-ratio parameters p, beta and q of the target's two inputs.
 
     .. math:: p \ge \sup_y \frac{R_0(y)}{R_1(y)}, \qquad \beta \ge \mathrm{TV}(R_0, R_1), \qquad
@@ -51,8 +51,8 @@ class VariationRatio(TwoLevel):
 
     Examples
     --------
-    >>> from shufflebounds.mechanisms import VariationRatio
-    >>> known = VariationRatio(p=2.0, beta=0.25, q=2.0)
+    >>> from shufflebounds.mechanisms import RatioBounded
+    >>> known = RatioBounded(p=2.0, beta=0.25, q=2.0)
     >>> round(known.delta(0.0), 12), round(known.epsilon(0.0), 12)
     (0.25, 0.69314718056)
     """
