@@ -59,6 +59,7 @@ ROWS = {
     "PrivUnit(10, 1.0)": mechanisms.PrivUnit(10, 1.0),
     "PureLocal(1.0)": mechanisms.PureLocal(1.0),
     "RandomizedResponse(0.13)": mechanisms.RandomizedResponse(0.13),
+    "RatioBounded(e, 0.2, e)": mechanisms.RatioBounded(np.e, 0.2, np.e),
     "Rappor(0.25)": mechanisms.Rappor(0.25),
     "SubsetSelection(10, 1.0)": mechanisms.SubsetSelection(10, 1.0),
     "UnaryEncoding.symmetric(10, 1.0)": mechanisms.UnaryEncoding.symmetric(10, 1.0),

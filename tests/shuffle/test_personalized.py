@@ -255,6 +255,20 @@ def test_gaussian_is_never_below_the_exact_value():
         assert truth <= PersonalizedClones.gaussian(sigma, target=target).delta(at) * (1 + 1e-12) + 1e-16
 
 
+@pytest.mark.parametrize("eps", [1e3, 1e5, 6e7, 1e12, 1e20])
+def test_gaussian_noise_at_very_large_eps(eps):
+    """Far beyond every window only the local guarantee is left. A rounding error made the search at 6e7 endless."""
+    protocol = PersonalizedClones.gaussian(1 / np.linspace(0.5, 2.0, 2000))
+    lower, upper = protocol.log_delta(eps, bound="lower"), protocol.log_delta(eps)
+    with mpmath.workdps(120):
+        first, second = (mpmath.ncdf(side - mpmath.mpf(eps) / 2) for side in (1, -1))
+        exact = mpmath.log(first - mpmath.exp(eps) * second) if eps < 1e12 else -((mpmath.mpf(eps) / 2) ** 2) / 2
+    assert lower <= upper
+    assert upper == pytest.approx(float(exact), rel=1e-11)
+    if eps < 1e12:
+        assert lower <= exact <= upper
+
+
 def test_one_gaussian_user_has_the_local_profile():
     for sigma, at in ((0.5, 0.3), (3.4112, 0.2341), (10.0, 0.0)):
         truth = ndtr(0.5 / sigma - at * sigma) - math.exp(at) * ndtr(-0.5 / sigma - at * sigma)

@@ -46,8 +46,8 @@ class RatioBounded(TwoLevel):
 
     References
     ----------
-    Wang, S. et al. Shuffle model of differential privacy: numerical composition for federated learning, and its variation-ratio
-    analysis, VLDB 2024, Theorem 4.7, without its invalid step.
+    Wang, S. et al. Privacy amplification via shuffling: unified, simplified, and tightened. VLDB 2024, Theorem 4.7, without its
+    invalid step.
 
     Examples
     --------

@@ -83,8 +83,8 @@ class VariationRatio(PrivacyProfile):
 
     References
     ----------
-    Wang, S. et al. Shuffle model of differential privacy: numerical composition for pure and approximate DP. VLDB 2024 (the three
-    parameters; the bound published there is not valid).
+    Wang, S. et al. Privacy amplification via shuffling: unified, simplified, and tightened. VLDB 2024 (the three parameters; the
+    bound published there is not valid).
 
     Examples
     --------

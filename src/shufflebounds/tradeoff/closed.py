@@ -70,7 +70,9 @@ class Gaussian(Representation):
         log_gap = np.empty_like(x)
         # delta = Phi(-x) (1 - m(y)/m(x)), where m is Mills' ratio of the normal distribution; `log_gap` is the log of the factor
         # 1 - m(y)/m(x).
-        close = (mu < 0.5) & (x > -2) & (tail > -np.inf)
+        # The difference cancels if mu is small, or if x is so large that the two ratios agree in all digits.
+        close = (mu < 0.5) & (x > -2) | (x > 1e8 * mu)
+        close &= tail > -np.inf
         log_gap[close] = _log_mills_gap(x[close], mu)
         far = ~close
         xf, yf = x[far], y[far]

@@ -30,7 +30,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from shufflebounds._scipy import log_ndtr, ndtri_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, Interval
+from shufflebounds.tradeoff.closed import Gaussian as GaussianCurve
 
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
 
@@ -41,6 +42,9 @@ ROUNDING = 1e-13
 MOST_OUTSIDE = -1.25
 """Largest log mass outside a window that the search for the best window tries. Raised: more windows are evaluated, and the
 additional ones are rarely the best."""
+
+LEAST = -1e300
+"""Smallest logarithm of a tail probability of Gaussian noise. Smaller ones are rounded up to it, so that no logarithm is -inf."""
 
 Real = float | FloatArray
 
@@ -107,12 +111,12 @@ class Family:
         """Return the pure eps of the randomizer with this budget: the budget itself, or inf for Gaussian noise."""
         return budget
 
-    def log_local(self, budget: float, eps: float) -> float:
-        """Return an upper bound of the target's log delta without shuffling.
+    def log_local(self, budget: float, eps: float) -> Interval:
+        """Return bounds of the target's log delta without shuffling.
 
-        It is the trivial bound 0 in families where the bound by clones is never larger than the local delta.
+        They are the trivial bounds in families where the bound by clones is never larger than the local delta.
         """
-        return 0.0
+        return Interval(-math.inf, 0.0)
 
 
 @dataclass(frozen=True)
@@ -210,27 +214,21 @@ class Gaussian(Family):
     def pure_epsilon(self, budget: float) -> float:
         return math.inf
 
-    def log_local(self, budget: float, eps: float) -> float:
-        first, second = (float(log_ndtr(side * budget / 2 - eps / budget)) for side in (1, -1))
-        gap = second + eps - first
-        if not gap < -1e-9:
-            return 0.0
-        loss = -math.expm1(gap)
-        return min(0.0, first + math.log(loss) + 1e-13 * (2 + abs(first) + abs(eps)) * (1 + 1 / loss))
+    def log_local(self, budget: float, eps: float) -> Interval:
+        lower, upper = (float(GaussianCurve(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
+        return Interval(lower, max(upper, LEAST))
 
     def most_outside(self, low: float, eps: float) -> float:
-        return min(MOST_OUTSIDE, float(log_ndtr(low / 2 - eps / low)))
+        return min(MOST_OUTSIDE, max(float(log_ndtr(low / 2 - eps / low)), LEAST))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         # The formula of the tail is valid only if the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the
         # window, that is if reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
         near, far = (reach - 0.5), (reach + 0.5)
-        first, kept, left = log_ndtr(-np.stack([near * low, near * high, far * high]))
-        loss = -np.expm1(np.minimum(eps + left - first, 0.0))
-        with np.errstate(divide="ignore"):
-            tail = first + np.log(loss) + 1e-13 * (2 + np.abs(first)) * (1 + 1 / loss)
-        tail = np.where(loss > 0, tail, -math.inf)
+        first, kept, left = np.maximum(log_ndtr(-np.stack([near * low, near * high, far * high])), LEAST)
+        error = 1e-13 * (2 + np.abs(first) + eps)
+        tail = first + np.log(-np.expm1(np.minimum(eps + left - first, 0.0) - error)) + error
         return Terms(reach * high**2, np.log1p(-np.exp(kept) - np.exp(left)), tail, reach)
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:

@@ -219,11 +219,13 @@ class Population:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
             left, right = masses[max(best - 1, 0)], masses[min(best + 1, masses.size - 1)]
             beside = max(values[max(best - 1, 0)], values[min(best + 1, masses.size - 1)])
-            if rough or right - left < CLOSE or beside <= values[best] + alike:
+            inner = float(left) + float(right - left) * INNER
+            inner = inner[~np.isin(inner, masses)]
+            # At a log mass of -1e14 two neighbouring doubles are further apart than CLOSE, and no new trial value is left.
+            if rough or right - left < CLOSE or beside <= values[best] + alike or not inner.size:
                 # The log mass is rounded to a multiple of CLOSE, so that cached distributions of clones serve other eps, too.
                 return min(round(float(masses[best]) / CLOSE) * CLOSE, -0.7)
-            inner = float(left) + float(right - left) * INNER
-            evaluate(inner[~np.isin(inner, masses)])
+            evaluate(inner)
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
         """Return the log mass near `log_mass`, the best by estimates, for which target i has the smallest upper bound.
@@ -281,8 +283,7 @@ class Population:
         """
         if self._alone(i):
             # Without other users there are no clones, and the bound is the local delta.
-            local = self.family.log_local(float(self.budgets[i]), eps)
-            return Interval(local - 1e-12 * (1 - local), local)
+            return self.family.log_local(float(self.budgets[i]), eps)
         candidates = self.candidates(eps, i)
         for level in range(0 if apart else self.exact, self.exact + 1):
             sides = [self.value(kind, eps, level, i, i, mass) for kind, mass in candidates]
@@ -296,9 +297,7 @@ class Population:
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
-        local = self.family.log_local(float(self.budgets[i]), eps)
-        sides += [Interval(local - 1e-12 * (1 - local), local)] if local < 0 else []
-        return min(sides, key=lambda pair: pair[1])
+        return min([*sides, self.family.log_local(float(self.budgets[i]), eps)], key=lambda pair: pair[1])
 
     def _alone(self, i: int) -> bool:
         """Return whether target i is the only user, in a family without pure budgets."""
@@ -316,8 +315,8 @@ class Population:
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
         # the local delta times this probability is a lower bound. They are used if their gap is at most 1e-6 in log delta.
         if log_none > -1e-6:
-            local = self.family.log_local(float(self.budgets[j]), eps)
-            return Interval(local + log_none - 1e-12 * (1 - local), local)
+            lower, upper = self.family.log_local(float(self.budgets[j]), eps)
+            return Interval(lower + log_none - 1e-12, upper)
         counts = self.counts.copy()
         counts[i] -= 1
         if eps < self.budgets[j] and too_large(shares, counts):
@@ -345,7 +344,7 @@ class Population:
         """
         if i == j and level == self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
-        best, first, mass = (self.family.log_local(float(self.budgets[j]), eps), ("", 0.0)), True, log_mass
+        best, first, mass = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
             # All targets are compared at the window of the worst target, unless its estimate for this block is larger by more than
             # LIKELY / 2.
