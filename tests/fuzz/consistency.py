@@ -115,6 +115,14 @@ def delta_and_epsilon(v):
         v.at_most(profile.delta(float(upper)), 0.0, "delta at the pure budget")
 
 
+def very_large_eps(v):
+    """Beyond the last interesting eps the bounds stay ordered and delta does not grow."""
+    eps = np.array([720.0, 1e3, 6e7, 1e20, 1e300])
+    lower, upper = both(v.profile.log_delta, eps if v.cheap else eps[::2])
+    v.at_most(lower, upper, "log_delta at very large eps, lower and upper")
+    v.at_most(lower[1:], upper[:-1], "log_delta grows at very large eps", 1e-12)
+
+
 def _reverse(profile):
     """Return the profile of the other order, which is the profile itself if the relation of neighbours is symmetric."""
     return profile.reverse() if isinstance(profile, DominatingPair) else profile
@@ -395,8 +403,8 @@ def enumerated(v):
     v.at_most(exact, upper, f"delta({at!r}) of two releases, enumerated and upper bound", 1e-12, 4 * slack)
 
 
-CHECKS = [delta_and_epsilon, curve, loss_tail, renyi, gaussian, one_release, saved, certified, directions, several_releases,
-          enumerated]
+CHECKS = [delta_and_epsilon, very_large_eps, curve, loss_tail, renyi, gaussian, one_release, saved, certified, directions,
+          several_releases, enumerated]
 
 
 def disagreements(profile, r, check, cheap=True, late=lambda: False):

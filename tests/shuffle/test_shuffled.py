@@ -483,3 +483,15 @@ def test_curve_mu_and_divergence_of_shuffled_gaussian_noise():
     assert 0.9 < below.beta(0.05) <= above.beta(0.05) < 0.95
     assert 0.01 < protocol.rdp(2.0, bound="lower") < 1
     assert 0 < protocol.gdp_mu(bound="lower") < math.inf
+
+
+@pytest.mark.parametrize("central", [
+    mechanisms.DiscreteGaussianMechanism(2.0).shuffled(10**4),
+    mechanisms.GaussianMechanism(2.0).shuffled(10**4, inputs=(0, 1)),
+    mechanisms.GaussianVector(2.0, 2).shuffled(100),
+], ids=lambda central: type(central.randomizer).__name__)
+@pytest.mark.parametrize("eps", [720.0, 1e3, 1e9])
+def test_eps_beyond_the_largest_exponent(central, eps):
+    """e^eps is not a double, and the bound is the local one."""
+    assert central.log_delta(eps, bound="lower") <= central.log_delta(eps) <= central.randomizer.log_delta(eps) * (1 - 1e-12)
+    assert isinstance(central.argument(eps), str)

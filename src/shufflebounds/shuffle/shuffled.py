@@ -255,6 +255,8 @@ class Shuffled(BetweenProfiles):
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         if self._exact is not None:
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
+        # delta does not increase with eps, so a bound at a smaller eps is valid. Beyond, e^eps is not a double.
+        eps = min(eps, LARGEST_EXPONENT)
         blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs] if search
                     else self._rough_blankets(eps))
         found = [(_BLANKET, max(blankets))]
