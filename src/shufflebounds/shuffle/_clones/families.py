@@ -29,6 +29,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from shufflebounds._limits import SQUARABLE
 from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.tradeoff.closed import Gaussian as GaussianCurve
@@ -42,9 +43,6 @@ ROUNDING = 1e-13
 MOST_OUTSIDE = -1.25
 """Largest log mass outside a window that the search for the best window tries. Raised: more windows are evaluated, and the
 additional ones are rarely the best."""
-
-LEAST = -1e300
-"""Smallest logarithm of a tail probability of Gaussian noise. Smaller ones are rounded up to it, so that no logarithm is -inf."""
 
 Real = float | FloatArray
 
@@ -216,17 +214,17 @@ class Gaussian(Family):
 
     def log_local(self, budget: float, eps: float) -> Interval:
         lower, upper = (float(GaussianCurve(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
-        return Interval(lower, max(upper, LEAST))
+        return Interval(lower, float(_representable(upper)))
 
     def most_outside(self, low: float, eps: float) -> float:
-        return min(MOST_OUTSIDE, max(float(log_ndtr(low / 2 - eps / low)), LEAST))
+        return min(MOST_OUTSIDE, float(_representable(log_ndtr(low / 2 - eps / low))))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         # The formula of the tail is valid only if the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the
         # window, that is if reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
         near, far = (reach - 0.5), (reach + 0.5)
-        first, kept, left = np.maximum(log_ndtr(-np.stack([near * low, near * high, far * high])), LEAST)
+        first, kept, left = _representable(log_ndtr(-np.stack([near * low, near * high, far * high])))
         error = 1e-13 * (2 + np.abs(first) + eps)
         tail = first + np.log(-np.expm1(np.minimum(eps + left - first, 0.0) - error)) + error
         return Terms(reach * high**2, np.log1p(-np.exp(kept) - np.exp(left)), tail, reach)
@@ -242,6 +240,11 @@ class Gaussian(Family):
             rates: FloatArray = np.exp(least + (kappa + most + math.log(1 / high))) * budgets
         # An error of the exponent is a relative error of the rate.
         return np.minimum(rates * (1 - ROUNDING * (1 + np.abs(least))), 0.5)
+
+
+def _representable(log_tail: Real) -> FloatArray:
+    """Return an upper bound of a log probability that is not -inf."""
+    return np.maximum(log_tail, -(SQUARABLE**2))
 
 
 def least_log_ratio(a: float, b: FloatArray, reach: Real) -> FloatArray:
