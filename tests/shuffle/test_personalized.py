@@ -269,6 +269,18 @@ def test_gaussian_noise_at_very_large_eps(eps):
         assert lower <= exact <= upper
 
 
+@pytest.mark.parametrize("target", [0, pytest.param(None, marks=pytest.mark.slow)])
+def test_divergences_of_gaussian_noise_are_at_most_those_of_one_message(target):
+    orders = [1.0, 2.0, 8.0, 64.0]
+    protocol = PersonalizedClones.gaussian(1 / np.linspace(2.0, 0.5, 100), target=target)
+    lower, upper = protocol.rdp(orders, bound="lower"), protocol.rdp(orders)
+    assert np.all(lower > 0)
+    assert np.all(lower <= upper)
+    assert np.all(upper <= 2 * np.array(orders) * (1 + 1e-12))
+    assert upper[0] < 1
+    assert 1.9 < protocol.gdp_mu(bound="lower") <= protocol.gdp_mu() <= 2 * (1 + 1e-14)
+
+
 def test_one_gaussian_user_has_the_local_profile():
     for sigma, at in ((0.5, 0.3), (3.4112, 0.2341), (10.0, 0.0)):
         truth = ndtr(0.5 / sigma - at * sigma) - math.exp(at) * ndtr(-0.5 / sigma - at * sigma)

@@ -216,8 +216,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         if unlimited or not open_.any():
             break
         low, high = eps[1:][open_], eps[:-1][open_]
-        grown = _halve(forward, np.maximum(low, 0.0), high, rtol, evaluations)
-        grown += _halve(backward, np.maximum(-high, 0.0), -low, rtol, evaluations)
+        grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
+        grown += _halve(backward, np.maximum(-high, 0.0), -low, evaluations)
         if not grown:
             break
     return Interval(best, math.inf if unlimited else most)
@@ -250,7 +250,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     return float(_corner_mu(points[:, np.isfinite(points).all(axis=0)], upper=False).max(initial=0.0))
 
 
-def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, rtol: float, most: int) -> int:
+def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
     """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number.
 
     Intervals are left out in which more samples do not help, because the gap of delta itself is larger than that between samples.
@@ -259,7 +259,7 @@ def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, rtol: f
     with np.errstate(invalid="ignore"):
         first, last = (np.minimum(np.searchsorted(samples.eps, at), samples.eps.size - 1) for at in (left, right))
         own_gap = np.maximum(*((samples.high - samples.low)[place] for place in (first, last)))
-        wide &= ~(samples.high[first] - samples.high[last] < enough_fall(own_gap, rtol))
+        wide &= ~(samples.high[first] - samples.high[last] < enough_fall(own_gap))
     before = samples.evaluations
     if before < most:
         samples.add(0.5 * (left + right)[wide])

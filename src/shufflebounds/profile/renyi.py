@@ -82,7 +82,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
                 # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1.
                 # Straight lines then add 1/128 of `own_gap`.
-                enough = enough_fall(own_gap, rtol)
+                enough = enough_fall(own_gap)
                 enough = enough if tail is None else np.maximum(enough, 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
@@ -94,17 +94,18 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
         if wanted == 0:
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
-    return Interval(_divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16))
+    lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
+    # Where delta is not convex in e^eps, the upper bound is that of its convex hull, and may be below the lower one.
+    return Interval(min(lower, upper_bound), upper_bound)
 
 
-def enough_fall(own_gap: FloatArray, rtol: float) -> FloatArray:
+def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to twice the square of `own_gap`, the
-    relative gap of the bounds of delta themselves, and up to 0.1 %. If the goal `rtol` is 0.25 % or more, each value is a search
-    over datasets, and 1/8 of `own_gap` is permitted.
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/8 of `own_gap`,
+    the relative gap of the bounds of delta themselves.
     """
-    return np.minimum(np.sqrt(own_gap) if rtol >= 0.0025 else 4 * own_gap, 0.1)
+    return np.minimum(np.sqrt(own_gap), 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:

@@ -69,6 +69,9 @@ class PersonalizedClones(PrivacyProfile):
     the largest one, are invalid for the same reason, also for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of
     outputs is not a rate either, because the condition above is pointwise.
 
+    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so its convex hull is a bound, too:
+    `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, and their delta may be below `delta`.
+
     The value of the formula lies between the lower and the upper bound. Equal rates are grouped. The sum is truncated by
     exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -9,10 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds._crossing import Curve
+from shufflebounds._late import late
 from shufflebounds._limits import FEW, SAME_LOG, SEARCH_GAP
-from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds._types import ULP, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.sampled_profile import FULL_DETAIL
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.curves import gdp_mu
 from shufflebounds.shuffle._clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
@@ -40,6 +44,26 @@ class _Guarantee(PrivacyProfile):
             super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
             seconds=family.single_seconds
         )
+
+    @property
+    def _largest_budget(self) -> float:
+        """The largest budget of the users whose guarantee this is."""
+        return float(self.population.budgets[-1])
+
+    def _pure_epsilon(self) -> float:
+        return self.population.family.pure_epsilon(self._largest_budget)
+
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+        # delta is at most that of the target's own message, of which all messages together are a post-processing.
+        if self._pure_epsilon() < math.inf:
+            return None
+        return (late("GaussianMechanism")(1.0, self._largest_budget * (1 + 4 * ULP)),), 1.0
+
+    def _gdp_mu(self, upper: bool) -> float:
+        if upper or self._pure_epsilon() < math.inf:
+            return super()._gdp_mu(upper)
+        # Every sample of delta gives a lower bound of mu. The largest ones are at small delta, where mu changes little.
+        return gdp_mu(*self._samples(FULL_DETAIL / 2), 0.0, 0).lower
 
     @property
     def users(self) -> int:
@@ -82,8 +106,9 @@ class OfOneUser(_Guarantee):
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(lambda e: self.population.single(e, self.index), eps)
 
-    def _pure_epsilon(self) -> float:
-        return self.population.family.pure_epsilon(float(self.population.budgets[self.index]))
+    @property
+    def _largest_budget(self) -> float:
+        return float(self.population.budgets[self.index])
 
     def _rough(self, upper: bool) -> Curve | None:
         return self.population.rough_single(self.index) if self.population.exact else None
@@ -113,9 +138,6 @@ class OfEveryUser(_Guarantee):
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
                        effort=searches * family.effort, setup=setup, seconds=searches * seconds)
-
-    def _pure_epsilon(self) -> float:
-        return self.population.family.pure_epsilon(float(self.population.budgets[-1]))
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
