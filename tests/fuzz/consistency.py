@@ -136,7 +136,7 @@ def curve(v):
     backward, forward = both(_reverse(profile).delta, eps), both(profile.delta, eps)
     curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
     if profile._pair_info().convex:
-        # The smallest of several bounds need not be convex in e^eps. The curve is then that of its convex hull, which is a bound, too.
+        # The smallest of several bounds need not be convex in e^eps. The curve is then that of its convex hull, also a bound.
         v.enclosed(backward[0], np.asarray(curves[0].delta(eps)), 1.0, "delta of the lower curve", CURVE, 1e-15)
     v.at_most(np.asarray(curves[1].delta(eps)), backward[1], "delta of the upper curve and delta", CURVE, 1e-15)
     alpha = np.array([0.0, 1e-12, 1e-4, 0.05, 0.5, 1 - 1e-9, 1.0, *(v.r.random() ** 4 for _ in range(4))])
