@@ -273,15 +273,6 @@ class DominatingPairInfo:
         return self.effort > MOST_VALUE_EFFORT
 
     @property
-    def _beside(self) -> float:
-        """Log of the largest allowed ratio of the gap over an interval to the part that the gaps at its two samples cause.
-
-        Samples are added until the ratio is met. A larger ratio widens the gap of a composition. A smaller one needs more samples,
-        which take too long if the effort of a value is above 0.01.
-        """
-        return math.log(1.1 if self.effort <= 0.01 else 1.5)
-
-    @property
     def _most_values(self) -> int:
         """Largest number of eps at which the divergence is sampled. Fewer than 64 would not resolve the range of the losses."""
         return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.effort)))
@@ -366,13 +357,15 @@ class DominatingPairInfo:
             gaps, held = [part[2] for part in parts], [part[3] for part in parts]
             gaps, held = ([np.logaddexp(*gaps)], [np.logaddexp(*held)]) if own is back else (gaps, held)
             # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
-            # them, so the total gap may exceed the goal up to their sum times e^`_beside`.
+            # them, so the total gap may exceed the goal up to 1.5 times their sum. For shuffled bits, 1.1 instead of 1.5 takes
+            # twice as long and reduces the gap of a composition by 3 %.
             whole = float(np.logaddexp.reduce([part[1] for part in parts]))
             if float(np.logaddexp.reduce(np.concatenate(held))) > whole + math.log(0.01):
                 # If these parts exceed 1 % of the integral, the lower bound is useless: refine for the upper bound alone, as if
                 # the upper bounds at the samples were exact.
                 held = [np.full(part.size, -np.inf) for part in held]
-            kept = float(np.logaddexp.reduce(np.concatenate(held))) + self._beside
+            spare = math.log(1.5)
+            kept = float(np.logaddexp.reduce(np.concatenate(held))) + spare
             allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept)
             total = float(np.logaddexp.reduce(np.concatenate(gaps)))
             room = most - own.evaluations - (0 if own is back else back.evaluations)
@@ -381,7 +374,7 @@ class DominatingPairInfo:
             each = allowed - math.log(2 * sum(gap.size for gap in gaps))
             grown = 0
             for gap, least, side in zip(gaps, held, (own, back)):
-                wide = (np.diff(side.eps) > 1e-9 * side.eps[1:]) & (gap > least + self._beside)
+                wide = (np.diff(side.eps) > 1e-9 * side.eps[1:]) & (gap > least + spare)
                 worst = np.argsort(np.where(wide, -gap, np.inf))[:room]
                 worst = worst[(gap[worst] > each) & wide[worst]]
                 before = side.evaluations

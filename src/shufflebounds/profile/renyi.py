@@ -81,7 +81,6 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
                 # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1.
-                # Straight lines then add 1/128 of `own_gap`.
                 enough = enough_fall(own_gap)
                 enough = enough if tail is None else np.maximum(enough, 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
@@ -102,10 +101,10 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/8 of `own_gap`,
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/4 of `own_gap`,
     the relative gap of the bounds of delta themselves.
     """
-    return np.minimum(np.sqrt(own_gap), 0.1)
+    return np.minimum(np.sqrt(2 * own_gap), 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
