@@ -134,7 +134,7 @@ def assert_encloses(profile, eps, exact, *, apart):
 
 
 def assert_sides_and_monotone(profile, eps, more):
-    """Assert that the lower bound of log delta is at most the upper one, and that delta does not increase up to eps + more."""
+    """Assert that the lower bounds of log delta at eps and at eps + more are at most the upper one at eps."""
     lower, upper = profile.log_delta(eps, bound="lower"), profile.log_delta(eps)
     assert lower <= upper <= 0
     assert profile.log_delta(eps + more, bound="lower") <= upper

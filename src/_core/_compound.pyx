@@ -6,10 +6,11 @@ a ufunc for a binomial number of clones, and a function on a memoryview for any 
 Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are
 u and v = 1 - u. For 0 <= u < 1
     G_m = E[max(0, D - u m) | M = m] = sum_(a >= tau) (2a - m - u m) b_m(a),  tau = floor(m (1+u)/2) + 1,
-where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. A clone bound is
+where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribution of M. With n users, w = 1/(e^eps0 + 1) and
+the number C ~ Bin(n - 1, r) of the other users' clones, M = C + 1, a clone bound is
     delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w)
 (the hockey-stick divergence of the clone pair, whose optimal test is a/(a+b) > theta with theta - 1/2 = u/2). Since
-Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) for binomial C.
+Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) for this C.
 
 Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (tau or tau - 1) and g' = 2 tau' - (m-1) - u (m-1):
     tau' = tau - 1:  b' = B,                       S' = S + B/2
@@ -18,7 +19,7 @@ Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (t
 where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
 It starts anew every block of at most 512 steps: b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S. This
 difference cancels by a factor like |log G|, that is, by a few ulp of the logarithm. For u >= 1/2 the differences cancel too much
-(G << S as u -> 1); there G_m/b is summed term by term, all terms positive, at most 40 of them.
+(G << S as u -> 1); there G_m/b is summed term by term, all terms positive, at most 43 of them.
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to

@@ -7,11 +7,12 @@ Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _exc
 has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a total of at most 1 to rounding, x finite.
-Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users)
+Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
          heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
                                   one, plus E S + E S_- given that some user has one
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
-                                  max(2e-4, 3 rtol); then with 1e-4 and 1e-2, where a heavy tail needs too many nodes
+                                  max(2e-4, 3 rtol); if a heavy tail needs too many nodes, with the tolerances 1e-4 and 1e-2,
+                                  which split more values off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
@@ -23,10 +24,11 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     enumerated                                    400      0                   1.1e-13             1e-9
     contour, atom at S = 0                        84       0                   1.3e-5              9.2 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
-    Gaussian noise on [0, 1], sigma 1..2          60       2.2e-7              3.1e-4
-    the same, sigma = 1/2                         60       1.2e-5              2.6e-5
-    the same, sigma = 3/10                        60       5.7e-7              20 (b)
-    (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in tau.
+    Gaussian noise on [0, 1], sigma 1..2          60       -                   2.2e-7              3.1e-4
+    the same, sigma = 1/2                         60       -                   1.2e-5              2.6e-5
+    the same, sigma = 3/10                        60       -                   5.7e-7              20 (b)
+    (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in
+        the standard deviation tau of the smoothing.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.

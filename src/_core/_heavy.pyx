@@ -120,7 +120,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # an approximate lower bound of the answer: the other users' values subtract at most half of a value above the edge
+            # 0.3 sums is roughly a lower bound of the answer: the other users subtract at most half of a value above the edge,
+            # because the edge is at least twice the mean loss plus 8 sigma
             if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951

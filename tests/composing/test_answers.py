@@ -165,9 +165,8 @@ def test_a_composition_of_compositions():
 def test_the_lower_chain_starts_with_the_slope_of_the_other_direction(sigma):
     """The first vertex of the piecewise linear lower bound of delta(E) is the intersection of two lines.
 
-    The left line ends at E = 1, and the right line starts at the first sample. The left line passes through E = e^-t, with t the
-    first positive eps and delta(e^-t) = 1 - e^-t + e^-t delta(e^t), because Gaussian noise has the same divergence in both
-    directions.
+    The right line passes through the first two samples with eps > 0, and the left line through E = 1 and E = e^-t, where t is the
+    first of them and delta(e^-t) = 1 - e^-t + e^-t delta(e^t), because Gaussian noise has the same divergence in both directions.
     """
     samples = SampledProfile(GaussianMechanism(sigma)._log_delta, math.inf, 0.05)
     eps, log_low = samples.below(samples)

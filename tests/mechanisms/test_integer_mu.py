@@ -74,7 +74,7 @@ def test_mu_of_large_noise(sigma, shift):
     with mp.workdps(30):
         s = mp.mpf(sigma)
         total = s * mp.sqrt(2 * mp.pi)
-        # The window in the middle for an odd shift or a shift of 2, by the sum of the probabilities up to its end.
+        # t[k] = sqrt(2) erfinv(Pr[|X| < k]) is the normal quantile at k. mu is t[k] + t[shift + 1 - k] with k = (shift + 1)//2.
         ends = {(shift + 1) // 2, shift + 1 - (shift + 1) // 2}
         mu = mp.mpf(0)
         for k in ends:

@@ -47,9 +47,9 @@ def hadamard(eps0):
 
 
 def at_third(laws, eps0, inside):
-    """Return the same distributions, with m the distribution of a third input.
+    """Return the same distributions, with m the output distribution of another user's input.
 
-    The lifted set of the third input has the fraction `inside` of each class.
+    The lifted set of this input (see `two_level`) has the mass `inside` of each class.
     """
     first, second, base = laws
     inside = np.minimum(inside, base)

@@ -89,7 +89,8 @@ def truth(params, same=False):
 def kary(params, same):
     """Return delta of k-ary response by sums over counts.
 
-    Of n messages, N0 have the first value and N1 the second; each other message adds 1 - E, or 0. The blanket has mass k/(E0+k-1)
+    With E = e^eps and E0 = e^local_eps, a message that is drawn from the blanket adds E0 - E to the sum if it has the first value,
+    1 - E E0 if it has the second, and 1 - E otherwise; another message adds 0. The blanket has mass k/(E0+k-1)
     and is uniform over the values. If all other users have the third value (`same`), m is the row of that value instead.
     """
     n, k = params["users"], params["bins"]

@@ -215,7 +215,8 @@ def above_threshold(c):
     query, threshold = 4 / eps, 2 / eps
 
     def failing(a):
-        # u is the size of the threshold's noise; 1 - (1 - e^(-(a-u)/query))^k is expanded in powers of the exponential.
+        # Pr[u > a] + Pr[max of the k noises > a - u], where u has the density e^(-u/threshold)/threshold. The probability
+        # 1 - (1 - e^(-(a-u)/query))^k is expanded and integrated over 0 < u < a.
         total = mpmath.exp(-a / threshold)
         for j in range(1, k + 1):
             rate = 1 / threshold - mpf(j) / query

@@ -94,9 +94,10 @@ def test_beyond_the_pure_budget_delta_is_zero():
 
 
 def test_divergence_of_order_one_of_wide_losses():
-    """With a = 2^-53 and b = 2^-1000 the integral of (1/E + 1/E^2)(a - b E) from 1 to a/b is (a - b) ln(a/b).
+    """The divergence of order 1 is the integral of (1/E + 1/E^2) delta(E) over E >= 1.
 
-    At order 1 the weight of delta(t) is almost constant, and a quadrature with pieces of width 30 in t violated the bound by 1e-10.
+    Here delta = a - b E with a = 2^-53 and b = 2^-1000, and it is (a - b) ln(a/b). A quadrature in pieces of width 30 of t = ln E
+    violated the bound by 1e-10.
     """
     batch = WithoutReplacement(FiniteRandomizer([[2.0**-1000, 1.0], [2.0**-53, 1 - 2.0**-53]]), records=1, batch=1)
     with mp.workdps(700):

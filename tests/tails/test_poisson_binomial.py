@@ -170,7 +170,7 @@ def test_one_group_is_the_binomial_law(n, p):
             continue
         tail, term = arb(0), arb(1)
         upper = k > n * p
-        for i in range(20000):  # `ratio` is Pr[S >= k] or Pr[S <= k] over Pr[S = k].
+        for i in range(20000):  # `tail` becomes Pr[S >= k] or Pr[S <= k], divided by Pr[S = k].
             tail += term
             if not (0 <= k + (i if upper else -i) <= n) or term < 1e-40 * tail:
                 break

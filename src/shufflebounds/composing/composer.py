@@ -69,8 +69,9 @@ Releases = Sequence[tuple[DominatingPairInfo, int]]
 class AdaptiveChoice(NamedTuple):
     """The mechanism whose pair of datasets may change from release to release.
 
-    `place` is its index among the releases of the upper bound. For the lower bound, `times` releases each take one of `pairs`
-    (which may be products), and `others` are fixed; `pairs` is empty if no pair is known that neighbours attain.
+    For the upper bound, the release with index `place` may change its pair. For the lower bound, the adversary takes one of `pairs`
+    (products of pairs) in each of `times` releases, and the releases in `others` have fixed pairs. `pairs` is empty if there is no
+    adaptive lower bound.
     """
 
     place: int
@@ -376,8 +377,7 @@ class Composer:
             return self.inversion.estimate(eps)
         if not self._spread > 0:
             return 0.0
-        # The exponent is that of the normal tail at z; the tail is divided by a factor that grows with z and the standard
-        # deviation.
+        # For a normal loss with standard deviation s, delta is about e^(-z^2/2) s/(2.5 (1 + z (s + z))), where 2.5 is sqrt(2 pi).
         z = max(0.0, (eps - self._mean) / self._spread)
         return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
 

@@ -359,7 +359,7 @@ class Inversion:
         return found, size, InversionAccount(tilt.theta, spacing, count)
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
-        """Return the exponent of the tilt of the contour, the spacing of the nodes and their number.
+        """Return the k of the contour's tilt RATIO**k, the spacing of the nodes and their number.
 
         They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
         A number above TABLE_SIZE means that no contour is possible.

@@ -59,7 +59,7 @@ class SampledProfile:
         if pure > TINY:
             self.add(np.zeros(1))
         if not self.eps.size or self.high[0] == -np.inf:
-            # A pure budget implies delta <= tanh(pure/2).
+            # delta is at most tanh(pure/2) < pure, and 0 from eps = pure on, which is below 2 TINY.
             top = math.log(pure) if 0 < pure <= TINY else -math.inf
             self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
             if top > -math.inf:

@@ -1,6 +1,7 @@
-r"""Coarser distributions, for upper bounds, of X = a - e^eps b if a = R_0/m and b = R_1/m are independent in each of a few cases.
+r"""Upper bounds with fewer values for X = a - e^eps b, if X is a mixture of a few cases in each of which a and b are independent.
 
-X is the privacy-amplification random variable (`ExcessLaw`) of a randomizer with many outputs, such as noise on a vector. To limit
+a = R_0/m, b = R_1/m and X, the privacy-amplification random variable, are those of `ExcessLaw`, for a randomizer with many outputs,
+such as noise on a vector. To limit
 the number of values of X, the values of a and of b are reduced to a few nodes. A value e^l of a or b is called a height, and its
 logarithm l a level. The mass at a level between two neighbouring nodes is divided between the two nodes, so that the mean height
 stays the same. X is linear in a and in b, so this can only increase X in the convex order.

@@ -190,14 +190,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     @property
     def _mu_in_tails(self) -> float:
-        """Lower bound of the limit of mu for tests of small probability, which is Delta/sigma (used by `Shuffled`)."""
+        """Lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0 (used by `Shuffled`).
+
+        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. The limit is Delta/sigma.
+        """
         return self.sensitivity / self.sigma * (1 - 2 * ULP)
 
     @property
     def _deepest_cut(self) -> float:
         """The `log_cut` of `excess_laws` for upper bounds at very small delta.
 
-        It is -inf, for no such bounds, if likelihood ratios would overflow or more than MANY outcomes would remain.
+        -inf means that there are no such bounds: likelihood ratios would overflow, or more than MANY outcomes would remain.
         """
         s = self.sigma / self.sensitivity
         farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)

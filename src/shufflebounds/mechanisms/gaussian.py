@@ -284,7 +284,10 @@ class GaussianMechanism(AdditiveNoise):
 
     @property
     def _mu_in_tails(self) -> float:
-        """Lower bound of the limit of mu for tests of small probability, which is mu itself (used by `Shuffled`)."""
+        """Lower bound of the limit of t_0 - t_1 as the probabilities of a test tend to 0 (used by `Shuffled`).
+
+        t_0 and t_1 are the normal quantiles of the test's probabilities under the two inputs. For normal noise the limit is mu.
+        """
         return self._gdp_mu(False)
 
     @property

@@ -23,8 +23,8 @@ __all__ = ["PureLocal", "RatioBounded"]
 class RatioBounded(TwoLevel):
     r"""All randomizers with given variation-ratio parameters p, beta and q of the target's two inputs.
 
-    .. math:: p \ge \sup_y \frac{R_0(y)}{R_1(y)}, \qquad \beta \ge \mathrm{TV}(R_0, R_1), \qquad
-        q \ge \sup_{x, y} \frac{\max(R_0(y), R_1(y))}{R_x(y)}
+    .. math:: p \ge \sup_y \max\Bigl(\frac{R_0(y)}{R_1(y)}, \frac{R_1(y)}{R_0(y)}\Bigr), \quad \beta \ge \mathrm{TV}(R_0, R_1),
+        \quad q \ge \sup_{x, y} \frac{\max(R_0(y), R_1(y))}{R_x(y)}
 
     Parameters
     ----------
@@ -42,7 +42,8 @@ class RatioBounded(TwoLevel):
     inputs, which attains the upper bound (:class:`~shufflebounds.shuffle.VariationRatio`).
 
     The bound after a shuffle is a corrected form of that of Wang et al.: the published one fails if a third input has small
-    probabilities where the other two overlap (delta 6/245 instead of the published 0.01633).
+    probabilities where the other two overlap (for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10,
+    delta is 6/245 and the published bound 4/245).
 
     References
     ----------

@@ -253,7 +253,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
     """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number.
 
-    Intervals are left out in which more samples do not help, because the gap of delta itself is larger than that between samples.
+    Intervals are left out in which more samples do not help (`enough_fall`). Nothing is added after `most` evaluations.
     """
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     with np.errstate(invalid="ignore"):

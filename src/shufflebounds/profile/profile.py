@@ -278,7 +278,7 @@ class PrivacyProfile(ExportMixin):
 
     @cached_property
     def _deep_samples(self) -> SampledProfile | None:
-        """Samples of `_deep_sides` at large delta, for both orders of the pair."""
+        """Samples of `_deep_sides` down to the delta of the first stage (see STAGES), for both orders of the pair, or None."""
         sides, known = self._deep_sides(), self._pair_info()
         if sides is None:
             return None

@@ -1,4 +1,4 @@
-"""False or unproven formulas of the survey of Das 2022, with the exact numbers: composition, sparse vector, local models.
+"""False or unproven formulas of the survey of Das 2022, with the exact numbers: composition, sparse vector, local models, tails.
 
 The verdicts are about the formulas as published in the survey, not about the papers that it cites.
 """

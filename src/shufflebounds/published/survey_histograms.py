@@ -24,8 +24,9 @@ __all__ = [
 
 
 def _tradeoff_counterexample() -> Counterexample:
-    # The mechanism max(0, q_i + noise), for the count q_i of cell i and two-sided geometric noise of eps = 20, is 20-private. Its
-    # errors are largest at q_i = 0, where they have the closed forms below.
+    # The mechanism max(0, q_i + noise), for the count q_i of cell i and two-sided geometric noise of eps = 20, is 20-private. A
+    # cell's mean squared error is at most that without the maximum, 2q/(1-q)^2, and its bias is largest at q_i = 0, where it is
+    # q/(1-q^2).
     eps, k = 20.0, 0.2
     cells, q = math.floor(math.exp(eps)), math.exp(-eps)
     point = math.sqrt(2 * q) / (1 - q)

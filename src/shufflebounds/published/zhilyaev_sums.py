@@ -66,7 +66,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 
 
 def _losses_above(users: int, flip: float, eps: float) -> float:
-    """Return the larger probability, over (P, Q) and (Q, P), that the loss exceeds eps where the other users have value 0."""
+    """Return the larger probability that the loss exceeds eps, over the target's values 0 and 1; all other users have value 0."""
     k = np.arange(users + 1)
     zero, one = (np.asarray(poisson_binom_logpmf(k, *_groups(users, flip, ones))) for ones in (0, 1))
     return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))

@@ -135,15 +135,21 @@ class _Contour:
     def theta(self) -> float:
         return float(self.light.tilts[self.place])
 
-    def alias(self, period: float, top: float) -> float:
-        """Return the log of a bound of the trapezoidal rule's aliasing error with this period, at the end `top` of the interval."""
+    def alias(self, period: float) -> float:
+        """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for all y of the interval.
+
+        The error is relative to e^(n K(theta) + theta y), where n K are the `cumulants`. Every tilt on either side of theta gives a
+        bound of the alias on that side. Relative to e^(theta y) it is largest at the upper end of the interval of sign * y for
+        larger tilts, and at the lower end for smaller ones.
+        """
         light, theta = self.light, self.theta
-        lines = light.lines(self.way) + light.tilts * top
+        beyond = light.tilts > theta
+        low, top = sorted(self.sign * y for y in self.ends)
+        lines = light.lines(self.way) - light.cumulants[self.way][self.place] + (light.tilts - theta) * np.where(beyond, top, low)
         far = np.abs(light.tilts - theta) * period
         near = far < 1e-3
         with np.errstate(over="ignore", divide="ignore"):
             bound = np.where(near, np.inf, lines - far - np.log(-np.expm1(-np.where(near, 1.0, far))))
-        beyond = light.tilts > theta
         return float(np.logaddexp(bound[beyond].min(initial=np.inf), bound[~beyond].min(initial=np.inf))) + math.log(2)
 
     @cached_property
@@ -155,12 +161,10 @@ class _Contour:
         and the aliasing error relative to e^(n K(theta) + theta y).
         """
         light = self.light
-        top = max(self.sign * y for y in self.ends)
-        level = light.cumulants[self.way][self.place] + self.theta * top - math.log(self.theta)
         period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta
         for _ in range(30):
-            alias = self.alias(period, top)
-            if alias < level - 30:
+            alias = self.alias(period)
+            if alias < -math.log(self.theta) - 30:
                 break
             period *= 1.2
         # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
@@ -171,9 +175,7 @@ class _Contour:
         nodes, end, value, value_error = _smoothed.tilted_nodes(
             losses, light.log_w, least, self.theta, step, _REACH / tau, most
         )
-        # The aliasing error is relative to e^(n K + theta y), and largest at the end of the interval that is far from the mean.
-        alias = capped_exp(alias - level) / self.theta
-        return nodes, end, value / least, value_error / least, step, alias
+        return nodes, end, value / least, value_error / least, step, capped_exp(alias)
 
     @property
     def coarse(self) -> bool:

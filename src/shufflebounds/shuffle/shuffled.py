@@ -463,7 +463,10 @@ class Shuffled(BetweenProfiles):
         return [name for name, value in bounds if value <= least][-1]
 
     def _searched(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return distributions of X such that the upper or lower bound is the largest of their Phi, or None if there are none."""
+        """Return the distributions of X whose largest Phi_n(X) (module `laws`) is the bound.
+
+        The result is None if the bound has another form, or if the Phi of one of them takes long.
+        """
         if self._exact is not None:
             return None
         if upper:

@@ -70,9 +70,9 @@ class SearchBox(NamedTuple):
     """The decomposition `kind`, and the level of bins of budgets, that give a bound of log delta for all targets of a block.
 
     If `kind` is "", no single decomposition gives the bound: it has not been computed yet, it is the local delta or the privacy
-    blanket, or it is the smallest bound of a single target. `log_mass` is the log mass outside the window of the decomposition. The
-    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `nearby` is the log mass for
-    the worst target, which is chosen anew for each eps.
+    blanket, or it is the smallest of all bounds for a single target. `log_mass` is the log mass outside the window of the
+    decomposition. The search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `log_mass`
+    and `nearby` are replaced for each eps by the log mass outside the window of the worst target.
     """
 
     block: IntRange
