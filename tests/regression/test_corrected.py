@@ -3,6 +3,7 @@
 Two releases are summed over all pairs of outcomes, ten by inverting a Laplace transform at its saddle point, an adaptive
 composition of ten releases by a backward recursion on a grid. Bounds of Gaussian users are computed by the formula in the
 documentation, with its rates, on a grid of truncation ranges. mu is the maximum over all breakpoints of the curves of all targets.
+The Renyi divergence of shuffled bits is the largest one over all datasets, each by convolution.
 """
 
 import math
@@ -261,10 +262,27 @@ def test_mu_of_users_who_flip_bits(row):
     assert lower <= best <= upper * (1 + 1e-12)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("row", asked("ShuffledBits", "rdp"), ids=of)
+def test_divergence_of_shuffled_bits_over_all_datasets(row):
+    users, flip, (order,) = row["build"][1]["users"], row["build"][1]["flip"], row["arguments"]
+    worst, k = 0.0, np.arange(users + 1)
+    for ones in range(users):
+        others = np.convolve(binom.pmf(np.arange(ones + 1), ones, 1 - flip),
+                             binom.pmf(np.arange(users - ones), users - 1 - ones, flip))
+        zero, one = (np.convolve(others, [1 - p, p])[k] for p in (flip, 1 - flip))
+        held = (zero > 1e-250) & (one > 1e-250)
+        powers = [float((p[held] ** order * q[held] ** (1 - order)).sum()) for p, q in ((zero, one), (one, zero))]
+        worst = max(worst, *(math.log(power) / (order - 1) for power in powers))
+    lower, upper = answer(row)
+    assert lower <= worst * (1 + 1e-9)
+    assert worst <= upper * (1 + 1e-9)
+
+
 def test_every_corrected_result_is_verified():
     kinds = {(row["build"][0].rsplit(".", 1)[-1], row["ask"]) for row in ROWS}
     assert kinds == {
         ("BinomialNoise", "self_compose.delta"), ("Clones", "self_compose.delta"), ("Clones", "self_compose.epsilon"),
         ("StrongerClones", "self_compose.epsilon"), ("gaussian", "delta"), ("gaussian", "log_delta"), ("gaussian", "epsilon"),
-        ("randomized_response", "gdp_mu"),
+        ("randomized_response", "gdp_mu"), ("ShuffledBits", "rdp"),
     }
