@@ -18,7 +18,7 @@ from shufflebounds._cached import cached_property, uncached
 from shufflebounds._costs import BYTES
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
@@ -264,7 +264,7 @@ class PrivacyProfile(ExportMixin):
             own = self._deep_samples.copy()
             return own, own
         if not known.expensive:
-            return self._samples(max(known.spacing, 0.05))
+            return self._samples(max(known.spacing, 0.05), deep_reverse=not first_stage)
         # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
         first_stage = (first_stage or bounded) and known.spacing >= 0.1
@@ -284,16 +284,23 @@ class PrivacyProfile(ExportMixin):
             return None
         return SampledProfile(sides, known.pure, max(known.spacing, 0.05), convex=known.convex, first_stage=True)
 
-    def _samples(self, step: float, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
+    def _samples(
+        self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
+    ) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, for the dominating pair (P, Q) of this profile.
 
-        With `first_stage` they extend down to the delta of the first stage only (see STAGES).
+        With `first_stage` they extend down to the delta of the first stage only (see STAGES). Without `deep_reverse` those of
+        H(Q||P) end where it is below e^-32 times its value at eps = 0: the rest contributes little to a Renyi divergence, whose integral
+        multiplies it by e^(-order eps).
         """
         known = self._pair_info()
         sides = known.curve or CurveBounds(known.hockey_stick)
-        sampled = partial(SampledProfile, step=step, convex=known.convex, depth=sides.depth, first_stage=first_stage)
-        own = sampled(sides.hockey_stick, known.pure)
-        return own if known.reverse is None else sampled(sides.reverse or known.reverse, known.reverse_pure), own
+        sampled = partial(SampledProfile, step=step, convex=known.convex, first_stage=first_stage)
+        own = sampled(sides.hockey_stick, known.pure, depth=sides.depth)
+        if known.reverse is None:
+            return own, own
+        depth = sides.depth if deep_reverse or own.high[0] == -math.inf else math.sqrt(64 - 2 * float(own.high[0]))
+        return sampled(sides.reverse or known.reverse, known.reverse_pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of values.
@@ -441,14 +448,17 @@ class PrivacyProfile(ExportMixin):
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
+        unbounded = self._pure_epsilon() == math.inf
+        tail = self._mixture_tail() if unbounded else None
+
         def found() -> list[Interval]:
-            tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
-            return [renyi(own, reverse, a, upper, rtol, most, tail) for a in orders.tolist()]
+            return [renyi(own, reverse, a, infinite, rtol, most, tail) for a in orders.tolist()]
 
-        # With pure privacy one refinement gives both bounds.
-        return self._divergences.of((orders.tobytes(), upper and self._pure_epsilon() == math.inf), found)
+        # One refinement gives both bounds, unless the upper bound is infinite: this is known without it.
+        infinite = upper and unbounded and (tail is None or any(tail(a - 1, LARGEST_EXPONENT) == math.inf for a in orders.tolist()))
+        return self._divergences.of((orders.tobytes(), infinite), found)
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
