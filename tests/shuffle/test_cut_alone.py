@@ -28,3 +28,17 @@ def test_cut_alone_agrees_with_the_kernel(sigma, users):
             assert low > -60.1
     assert skipped == 0 or law._cut_alone(0.0, users) is None
     assert skipped > 0 or users == 10**4 or sigma < 1
+
+
+@pytest.mark.parametrize("sigma", [1.8, 2.4])
+def test_cut_alone_agrees_with_the_kernel_for_deep_cuts(sigma, monkeypatch):
+    source = mechanisms.GaussianMechanism(sigma)
+    (pair, *_) = source.excess_laws(log_cut=source._deepest_cut)
+    law, users, eps = pair.upper, 10**6, 3.0
+    alone = law.log_phi_side(eps, users, upper=True)
+    assert alone == law._cut_alone(eps, users).upper
+    # a new object, because bounds are cached
+    (other, *_) = source.excess_laws(log_cut=source._deepest_cut)
+    monkeypatch.setattr(type(law), "_cut_alone", lambda self, eps, users: None)
+    by_kernel = other.upper.log_phi_side(eps, users, upper=True)
+    assert alone == pytest.approx(by_kernel, abs=1e-9)

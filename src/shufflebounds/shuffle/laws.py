@@ -397,6 +397,8 @@ class ExcessLaw:
 
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
         """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
+        if self._has_cut and (alone := self._cut_alone(eps, users)) is not None:
+            return alone
         # `effort` has the relative gap that the kernel aims at and the largest number of its evaluations of an atom.
         effort = (1e-5, ROUGH_WORK) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
