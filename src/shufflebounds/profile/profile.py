@@ -290,8 +290,8 @@ class PrivacyProfile(ExportMixin):
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, for the dominating pair (P, Q) of this profile.
 
         With `first_stage` they extend down to the delta of the first stage only (see STAGES). Without `deep_reverse` those of
-        H(Q||P) end where it is below e^-32 times its value at eps = 0: the rest contributes little to a Renyi divergence, whose integral
-        multiplies it by e^(-order eps).
+        H(Q||P) end where it is below e^-32 times its value at eps = 0. The rest contributes little to the integral of a Renyi
+        divergence, in which it has the weight e^(-order eps).
         """
         known = self._pair_info()
         sides = known.curve or CurveBounds(known.hockey_stick)
