@@ -226,13 +226,10 @@ class FlippedReports(FlippedProtocol):
 
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
-        """Tables of the distributions of bins that several eps of a curve share.
-
-        `_log_delta` makes its own tables, so that its answers do not depend on earlier calls.
-        """
+        """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
         return _bin_pair.BinTables(CACHED_BYTES)
 
-    def _tables(self, others: int, eps: float, rough: bool = False) -> tuple[Interval, _bin_pair.Bins | None]:
+    def _tables(self, others: int, eps: float) -> tuple[Interval, _bin_pair.Bins | None]:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
 
         The tables are None if log delta is below -540 or the sums are too wide.
@@ -240,27 +237,26 @@ class FlippedReports(FlippedProtocol):
         ends = (0, others), (0, others)
         if others * self.flip > WIDEST:
             return _bin_pair.log_delta(*ends, self.flip, eps), None
-        log_tail, shared = -60.0, self._bin_tables if rough else None
+        log_tail = -60.0
         while True:
-            tables = _bin_pair.Bins(self.flip, eps, log_tail, shared)
+            tables = _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
             # The lower bound may be far below delta, even 0. So delta is taken to be at least the power 2.2 of its upper bound, and
             # the truncated mass must be below e^-45 times that.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
-            if rough:
-                # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
-                wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
+            # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
+            wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
             if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
                 break
             log_tail = wanted
             if near.upper - near.lower < 1:
-                return near, _bin_pair.Bins(self.flip, eps, log_tail, shared)
+                return near, _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
         if near.upper < DEEPEST:
             near = _bin_pair.log_delta(*ends, self.flip, eps)
-        return near, None if near.upper < DEEPEST else _bin_pair.Bins(self.flip, eps, log_tail, shared)
+        return near, None if near.upper < DEEPEST else _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
 
     def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
-        near, tables = self._tables(others, eps, rough)
+        near, tables = self._tables(others, eps)
         # The run time of a rough search grows with the inverse square of its gap, which is at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
