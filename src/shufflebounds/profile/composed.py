@@ -378,11 +378,13 @@ class Composition(PrivacyProfile):
     @cached_property
     def _floors(self) -> tuple[_Floor, ...]:
         floors = [profile for profile, _ in self.factors]
-        # If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their omission.
-        large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
-                      if any(self._composer.resolves(pair) for pair, _ in releases))
-        if 0 < len(large) < len(self.factors):
-            floors.append(type(self)(large, self.rtol))
+        if len(floors) > 1:
+            # If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their
+            # omission.
+            large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
+                          if any(self._composer.resolves(pair) for pair, _ in releases))
+            if 0 < len(large) < len(floors):
+                floors.append(type(self)(large, self.rtol))
         return tuple(_Floor(profile) for profile in floors)
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
