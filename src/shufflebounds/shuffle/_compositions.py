@@ -284,15 +284,12 @@ def _tightened(low: Numbers, high: Numbers, users: int) -> Cell | None:
 
     A dataset is a vector of numbers of users of each kind that add up to `users`.
     """
-    while True:
-        least, most = sum(low), sum(high)
-        if least > users or most < users:
-            return None
-        raised = tuple(max(a, users - (most - b)) for a, b in zip(low, high))
-        lowered = tuple(min(b, users - (least - a)) for a, b in zip(low, high))
-        if raised == low and lowered == high:
-            return low, high
-        low, high = raised, lowered
+    least, most = sum(low), sum(high)
+    if least > users or most < users:
+        return None
+    # The other kinds have between least - a and most - b users, and each number in between occurs.
+    above, below = users - most, users - least
+    return tuple([max(a, above + b) for a, b in zip(low, high)]), tuple([min(b, below + a) for a, b in zip(low, high)])
 
 
 def without_rare_gains(
