@@ -34,6 +34,8 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     # for up to 40 users.
     "value at small delta": 0.025,
     "value for few users": 0.15,
+    # All published bounds of amplification for one number of users, local budget and delta.
+    "published bounds of a row": 0.2,
     # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.
     "sum of a block of datasets": 9e-7,
     "curves of two blocks of targets": 0.6,

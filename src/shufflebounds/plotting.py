@@ -26,9 +26,10 @@ _STYLES = ("-", "--", ":", "-.")
 _GREY = "#666666"
 
 
-def style(place: int) -> dict[str, Any]:
-    """Return colour and line style of the curve at this place among several."""
-    return {"color": COLORS[place % len(COLORS)], "linestyle": _STYLES[place // len(COLORS) % len(_STYLES)]}
+def style(place: int, besides: str = "") -> dict[str, Any]:
+    """Return colour and line style of the curve at this place among several, without the colour `besides`."""
+    colors = [color for color in COLORS if color != besides]
+    return {"color": colors[place % len(colors)], "linestyle": _STYLES[place // len(colors) % len(_STYLES)]}
 
 
 def axes(ax: Any = None, *, wide: bool = False) -> Any:

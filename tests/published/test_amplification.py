@@ -3,12 +3,13 @@
 import csv
 import io
 import math
+import re
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds import published, shuffle
+from shufflebounds import __version__, published, shuffle
 from tests.strategies import slow
 
 GRID = [(1000, 0.1, 1e-3), (1000, 0.49, 1e-6), (10**4, 1.0, 1e-6), (10**6, 0.3, 1e-9), (10**6, 2.0, 1e-8), (10**8, 4.0, 1e-12)]
@@ -150,12 +151,34 @@ class TestCompare:
             assert table.attained[i] == attained(users, 0.5, 1e-6)
             assert table.bounds["balle2019_bennett"][i] == published.balle2019_bennett(users, 0.5, 1e-6)
         assert np.isnan(table.bounds["erlingsson2019"]).all()
-        assert "local_eps=0.5" in table.refused["erlingsson2019"]
+        assert list(table.refused["erlingsson2019"]) == [0, 1]
+        assert "local_eps=0.5" in table.refused["erlingsson2019"][1]
 
     def test_a_false_bound_is_refuted_and_a_loose_one_is_not(self):
         table = self.table()
         assert {name: rows.tolist() for name, rows in table.refuted().items()} == {"half": [0, 1]}
-        assert "half is below the eps of binary randomized response in 2 of 2" in str(table)
+        assert "half is below the eps of binary randomized response in 2 of 2 cases" in str(table)
+
+    def test_undecided_bounds_and_refusals_keep_their_rows(self):
+        own = {"between": lambda users, local_eps, delta: 1.01 * attained(users, local_eps, delta)}
+        table = published.compare(own, users=[1000, 4000], local_eps=[0.25, 1.0, 2.0, 4.0], delta=1e-6)
+        assert table.undecided()["between"].tolist() == list(range(8))
+        assert "between is between that eps and the stronger clone bound in 8 of 8 cases" in str(table)
+        some = table.select(local_eps=4.0)
+        assert some.undecided()["between"].tolist() == [0, 1]
+        for one in (table, some):
+            for name, column in one.bounds.items():
+                assert list(one.refused.get(name, {})) == np.flatnonzero(np.isnan(column)).tolist()
+
+    def test_bibtex_has_an_entry_for_the_paper_of_every_published_bound(self):
+        text = self.table().bibtex()
+        for bound in published.amplification_bounds():
+            author = re.search("Balle|Erlingsson|Feldman|Girgis|Koskela", bound.reference)[0]
+            year = re.search(r"\b20\d\d\b", bound.reference)[0]
+            entries = [entry for entry in text.split("\n\n") if f"{{{year}}}" in entry]
+            assert any(author in entry for entry in entries), bound.reference
+        assert text.count("{") == text.count("}")
+        assert f"version = {{{__version__}}}" in text
 
     def test_csv_reads_back(self):
         table = self.table(local_eps=[0.25, 0.5])

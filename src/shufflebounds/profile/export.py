@@ -236,7 +236,10 @@ class ExportMixin(BoundedProfile):
         -------
         flint.arb
             Contains the exact value for the stored parameters, whatever the rounding of the computation. It contains 0 where delta
-            is 0, or too small to be distinguished from 0.
+            is 0, or too small to be distinguished from 0. For shuffled k-ary response and shuffled matrices whose datasets are too
+            many to enumerate (30 users of a matrix with three inputs and four outputs, for instance), and for VariationRatio, it
+            contains the value of the privacy blanket, which is an **upper bound** of delta and may be larger than that of
+            :meth:`delta`.
 
         {raises}
         InfeasibleError

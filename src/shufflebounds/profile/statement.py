@@ -192,8 +192,8 @@ def _assumptions(profile: PrivacyProfile) -> str:
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
     acting = _joined((_ACTING.get(type(part).__module__.split(".")[1], _ANYBODY_ACTING) if _is_ours(part) else _ANYBODY_ACTING
-                      for part, _ in factors), "; ")
-    text = f"The mechanism is {shown}. {acting}, with new random numbers that are unrelated to anyone else's. "
+                      for part, _ in factors), ". ")
+    text = f"The mechanism is {shown}. {acting}. The random numbers are new and unrelated to anyone else's. "
     once = "" if len(factors) > 1 or factors[0][1] > 1 else "The results are released once. "
     text += f"{once}Every further release from the same data weakens the guarantee. "
     return text + "It covers one contribution: a person who contributes several times has weaker protection."
@@ -217,7 +217,8 @@ def _parameter(name: str, value: Any) -> str:
 def _proof(profile: PrivacyProfile, delta: float) -> str:
     text = f"{profile.theorem[:1].upper()}{profile.theorem[1:]}. " if profile.theorem != "not stated" else "No proof is stated. "
     call = repr(profile)
-    repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 else f"profile.epsilon({delta:g})"
+    # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then no Python.
+    repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"
     text += f"Computed by shufflebounds {__version__}; both bounds include the errors of rounding and truncation. "
     return f"{text}To recompute in Python: {''.join(f'{line}; ' for line in _imports(repeat))}{repeat}"
 

@@ -69,7 +69,8 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
 
 @_above(
     "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
-    reason="proven where R_x >= (R_0 + R_1)/(e^eps0 + 1), like the numerical bound below it; unproven for other randomizers",
+    reason="at least the numerical bound of StrongerClones, which is proven here for every pure randomizer; the paper's erratum "
+    "restricts its own proof to R_x >= (R_0 + R_1)/(e^eps0 + 1)",
     comparison=_beside(StrongerClones),
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:

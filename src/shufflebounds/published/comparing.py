@@ -13,8 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate, plotting
+from shufflebounds._costs import BYTES, SECONDS
 from shufflebounds._limits import MOST_ROWS
+from shufflebounds._progress import Cost, announced, several, tick
 from shufflebounds._types import FloatArray
+from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import StrongerClones
@@ -60,8 +63,8 @@ class AmplificationTable:
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
         "proven", "unproven" or "false" for the published bounds, "yours" for the others.
-    refused : dict of str
-        For each bound that raised an error in some row, the message of the last such error.
+    refused : dict of dict
+        For each bound without a value in some rows, the message of the error in each of these rows, by the index of the row.
     """
 
     users: FloatArray
@@ -72,7 +75,7 @@ class AmplificationTable:
     attained: FloatArray
     bounds: Mapping[str, FloatArray]
     statuses: Mapping[str, str]
-    refused: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refused: Mapping[str, Mapping[int, str]] = field(default_factory=dict, repr=False)
 
     def refuted(self) -> dict[str, NDArray[np.intp]]:
         """Return the rows in which a bound is smaller than the eps of binary randomized response.
@@ -82,8 +85,41 @@ class AmplificationTable:
         dict of ndarray
             Indices of the rows by the bound's name; bounds without such rows are not included.
         """
-        found = {name: np.flatnonzero(values < self.attained) for name, values in self.bounds.items()}
+        return self._where(lambda values: values < self.attained)
+
+    def undecided(self) -> dict[str, NDArray[np.intp]]:
+        """Return the rows in which a bound is between the eps of binary randomized response and the stronger clone bound.
+
+        The eps of the worst randomizer is in this range, so that these rows do not show whether the bound is valid.
+
+        Returns
+        -------
+        dict of ndarray
+            Indices of the rows by the bound's name; bounds without such rows are not included.
+        """
+        return self._where(lambda values: (values >= self.attained) & (values < self.lower))
+
+    def _where(self, condition: Callable[[FloatArray], NDArray[np.bool_]]) -> dict[str, NDArray[np.intp]]:
+        found = {name: np.flatnonzero(condition(values)) for name, values in self.bounds.items()}
         return {name: rows for name, rows in found.items() if rows.size}
+
+    def bibtex(self) -> str:
+        """Return BibTeX entries of the papers whose bounds are in the table, and of this library.
+
+        Returns
+        -------
+        str
+            One entry after the other, separated by empty lines.
+
+        Examples
+        --------
+        >>> from shufflebounds import published
+        >>> table = published.compare({}, users=1000, local_eps=1.0, delta=1e-6)
+        >>> [line for line in table.bibtex().splitlines() if "feldman2023" in line]
+        ['@inproceedings{feldman2023stronger,']
+        """
+        papers = [paper.bibtex for names, paper in PAPERS.items() if any(name in self.bounds for name in names)]
+        return "\n\n".join([*papers, THIS_LIBRARY])
 
     def select(self, **values: float) -> Self:
         """Return the rows in which the given parameters have the given values.
@@ -122,7 +158,10 @@ class AmplificationTable:
             first = ", ".join(f"{name}={getattr(self, name)[0]:g}" for name in values)
             raise ValueError(f"select({asked}) finds no row: give values of the grid, such as {first}")
         columns = {name: getattr(self, name)[kept] for name in (*_PARAMETERS, "upper", "lower", "attained")}
-        return replace(self, **columns, bounds={name: column[kept] for name, column in self.bounds.items()})
+        places = {old: new for new, old in enumerate(np.flatnonzero(kept).tolist())}
+        refused = {name: {places[row]: text for row, text in rows.items() if row in places} for name, rows in self.refused.items()}
+        return replace(self, **columns, bounds={name: column[kept] for name, column in self.bounds.items()},
+                       refused={name: rows for name, rows in refused.items() if rows})
 
     def _columns(self) -> dict[str, FloatArray]:
         fixed = ("users", "local_eps", "delta", "attained", "lower", "upper")
@@ -149,15 +188,19 @@ class AmplificationTable:
         heads = [f"{name} ({self.statuses[name]})" if name in self.statuses else name for name in columns]
         rows = [["-" if math.isnan(value) else f"{value:.6g}" for value in row]
                 for row in zip(*(column.tolist() for column in columns.values()))]
-        # Names of bounds are long, so the table has a line for each bound and a column for each row of the grid.
-        lines = [[head, *cells] for head, cells in zip(heads, zip(*rows))]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        text = "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-        for name, where in self.refuted().items():
-            text += (
-                f"\n{name} is below the eps of binary randomized response in {where.size} of {self.users.size} columns: "
-                "it is false there"
-            )
+        # Names of bounds are long, so the table has a line for each bound and a column for each row of the grid, and a grid of many
+        # rows is shown as several such tables, whose lines fit into most windows.
+        parts = [[[head, *cells] for head, cells in zip(heads, zip(*rows[first : first + 6]))] for first in range(0, len(rows), 6)]
+        widths = [max(len(line[i]) for lines in parts for line in lines if i < len(line)) for i in range(len(parts[0][0]))]
+        text = "\n\n".join(
+            "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines) for lines in parts
+        )
+        for found, meaning in (
+            (self.refuted(), "below the eps of binary randomized response in {}: false there"),
+            (self.undecided(), "between that eps and the stronger clone bound in {}: undecided"),
+        ):
+            for name, where in found.items():
+                text += f"\n{name} is " + meaning.format(f"{where.size} of {self.users.size} cases")
         return text
 
     def plot(self, ax: Any = None, *, over: str = "users") -> Any:
@@ -194,9 +237,10 @@ class AmplificationTable:
         ax.fill_between(x, self.attained[order], self.upper[order], color="#999999", alpha=0.25, linewidth=0,
                         label="randomized response to stronger clones")
         ax.plot(x, self.upper[order], color="#000000", linewidth=2.2, label="stronger clones, upper bound")
-        for place, (name, values) in enumerate(self.bounds.items()):
+        shown = {name: values for name, values in self.bounds.items() if not np.isnan(values).all()}
+        for place, (name, values) in enumerate(shown.items()):
             ax.plot(x, values[order], label=f"{name} ({self.statuses[name]})", marker="o", markersize=3, linewidth=1.4,
-                    **plotting.style(place))
+                    **plotting.style(place, besides="#000000"))
         told = ", ".join(f"{name} = {plotting.number(float(getattr(self, name)[0]))}" for name in others)
         units = {"users": "users n", "local_eps": r"local budget $\varepsilon_0$ (nats)", "delta": r"$\delta$ (probability)"}
         ax.set(xlabel=units[over], ylabel=r"privacy loss $\varepsilon$ (nats)", title=f"Amplification bounds: {told}", yscale="log")
@@ -275,7 +319,7 @@ def compare(
         raise ValueError(f"users, local_eps and delta make {size} rows, which must be at most {MOST_ROWS}: pass fewer values")
     n, budgets, deltas = (np.asarray(grid, dtype=np.float64).ravel() for grid in np.meshgrid(*grids, indexing="ij"))
     rows = [(int(a), b, c) for a, b, c in zip(n.tolist(), budgets.tolist(), deltas.tolist())]
-    refused: dict[str, str] = {}
+    refused: dict[str, dict[int, str]] = {}
 
     def values(name: str, bound: Callable[[int, float, float], float]) -> FloatArray:
         found = np.full(size, np.nan)
@@ -283,10 +327,11 @@ def compare(
             try:
                 found[i] = float(bound(*row))
             except ValueError as problem:
-                refused[name] = str(problem)
+                refused.setdefault(name, {})[i] = str(problem)
+            tick()
         return found
 
-    with _validate.quiet():
+    with _validate.quiet(), announced("compare", lambda: several(size, Cost(SECONDS["published bounds of a row"], BYTES["value"]))):
         # The grid may contain arguments for which a single profile would print a warning.
         clones = [StrongerClones(a, b) for a, b, _ in rows]
         upper = np.array([one.epsilon(c) for one, (_, _, c) in zip(clones, rows)])

@@ -6,9 +6,12 @@ import math
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._docs import with_passages
+from shufflebounds._progress import Cost, Question
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import CountErrorLaw, ErrorLaw
 
@@ -58,6 +61,43 @@ class FlippedProtocol(ShuffleProtocol, CountErrorLaw):
     """A protocol whose users flip each of their bits with probability `flip`."""
 
     flip: float
+
+    def _independent_sums(self) -> tuple[PrivacyProfile, int, bool] | None:
+        """Return the profile of one sum, a number k, and a flag, if the output is k such independent sums or a function of them.
+
+        The flag tells whether the output is these sums, and some neighbours are the worst ones of all sums at once. Then the Renyi
+        divergences are exactly k times those of one sum. None is returned for other outputs.
+        """
+        return None
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        sums = self._independent_sums()
+        return sums[0]._cost(log_delta, question) if sums and sums[2] and question == "rdp" else super()._cost(log_delta, question)
+
+    def _gdp_mu(self, upper: bool) -> float:
+        found, sums = super()._gdp_mu(upper), self._independent_sums()
+        if sums is None or not upper:
+            return found
+        one, times, _ = sums
+        # The squares of mu add for independent outputs (Dong, Roth and Su 2022, Corollary 2).
+        return min(found, math.sqrt(times) * one._gdp_mu(True) * (1 + 4 * ULP))
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        sums = self._independent_sums()
+        if sums is None:
+            return super()._rdp(orders, upper)
+        one, times, exact = sums
+        if exact:
+            value = times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP)
+            return np.minimum(value, self._pure_epsilon()) if upper else value
+        # The lower bound must be that of a pair that neighbours attain, because the profile itself may have larger divergences.
+        attained = [pair.atoms for pair in self._pair_info().attained]
+        listed = [atoms for atoms in attained if atoms is not None]
+        if not listed:
+            return super()._rdp(orders, upper)
+        if upper:
+            return np.minimum(super()._rdp(orders, True), times * one._rdp(orders, True) * (1 + 2 * ULP))
+        return np.asarray(np.max([atoms.renyi(orders, upper=False) for atoms in listed], axis=0))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

@@ -349,6 +349,13 @@ class FlippedReports(FlippedProtocol):
         # only, because it assumes that the analyst knows the dummy reports.
         return replace(known, parts=((column._pair_info(), 2),))
 
+    def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
+        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
+        # and all others are in the bin that it enters, one sum is the other one with 0 and 1 exchanged.
+        if self.view == "records" or not 0 < self.flip < 0.5:
+            return None
+        return ShuffledBits(self.users + self.fakes, self.flip), 2, self.fake == "known" or self.fakes == 0
+
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).times(2).above
 

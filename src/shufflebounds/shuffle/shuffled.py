@@ -125,8 +125,8 @@ class Shuffled(BetweenProfiles):
 
     theorem: ClassVar[str] = (
         "upper bound, proven for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, "
-        "Nissim 2019), the bound of the worst dataset (proved here) and, for two inputs, shuffled bits; lower bound attained by a "
-        "dataset that is named"
+        "Nissim 2019), the bound of the worst dataset (proved in docs/theorems/worst-dataset) and, for two inputs, shuffled bits; "
+        "lower bound attained by a dataset that is named"
     )
     neighbours: ClassVar[str] = "replace one user's input; the analyst sees the shuffled messages"
 

@@ -213,6 +213,12 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
         return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
+    def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
+        # All columns of the other users can have the same number of ones, and all bits of the target change in the same direction.
+        if self.view == "total" or self.bits == 1 or not 0 < self.flip < 0.5:
+            return None
+        return self.column, self.bits, True
+
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta if `ones` of the others' bits are 1, and the target's bits are all 0 against all 1."""
         others = (self.users - 1) * self.bits
