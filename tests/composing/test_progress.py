@@ -87,7 +87,7 @@ def test_every_question_is_announced_when_it_takes_long(question, monkeypatch):
 
     monkeypatch.setattr("shufflebounds._progress.time.monotonic", monotonic)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
-    question(shuffle.FlippedReports(20, 0, 3, 0.2, view="sums"))
+    question(shuffle.FlippedReports(20, 3, 3, 0.2, view="sums"))
     assert "Ctrl-C stops" in stream.getvalue()
     assert stream.getvalue().endswith("\r\033[K")
 
