@@ -90,6 +90,9 @@ class FlippedReports(FlippedProtocol):
     n = 10**6, q = 4.26e-5, eps = 1). The search ends early, with a larger gap, if the standard deviation of a bin's sum exceeds
     about a thousand, or if log delta is below -540.
 
+    The Renyi divergences are twice those of one sum, ``ShuffledBits(users + fakes, flip)``, because the sums of the target's two
+    bins are independent; and mu is at most sqrt(2) times its mu.
+
     **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
     smaller one of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
     divergence of the sums in the target's two bins: for the worst dataset up to 16 reports, for all other users in the target's

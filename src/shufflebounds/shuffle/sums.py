@@ -69,7 +69,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
 
     **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
     columns, each with its largest delta over all datasets at every eps. The lower bound is the larger one of that of the total,
-    which is a function of the columns, and of the composition of r columns in which all other users' bits are 0.
+    which is a function of the columns, and of the composition of r columns in which all other users' bits are 0. The Renyi
+    divergences are r times those of one column, ``ShuffledBits(users, flip)``; mu is at most sqrt(r) times its mu.
 
     The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit it is :class:`ShuffledBits`.
 
