@@ -170,3 +170,21 @@ def test_the_command_prints_and_writes_every_form(capsys, tmp_path):
     assert code == 2
     assert "must end in" in err
     assert run(capsys, "--out", str(tmp_path / "no" / "page.md"))[0] == 1
+
+
+def test_the_statement_names_what_the_analyst_sees_and_no_other_view():
+    for view, seen, other in (("sums", "sums of the flipped bits", "records"), ("records", "shuffled records", "sums")):
+        text = str(shuffle.FlippedReports(1000, 0, 4, 0.1, view=view).statement(delta=1e-6).sentences[1])
+        assert seen in text
+        assert other not in text
+    total, columns = (shuffle.RealSum(1000, 60.0, 4, view=view).neighbours for view in ("total", "columns"))
+    assert "column" not in total
+    assert "every column" in columns
+    assert "exactly 5 of the other users" in shuffle.ShuffledBits(100, 0.1, ones=5).statement(delta=1e-6).sentences[0]
+
+
+def test_the_statement_of_several_releases_covers_a_contribution_to_each():
+    text = str(shuffle.ClearReports(fakes=4000, bins=64).self_compose(52).statement(delta=1e-7))
+    assert "one contribution of a person to each of these releases" in text
+    assert "differ in one way in every release" in text
+    assert "not yet reviewed" in text

@@ -11,7 +11,7 @@ from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
 
-HEADER = ("protocol", "95 % of any bin", "even data", "95 % of one bin", "rmse of a bin", "messages", "bits",
+HEADER = ("protocol", "95 % of any bin", "even data", "95 % of one bin", "rmse over all bins", "messages", "bits",
           "local eps", "trusted")
 NOTES = """\
 errors in users, exceeded with probability 0.05; they hold for every dataset, but the column "even data", where the users are spread

@@ -126,8 +126,9 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
     views = _joined((part.neighbours.partition("; the analyst sees ")[2] or "the output" for part in parts), ", and ")
     insiders = _joined((_INSIDER.get(type(part).__module__.split(".")[1], _ANY_INSIDER) if _is_ours(part) else _ANY_INSIDER
                         for part in parts), ", or ")
+    everywhere = " in every release" if _several(profile) else ""
     sentences = (
-        f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way: {changes}.",
+        f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way{everywhere}: {changes}.",
         f"From anyone who learns only {views}, whatever else they know about the rest of the data, and with any amount of "
         f"computing power. Not covered: {insiders}.",
         _guarantee(profile, delta, upper, lower),
@@ -135,6 +136,11 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
         _proof(profile, delta),
     )
     return Statement(name_of(profile), sentences, delta, upper, lower, profile)
+
+
+def _several(profile: PrivacyProfile) -> bool:
+    """Return whether the profile is that of several releases."""
+    return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
 
 
 def _is_ours(profile: PrivacyProfile) -> bool:
@@ -194,8 +200,13 @@ def _assumptions(profile: PrivacyProfile) -> str:
     acting = _joined((_ACTING.get(type(part).__module__.split(".")[1], _ANYBODY_ACTING) if _is_ours(part) else _ANYBODY_ACTING
                       for part, _ in factors), ". ")
     text = f"The mechanism is {shown}. {acting}. The random numbers are new and unrelated to anyone else's. "
-    once = "" if len(factors) > 1 or factors[0][1] > 1 else "The results are released once. "
-    text += f"{once}Every further release from the same data weakens the guarantee. "
+    if _several(profile):
+        return (
+            f"{text}Every further release weakens the guarantee. It covers one contribution of a person to each of these releases; "
+            "the contributions may differ from release to release. A person who contributes several times to one release has "
+            "weaker protection."
+        )
+    text += "The results are released once. Every further release from the same data weakens the guarantee. "
     return text + "It covers one contribution: a person who contributes several times has weaker protection."
 
 
@@ -219,7 +230,8 @@ def _proof(profile: PrivacyProfile, delta: float) -> str:
     call = repr(profile)
     # Long arguments, such as a matrix, are abbreviated in angle brackets, and the call is then no Python.
     repeat = f"{call}.epsilon({delta:g})" if len(call) <= 200 and "<" not in call else f"profile.epsilon({delta:g})"
-    text += f"Computed by shufflebounds {__version__}; both bounds include the errors of rounding and truncation. "
+    text += f"Computed by shufflebounds {__version__}, which was not yet reviewed outside of its project. "
+    text += "Both bounds include the errors of rounding and truncation. "
     return f"{text}To recompute in Python: {''.join(f'{line}; ' for line in _imports(repeat))}{repeat}"
 
 

@@ -107,7 +107,11 @@ class ShuffledBits(FlippedProtocol):
         "exact for the protocol: hockey-stick divergence of the sum of bits, for the given dataset or the maximum over all "
         "(Zhilyaev, Lemma 4.2 corrected and Proposition 3.1)"
     )
-    neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the shuffled bits"
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbouring relation, with the dataset of the other users if the guarantee is for one dataset only."""
+        only = "" if self.ones == "worst" else f" where exactly {self.ones} of the other users' bits are 1"
+        return f"replace one user's bit{only}; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)

@@ -136,7 +136,11 @@ class FlippedReports(FlippedProtocol):
         "sums: exact two-bin hockey-stick divergence, the maximum over all data; records: upper bound by a privacy blanket of "
         "coincident flips, lower bound by a projection (Zhilyaev's Proposition 5.1 is false for records)"
     )
-    neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the sums of the flipped bits, or the shuffled records"
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbouring relation, and what the analyst sees: the guarantee of one view does not hold for the other."""
+        seen = "the sums of the flipped bits of each bin" if self.view == "sums" else "the shuffled records"
+        return f"replace one user's bin; the analyst sees {seen}"
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)

@@ -104,7 +104,11 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         "total: exact for the protocol, the maximum over all data; columns: upper bound by composed upper profiles of one column, "
         "lower bound by the total and by composed columns of one dataset"
     )
-    neighbours: ClassVar[str] = "replace one user's number; the analyst sees the total of the shuffled bits, or of every column"
+    @property
+    def neighbours(self) -> str:  # type: ignore[override]
+        """The neighbouring relation, and what the analyst sees: the guarantee for the total does not hold for the columns."""
+        seen = "the total of the shuffled bits" if self.view == "total" else "the total of every column of shuffled bits"
+        return f"replace one user's number; the analyst sees {seen}"
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
