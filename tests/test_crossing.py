@@ -68,6 +68,27 @@ def test_a_curve_above_the_target_ends_at_the_pure_budget_or_at_the_cap(rough):
 
 
 @pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("pure", [3e-200, 1e-3, 2.0, 9.0, 700.0])
+@pytest.mark.parametrize("power", [1, 2, 5, 40])
+@pytest.mark.parametrize("target", [-0.7, -13.8, -27.6, -92.0, -650.0])
+def test_a_power_of_the_distance_from_the_pure_budget_takes_few_evaluations(upper, pure, power, target):
+    seen = []
+
+    def log_delta(eps):
+        seen.append(eps)
+        return power * math.log1p(-eps / pure) if eps < pure else -math.inf
+
+    eps = crossing(Curve(log_delta, pure=pure), target, upper=upper)
+    # Bisection of eps would take up to 50 evaluations.
+    assert len(seen) <= 26
+    value = log_delta(eps) if eps < pure else -math.inf
+    assert value <= target if upper else value >= target or eps == 0
+    # Below the absolute tolerance of the search, 0 is a valid lower bound.
+    if pure > 1e-100:
+        assert eps == pytest.approx(-pure * math.expm1(target / power), rel=1e-12)
+
+
+@pytest.mark.parametrize("upper", [True, False])
 def test_a_steep_fall_close_to_the_pure_budget_is_located(upper):
     # With log(1 - eps/2), delta decreases linearly to 0 at eps = 2 and has the value d at eps = 2 (1 - d).
     curve = Curve(lambda eps: math.log1p(-eps / 2) if eps < 2 else -math.inf, Curve(gaussian()), pure=2.0)

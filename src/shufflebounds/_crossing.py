@@ -12,8 +12,12 @@ from functools import cache
 
 from shufflebounds._limits import TINY
 from shufflebounds._search import narrowed
+from shufflebounds._types import ULP
 
 __all__ = ["Curve", "crossing"]
+
+Point = tuple[float, float]
+"""An eps and the excess there."""
 
 JUMP = 20.0
 """A curve counts as discontinuous in a bracket over which it falls JUMP times as much as its rough curve.
@@ -114,6 +118,8 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         # The rough curve may be steeper in this bracket than at the guess, so its fall is evaluated here.
         return _fall(rough, low, high) < fall
 
+    if high == curve.pure and high - low > 4 * ULP * high:
+        (low, at_low), (high, at_high) = _below_pure(excess, (low, at_low), (high, at_high))
     # If the curve exceeds the target at eps = 0 only, the crossing is 0, where only the absolute tolerance TINY ends the search.
     low, high, at_low, at_high = narrowed(
         lambda eps: excess(eps) - aim, low, high, at_low - aim, at_high - aim, rtol=rtol, xtol=TINY, enough=enough
@@ -121,6 +127,26 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     if upper:
         return low if abs(at_low) <= margin else high
     return high if abs(at_high) <= margin else low
+
+
+def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> tuple[Point, Point]:
+    """Return a bracket of the crossing inside one that ends at the pure budget. A point is an eps and its excess.
+
+    As eps approaches the pure budget, delta often falls like a power of the distance d = pure - eps, so that it may cross the
+    target where d is many orders of magnitude smaller than eps. Therefore the variable of this search is -log d. The search ends
+    when d is known to about 20 %; in that bracket the curve is smooth in eps.
+    """
+    first, last = -math.log(pure[0] - below[0]), -math.log(ULP * pure[0])
+    points = {first: below, last: pure}
+
+    def of_log(distance: float) -> float:
+        eps = pure[0] - math.exp(-distance)
+        points[distance] = eps, excess(eps)
+        return points[distance][1]
+
+    # The excess at the pure budget is arbitrary. Here it is as large as that of the other end, so that the first step bisects.
+    first, last, *_ = narrowed(of_log, first, last, below[1], -below[1], rtol=0.0, xtol=0.1)
+    return points[first], points[last]
 
 
 def _guess(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
