@@ -118,10 +118,10 @@ class Compositions:
         most = most if self._count <= 3 else min(most, 400)
         bounds: dict[Cell, float] = {}
         parents: dict[Cell, Cell] = {}
-        calls, look, before, fall = 0, self.evaluations + 50, math.inf, 0.0
+        calls, look, before = 0, self.evaluations + 25, math.inf
 
         def measure(cells: Sequence[Cell], enough: float) -> list[tuple[float, float, float]]:
-            nonlocal goal, calls, fall
+            nonlocal goal, calls, before
             goal, calls = enough, calls + 1
             values = [-math.inf] * len(cells)
             # Every eighth call also evaluates one dataset. If it is worse than every dataset with users of one kind (`start`), the
@@ -135,8 +135,7 @@ class Compositions:
                     bound = min(bound, self.log_excess(low, rtol))
                     values[place] = bound if low == high else values[place]
                 bounds[low, high] = bound
-            # `fall` estimates by how much the bound decreases if the kinds of all unassigned users become known.
-            fall = fall if calls > 1 else bounds[whole] - start
+            before = bounds[whole] - goal if calls == 1 else before
             return [(-math.inf, value, bounds[cell]) for value, cell in zip(values, cells)]
 
         def split(cell: Cell) -> list[Cell]:
@@ -145,7 +144,7 @@ class Compositions:
             if bound <= goal or low == high:
                 return []
             wide = max(range(self._count), key=lambda j: high[j] - low[j])
-            edges = self._divided(low[wide], high[wide], fall * (self._users - sum(low)) / self._users, goal - bound, tolerance)
+            edges = self._divided(low[wide], high[wide], (bound - goal) / tolerance)
             parts = (_tightened(_with(low, wide, first), _with(high, wide, end - 1), self._users) for first, end in pairwise(edges))
             pieces = [part for part in parts if part is not None]
             parents.update((piece, cell) for piece in pieces)
@@ -154,11 +153,11 @@ class Compositions:
         def stop(bound: float) -> bool:
             nonlocal look, before
             # With more than eight kinds, most cells may be too wide for their bounds to fall below the goal within the limit of
-            # evaluations. The search ends if 50 evaluations reduce the gap to the goal by less than a tenth.
+            # evaluations. The search ends if 25 evaluations reduce the gap to the goal by less than a twentieth.
             if self._count > 8 and self.evaluations >= look:
-                if bound - goal > 0.9 * before:
+                if bound - goal > 0.95 * before:
                     return True
-                look, before = self.evaluations + 50, bound - goal
+                look, before = self.evaluations + 25, bound - goal
             return self.evaluations >= most
 
         found = maximum([whole], measure, split, tolerance=lambda best: tolerance, known=start, stop=stop)
@@ -166,16 +165,15 @@ class Compositions:
         # searches for eps end sooner.
         return max(start + tolerance, found.upper)
 
-    def _divided(self, low: int, high: int, fall: float, missing: float, tolerance: float) -> list[int]:
+    def _divided(self, low: int, high: int, excess: float) -> list[int]:
         """Return the first numbers of the parts into which the range low..high is divided, and high + 1.
 
-        With two kinds, a part of length l has l unassigned users. The bound of the whole range exceeds the goal by -missing > 0. It
-        is expected to decrease linearly with the number of unassigned users, by `fall` in all. So the bounds of parts are expected
-        to be below the goal if the length of a part is at most the fraction (fall + missing)/fall of the range.
+        `excess` is the distance of the bound of the range above the goal, in units of the tolerance. With two kinds, a part of
+        length l has l unassigned users, and the distance of its bound from the value of a dataset in it is about proportional to l.
+        This value is at most one tolerance below the goal if the dataset is as bad as the worst known one. So a part that is
+        1/(excess + 1) of the range has a bound of at most about the goal.
         """
-        parts = 2
-        if self._count == 2:
-            parts = min(max(math.ceil(fall / max(fall + missing, tolerance)), 2), 8)
+        parts = min(max(math.ceil(excess) + 1, 2), 8) if self._count == 2 else 2
         parts = min(parts, high - low + 1)
         return [low + (high + 1 - low) * i // parts for i in range(parts + 1)]
 
