@@ -8,6 +8,7 @@ with large values are passed to `_heavy_tails`. The kernel `_core/_excess` evalu
 from __future__ import annotations
 
 import math
+from enum import Enum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +19,23 @@ from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
 
-__all__ = ["HEAVY", "ROUGH_WORK", "excesses", "rounding", "sums", "without_negligible"]
-
-ROUGH_WORK = 1e7
-"""Number of evaluations of an atom that the kernel may use for a rough bound of log E S_+. Raised: longer run time. Lowered: a
-larger gap."""
+__all__ = ["HEAVY", "Effort", "excesses", "rounding", "sums", "without_negligible"]
 
 HEAVY = 1e6
 """A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
+
+
+class Effort(Enum):
+    """How closely the kernel bounds log E S_+: the relative gap that it aims at, and the most evaluations of an atom.
+
+    FINE serves single answers. SAMPLED serves results that interpolate between many values of delta, whose own error is larger; a
+    value takes about an eighth of the time. ROUGH serves choices among distributions; it is less close for heavy tails, too. Raised
+    work: longer run time. Lowered: a larger gap.
+    """
+
+    FINE = (2e-7, 6e7)
+    SAMPLED = (1e-5, 6e7)
+    ROUGH = (1e-5, 1e7)
 
 
 def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> float:
@@ -39,8 +49,8 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
-         effort: tuple[float, float]) -> Interval:
-    """Return bounds of log E S_+ for `users` users, by the kernel; `effort` is (relative gap, largest number of evaluations).
+         effort: Effort) -> Interval:
+    """Return bounds of log E S_+ for `users` users, by the kernel.
 
     If `upper` is True or False, only that bound is needed, and the other one may be trivial to save time.
     """
@@ -59,14 +69,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     found = Interval(-math.inf, math.inf)
     # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
     # must take less time.
-    if heavy and users > FEW and effort[1] > ROUGH_WORK:
+    if heavy and users > FEW and effort is not Effort.ROUGH:
         found = sum_with_jumps(values, log_mass, users)
-    if heavy and effort[1] > ROUGH_WORK and found.upper - found.lower > 2 * SEARCH_GAP:
+    if heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
         found = _both(found, sum_of_few(values, log_mass, users))
     if found.upper - found.lower < 2 * SEARCH_GAP:
         return found
-    found = _both(found, _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort))
-    if not heavy and effort[1] > ROUGH_WORK and found.upper - found.lower > 2 * SEARCH_GAP:
+    found = _both(found, _excess.log_excess(values, log_mass, np.array([0, log_mass.size], dtype=np.intp), count, *effort.value))
+    if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
         found = _both(found, sum_of_few(values, log_mass, users))
     lower, high = found
     if upper is not True and high - lower > 2 * SEARCH_GAP:
@@ -80,7 +90,7 @@ def _both(one: tuple[float, float], other: tuple[float, float]) -> Interval:
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,
-                       effort: tuple[float, float]) -> tuple[float, float, NDArray[np.bool_]]:
+                       effort: Effort) -> tuple[float, float, NDArray[np.bool_]]:
     """Return bounds of log E S_+ and a mask of the atoms that were evaluated; atoms that cannot matter are dropped.
 
     Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of this change is subtracted from the lower and
@@ -109,7 +119,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
-                     effort: tuple[float, float]) -> float:
+                     effort: Effort) -> float:
     """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass.
 
     For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to the
@@ -121,7 +131,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     if light.all():
         # Masses close to the smallest double are not merged.
         starts = np.array([0, values.size], dtype=np.intp)
-        return float(_excess.log_excess(values, log_mass, starts, count, *effort)[upper])
+        return float(_excess.log_excess(values, log_mass, starts, count, *effort.value)[upper])
     order = np.argsort(np.where(light, np.inf, values), kind="stable")[: values.size - int(light.sum())]
     x, mass = values[order], np.exp(log_mass[order])
     gap = np.diff(x, append=x[-1])
@@ -140,7 +150,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
         at = means - error * size
     kept = total > 0
     at, log_total = np.concatenate([at[kept], values[light]]), np.concatenate([np.log(total[kept]), log_mass[light]])
-    return float(_excess.log_excess(at, log_total, np.array([0, at.size], dtype=np.intp), count, *effort)[upper])
+    return float(_excess.log_excess(at, log_total, np.array([0, at.size], dtype=np.intp), count, *effort.value)[upper])
 
 
 def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:

@@ -23,7 +23,7 @@ from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY, MANY, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import HEAVY, ROUGH_WORK, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import HEAVY, Effort, excesses, rounding, sums, without_negligible
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
@@ -291,7 +291,7 @@ class ExcessLaw:
         with np.errstate(over="ignore"):
             return float((np.exp(self.log_mass) * self.values(eps) ** 2).sum())
 
-    def log_phi(self, eps: ArrayLike, users: float) -> IntervalArray:
+    def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:
         r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
 
         Parameters
@@ -300,18 +300,22 @@ class ExcessLaw:
             Privacy losses in nats, 1-D.
         users : float
             n, a whole number in 1..2**53.
+        effort : Effort
+            How close the bounds are.
 
         Returns
         -------
         (ndarray, ndarray)
-            Lower and upper bounds. Their gap is about 2e-7, or 1e-12 if few outcomes are possible; see the kernel ``_excess``. More
-            than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
+            Lower and upper bounds. Their gap is about that of `effort`, or 1e-12 if few outcomes are possible; see the kernel
+            ``_excess``. More than 1024 atoms are first merged to at most 1024 values at each eps, which adds about 1e-4 to the gap.
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive:
             return at_each(lambda e: self._log_phi(e, users), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
+        if effort is not Effort.FINE:
+            return at_each(lambda e: self._evaluated(e, users, effort=effort), points)
         found = log_deltas(self._alone, np.zeros(points.size, dtype=np.intp), np.full(points.size, float(users)), points)
         log_mass, log_a, log_b = self._distinct
         for i in np.flatnonzero(found.upper > found.lower + 2 * SEARCH_GAP).tolist():
@@ -353,7 +357,7 @@ class ExcessLaw:
         slack = max(self._slack, 32 * ULP * abs(log_gain)) + 8 * ULP
         return Interval(log_gain - slack, log_gain + slack)
 
-    def log_phi_side(self, eps: float, users: float, *, upper: bool) -> float:
+    def log_phi_side(self, eps: float, users: float, *, upper: bool, effort: Effort = Effort.FINE) -> float:
         """Return one bound of :meth:`log_phi` at one eps; the other bound is not computed if this saves time.
 
         Parameters
@@ -362,6 +366,8 @@ class ExcessLaw:
             As for :meth:`log_phi`.
         upper : bool
             Return the upper bound; otherwise the lower bound.
+        effort : Effort
+            As for :meth:`log_phi`.
 
         Returns
         -------
@@ -370,7 +376,7 @@ class ExcessLaw:
         """
         if self.expensive:
             return self._log_phi(eps, users, upper)[upper]
-        return float(self.log_phi([eps], users)[upper][0])
+        return float(self.log_phi([eps], users, effort)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
         """Return both bounds of :meth:`log_phi` at one eps with a larger gap and in less time, to choose among distributions.
@@ -385,22 +391,20 @@ class ExcessLaw:
         Interval
             Bounds with a gap of about 1e-5.
         """
-        return self._log_phi(eps, users, rough=True)
+        return self._evaluated(eps, users, effort=Effort.ROUGH)
 
-    def _log_phi(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
+    def _log_phi(self, eps: float, users: float, selected: bool | None = None) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
-        if self._heavy and not rough:
+        if self._heavy:
             # The answer is cached, because searches evaluate the same eps again for the other bound.
             side = selected if self._distinct[0].size > MANY else None
             return self._known.of((eps, users, side), lambda: self._evaluated(eps, users, side))
-        return self._evaluated(eps, users, selected, rough=rough)
+        return self._evaluated(eps, users, selected)
 
-    def _evaluated(self, eps: float, users: float, selected: bool | None = None, *, rough: bool = False) -> Interval:
+    def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
         if self._has_cut and (alone := self._cut_alone(eps, users)) is not None:
             return alone
-        # `effort` has the relative gap that the kernel aims at and the largest number of its evaluations of an atom.
-        effort = (1e-5, ROUGH_WORK) if rough else (2e-7, 6e7)
         log_mass, log_a, log_b = self._distinct
         lower = upper = -math.inf
         slack = self._slack

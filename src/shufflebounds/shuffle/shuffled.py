@@ -22,12 +22,13 @@ from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.sampled_profile import HockeyStickBounds
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
 from shufflebounds.shuffle._every_dataset import most_enumerated
+from shufflebounds.shuffle._excess import Effort
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -230,7 +231,7 @@ class Shuffled(BetweenProfiles):
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
         return self._bounds_datasets or bool(self._stronger)
 
-    def _best_below(self, eps: float) -> tuple[float, int]:
+    def _best_below(self, eps: float, effort: Effort = Effort.FINE) -> tuple[float, int]:
         """Return the largest lower bound at one eps over `_below`, and its index."""
         if not self._below:
             return -math.inf, 0
@@ -240,24 +241,24 @@ class Shuffled(BetweenProfiles):
             rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
             least = max(low for low, _ in rough)
             tried = [i for i, (_, high) in zip(tried, rough) if high >= least]
-        values = [self._below[i][2].log_phi_side(eps, self.users, upper=False) for i in tried]
+        values = [self._below[i][2].log_phi_side(eps, self.users, upper=False, effort=effort) for i in tried]
         best = int(np.argmax(values))
         return values[best], tried[best]
 
-    def _lower(self, eps: float) -> float:
-        alike = self._best_below(eps)[0]
+    def _lower(self, eps: float, effort: Effort) -> float:
+        alike = self._best_below(eps, effort)[0]
         return alike if self._mixed is None else max(alike, self._mixed.best(eps)[0])
 
-    def _upper(self, eps: float) -> float:
-        return min(0.0, *(value for _, value in self._upper_bounds(eps)))
+    def _upper(self, eps: float, effort: Effort) -> float:
+        return min(0.0, *(value for _, value in self._upper_bounds(eps, effort=effort)))
 
-    def _upper_bounds(self, eps: float, *, search: bool = True) -> list[tuple[str, float]]:
+    def _upper_bounds(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
         if self._exact is not None:
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
         # delta does not increase with eps, so a bound at a smaller eps is valid. Beyond, e^eps is not a double.
         eps = min(eps, LARGEST_EXPONENT)
-        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True) for pair in self._pairs] if search
+        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs] if search
                     else self._rough_blankets(eps))
         found = [(_BLANKET, max(blankets))]
         if self._bits is not None:
@@ -358,13 +359,13 @@ class Shuffled(BetweenProfiles):
         # The flip probability is rounded down, which gives an upper bound of delta.
         return ShuffledBits(self.users, flip_probability(budget).lower)
 
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+    def _log_side(self, eps: FloatArray, *, upper: bool, effort: Effort = Effort.FINE) -> FloatArray:
         if self._exact is not None:
             return self._exact[upper]._log_delta(eps)[upper]
         value = self._upper if upper else self._lower
         values = []
         for e in eps.tolist():
-            values.append(value(e) if e < self._pure_epsilon() else -math.inf)
+            values.append(value(e, effort) if e < self._pure_epsilon() else -math.inf)
             tick()
         found = np.array(values)
         return np.minimum(found, self._unshuffled(eps)) if upper else found
@@ -382,6 +383,10 @@ class Shuffled(BetweenProfiles):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
+
+    def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds with a larger gap in less time, for results that take many values."""
+        return IntervalArray(*(self._log_side(eps, upper=upper, effort=Effort.SAMPLED) for upper in (False, True)))
 
     @property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
@@ -533,14 +538,15 @@ class Shuffled(BetweenProfiles):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
+        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
-            return replace(super()._pair_info(), single=True, spacing=0.2, effort=1e-3)
+            return replace(base, single=True, spacing=0.2, effort=1e-3, curve=CurveBounds(self._log_delta))
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(super()._pair_info(), spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
+        known = replace(base, spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
@@ -621,7 +627,7 @@ class _OneData(PrivacyProfile):
     neighbours: ClassVar[str] = Shuffled.neighbours
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self.law.log_phi(eps, self.users)
+        lower, upper = self.law.log_phi(eps, self.users, Effort.SAMPLED)
         return IntervalArray(lower, np.minimum(upper, 0.0))
 
     def _pure_epsilon(self) -> float:
