@@ -14,7 +14,7 @@ from flint import arb
 from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.shuffle._excess import sums
+from shufflebounds.shuffle._excess import Effort, sums
 from shufflebounds.shuffle.laws import ExcessLaw
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
 from tests.reference.sandwich import least_distance
@@ -186,7 +186,7 @@ def test_gathered_distributions_are_bounds(n):
 def test_many_masses_close_to_the_smallest_double():
     # Every X_i is 0 except with probability 2e-301, so that E S_+ is n E X_+.
     values, log_mass = np.linspace(-1, 1, 2001), np.full(2001, -700.0)
-    lower, upper = sums(values, log_mass, 100.0, None, (1e-5, 1e6))
+    lower, upper = sums(values, log_mass, 100.0, None, Effort.ROUGH)
     exact = math.log(100) - 700 + math.log(np.maximum(values, 0.0).sum())
     assert lower <= exact <= upper < exact + 1e-9
 

@@ -192,6 +192,12 @@ class SampledProfile:
         """Return a copy with the same values, to which samples can be added independently."""
         return copy.copy(self)
 
+    def from_above(self) -> SampledProfile:
+        """Return a copy whose lower bounds at the samples are the upper ones, to estimate the error of their interpolation."""
+        alone = self.copy()
+        alone.low = self.high
+        return alone
+
     def below(self, other: SampledProfile) -> Chain:
         """Return a piecewise linear lower bound of delta that ends with delta = 0; `other` has the samples of the reversed pair."""
         count = int((self.low > -np.inf).sum())
