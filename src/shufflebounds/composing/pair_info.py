@@ -167,6 +167,8 @@ class DominatingPairInfo:
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
     curve : CurveBounds, optional
         Cheaper bounds of the divergences, accurate enough for a trade-off function.
+    deep : callable, optional
+        Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
     unbounded_loss : bool
         Whether an outcome is known to be possible under only one of P and Q.
     listed : callable, optional
@@ -206,6 +208,7 @@ class DominatingPairInfo:
     blocks: Blocks | None = None
     convex: bool = True
     curve: CurveBounds | None = None
+    deep: HockeyStickBounds | None = None
     unbounded_loss: bool = False
     listed: Callable[[float], LossAtoms | None] | None = None
     lattice: Hint | Callable[[], Hint] = None
@@ -364,7 +367,7 @@ class DominatingPairInfo:
             # twice as long and reduces the gap of a composition by 3 %.
             spare, least = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
-            if fixed > np.logaddexp(*whole) + math.log(0.01):
+            if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
                 # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
                 # were exact, and end when the interpolation adds less than 0.3 % of these parts.
                 least = fixed + math.log(0.003)

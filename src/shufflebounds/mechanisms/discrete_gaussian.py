@@ -182,11 +182,11 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
 
     @cached_property
-    def _mu_bounds(self) -> Interval:
+    def _mu(self) -> Interval:
         return mu_bounds(self.sigma, self.sensitivity, self._log_total(), lambda k: self._tail_sum(k, None))
 
     def _gdp_mu(self, upper: bool) -> float:
-        return self._mu_bounds[upper]
+        return self._mu[upper]
 
     @property
     def _mu_in_tails(self) -> float:

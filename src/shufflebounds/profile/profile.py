@@ -23,7 +23,7 @@ from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, anno
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept
-from shufflebounds.composing.sampled_profile import STAGES, HockeyStickBounds
+from shufflebounds.composing.sampled_profile import STAGES
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
@@ -272,17 +272,13 @@ class PrivacyProfile(ExportMixin):
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
-    def _deep_sides(self) -> HockeyStickBounds | None:
-        """Return bounds of log delta that take longer than `_log_delta` and are tight at far smaller delta, or None."""
-        return None
-
     @cached_property
     def _deep_samples(self) -> SampledProfile | None:
-        """Samples of `_deep_sides` down to the delta of the first stage (see STAGES), for both orders of the pair, or None."""
-        sides, known = self._deep_sides(), self._pair_info()
-        if sides is None:
+        """Samples of `deep` of the pair down to the delta of the first stage (see STAGES), for both orders of the pair, or None."""
+        known = self._pair_info()
+        if known.deep is None:
             return None
-        return SampledProfile(sides, known.pure, max(known.spacing, 0.05), convex=known.convex, first_stage=True)
+        return SampledProfile(known.deep, known.pure, max(known.spacing, 0.05), convex=known.convex, first_stage=True)
 
     def _samples(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True

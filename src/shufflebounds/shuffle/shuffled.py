@@ -23,7 +23,6 @@ from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
-from shufflebounds.composing.sampled_profile import HockeyStickBounds
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import largest_epsilon
@@ -291,16 +290,15 @@ class Shuffled(BetweenProfiles):
                 upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True) for law in self._deep_laws))
         return IntervalArray(np.minimum(lower, upper), upper)
 
-    def _deep_sides(self) -> HockeyStickBounds | None:
-        return self._deep_log_delta if self._deep_laws else None
+    @property
+    def _deepest_cut(self) -> float:
+        """The log of the probability at which outputs are truncated in `_deep_laws`; -inf if these are not available."""
+        return float(getattr(self._source, "_deepest_cut", -math.inf))
 
     @cached_property
     def _deep_laws(self) -> tuple[ExcessLaw, ...]:
-        """The upper distributions of X of the pairs, with outputs truncated at a far smaller probability; () if not available."""
-        log_cut = getattr(self._source, "_deepest_cut", -math.inf)
-        if log_cut == -math.inf:
-            return ()
-        return tuple(pair.upper.thinned(self.participation) for pair in self._source.excess_laws(log_cut=log_cut))
+        """The upper distributions of X of the pairs, with outputs truncated at a far smaller probability."""
+        return tuple(pair.upper.thinned(self.participation) for pair in self._source.excess_laws(log_cut=self._deepest_cut))
 
     def _rough_blankets(self, eps: float) -> list[float]:
         """Return for each pair of the target's inputs an approximate log delta by the privacy blanket.
@@ -538,7 +536,8 @@ class Shuffled(BetweenProfiles):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta)
+        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
+                       deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             return replace(base, single=True, spacing=0.2, effort=1e-3, curve=CurveBounds(self._log_delta))
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
