@@ -81,6 +81,9 @@ def test_counts_are_integers_and_messages_say_what_to_do(call, words):
     (lambda: mechanisms.KaryResponse(2, 200), "local_eps=200 is above 20 nats"),
     (lambda: shuffle.PersonalizedBits([1.0, 30.0]), "local_eps=30 is above 20 nats"),
     (lambda: shuffle.clones_epsilon(4, 100, 1e-6), "local_eps=100 is above 20 nats"),
+    (lambda: shuffle.ClearReports(100, 200), r"fakes=100 is below bins=200.*swapped"),
+    (lambda: shuffle.ShuffledHistogram(10**4, 10, 0.2).error_quantile(0.95), r"beta=0\.95 is above 0\.5.* probability 0\.05"),
+    (lambda: shuffle.ShuffledBits.calibrate(eps=100, delta=1e-6, users=1000), "eps=100 is above 20 nats"),
     (lambda: shuffle.StrongerClones(10**6, 4.0).epsilon(1.0), r"epsilon\(delta=1\) = 0 is below.*you mean delta\(eps=1\)\?"),
     (lambda: shuffle.ShuffledBits(100, 0.2).epsilon(0.5), r"epsilon\(delta=0\.5\) = 0 is below delta"),
     (lambda: shuffle.StrongerClones(10**6, 4.0).delta(1e-8), r"delta\(eps=1e-08\) = .* exceeds eps.*epsilon\(delta=1e-08\)\?"),
@@ -103,6 +106,19 @@ def test_nothing_else_warns():
     shuffle.BinomialNoise(10**6, 0.5).epsilon(1e-3)
     # The search evaluates budgets far above 20, and a large result is no mistake of the caller.
     assert shuffle.StrongerClones.calibrate(eps=5.0, delta=1e-3, users=10**12).local_eps > 20
+
+
+def test_an_attribute_of_the_randomizer_is_pointed_at():
+    shuffled = mechanisms.KaryResponse(10, 2.0).shuffled(1000)
+    with pytest.raises(AttributeError, match=r"has no attribute 'estimate'; its randomizer has it: \.randomizer\.estimate"):
+        shuffled.estimate([1, 2])
+    with pytest.raises(AttributeError, match=r"'Shuffled' object has no attribute 'epsilo'\Z"):
+        shuffled.epsilo(1e-6)
+
+
+def test_a_protocol_in_place_of_its_calibration_is_refused():
+    with pytest.raises(TypeError, match=r"calibrate=ShuffledBits\(users=100.* must be a function of eps and delta"):
+        composition.calibrate_releases(shuffle.ShuffledBits(100, 0.2), releases=5, eps=1, delta=1e-6)
 
 
 def test_counts_of_bins_are_not_taken_for_reports():

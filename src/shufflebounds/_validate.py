@@ -74,6 +74,7 @@ def short_repr(value: Any, most: int = 100) -> str:
     except Exception:
         # The repr of an integer with thousands of digits raises an exception, and so may the repr of a user's object.
         text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
     return text if len(text) <= most else f"{text[: 3 * most // 5]}...{text[-most // 5 :]}"
 
 
@@ -166,8 +167,17 @@ def warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
+def failure(beta: Any) -> float:
+    """Return beta, the probability of a larger error in (0, 1), as a float, or raise ValueError; one above 1/2 draws a warning."""
+    value = real("beta", beta, 0, 1, open_low=True, open_high=True)
+    if value > 0.5:
+        warn(f"beta={value:g} is above 0.5: beta is the probability of a larger error. For the error that is exceeded with "
+             f"probability {format_value(float(f'{1 - value:.12g}'))}, pass that number")
+    return value
+
+
 def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = math.inf) -> tuple[float, float]:
-    """Return the two numbers of a privacy target as floats, or raise ValueError; a large delta draws a warning.
+    """Return the two numbers of a privacy target as floats, or raise ValueError; a large eps or delta draws a warning.
 
     `eps` lies in [0, most_eps], or is positive if `open_eps`; `delta` lies in (0, 1).
     """
@@ -176,6 +186,8 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
     if delta > LARGE_DELTA:
         warn(f"delta={delta:g} is above {LARGE_DELTA:g}: with a probability of up to delta a user has no protection at all. "
              "Choose delta far below 1/users, such as 1e-9. Are eps and delta swapped?")
+    if eps > 20:
+        warn(f"eps={eps:g} is above 20 nats: likelihood ratios may be e^20 = 5e8, which is no protection. Choose eps of at most about 10")
     return eps, delta
 
 

@@ -294,6 +294,7 @@ def test_calibrated_noise_names_its_error(capsys):
         (["epsilom"], "did you mean epsilon"),
         (["epsilon", "cloens"], "did you mean clones"),
         (["epsilon", "clones", "--users", "9", "--local-eps", "1", "--delta", ".1", "--jsn"], "did you mean --json"),
+        (["epsilon", "clones", "--users", "9", "--eps", "1", "--delta", ".1"], "did you mean --local-eps"),
         (["delta", "nothing-like-it"], "choose from"),
     ],
 )

@@ -47,6 +47,12 @@ class Parser(argparse.ArgumentParser):
                     known |= sub._known()
         return known
 
+    @staticmethod
+    def _alike(option: str, options: list[str]) -> list[str]:
+        """Return the options that have a word of this one, such as --local-eps for --eps, or else the one that is spelled alike."""
+        words = {word for word in option.strip("-").split("-") if len(word) > 2}
+        return [one for one in options if words & set(one.strip("-").split("-"))][:1] or _near(option, options, 1, 0.6)
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the arguments. An unknown option ends the process with a suggestion."""
         options = sorted(self._known())
@@ -56,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             if not option.startswith("--") or option == "--" or any(one.startswith(option) for one in options):
                 continue
             meant = OTHER_NAMES.get(option, option.replace("_", "-"))
-            near = [meant] if meant in options else _near(option, options, 1, 0.5)
+            near = [meant] if meant in options else self._alike(option, options)
             self.error(f"unrecognized argument {option}" + (f"; did you mean {near[0]}?" if near else
                                                             f"; the options are {', '.join(options)}"))
         found, rest = self.parse_known_args(args, namespace)

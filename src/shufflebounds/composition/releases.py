@@ -55,6 +55,9 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
     """
     eps, delta = _validate.target(eps, delta, open_eps=True)
     releases = _validate.integer("releases", releases, 1)
+    if not callable(calibrate):
+        raise TypeError(f"calibrate={_validate.short_repr(calibrate)} must be a function of eps and delta that returns a protocol, "
+                        "such as lambda eps, delta: ShuffledBits.calibrate(eps=eps, delta=delta, users=1000)")
     made: dict[float, Protocol] = {}
 
     def build(parts: float) -> PrivacyProfile:

@@ -294,7 +294,7 @@ class AdditiveNoise(LocalRandomizer):
 
         {raises}
         """
-        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        beta = _validate.failure(beta)
         k = _validate.integer("k", k, 1)
         log_all = math.log1p(-beta) / k
         large = log_all < -math.exp(-NEGLIGIBLE)

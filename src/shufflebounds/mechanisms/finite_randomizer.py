@@ -254,7 +254,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         >>> print(f"{survey.error_quantile(0.05, users=1000):.0f}")
         172
         """
-        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        beta = _validate.failure(beta)
         users = _validate.integer("users", users, 1)
         inputs = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
         depth = math.log(2 * inputs / beta)

@@ -198,7 +198,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         >>> print(f"{PrivUnit(dimension=3, local_eps=4.0).error_quantile(0.05, users=10**4):.5f}")
         0.02256
         """
-        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        beta = _validate.failure(beta)
         users = _validate.integer("users", users, 1)
         # The variances are differences from 1, and their rounding error is added.
         variance, largest = (self.variance + COMPUTED_ERROR) / users, (1 / self.scale + 1) / users

@@ -181,7 +181,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     """
     k = _validate.real("candidates", candidates, 1)
     eps = _validate.real("eps", eps, 0, 700, open_low=True)
-    beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+    beta = _validate.failure(beta)
     best = _validate.real("optimal", optimal, 1, k)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
     # log(k/best) is computed as log1p((k - best)/best), without cancellation if k is close to `best`. The relative rounding errors

@@ -82,7 +82,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     asked = _validate.integer("queries", queries, 1)
     people = _validate.integer("records", records, 1)
     eps = _validate.real("eps", eps, 0, 700, open_low=True)
-    beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+    beta = _validate.failure(beta)
 
     def bound(m: int) -> float:
         spread = 2 / (eps * people) * (_log_choose(m, cells - 1) - math.log(beta))

@@ -121,7 +121,7 @@ class ErrorLaw(ABC):
         Parameters
         ----------
         beta : float
-            Probability of a larger error, in (0, 1).
+            Probability of a larger error, in (0, 1). Above 1/2 a UserWarning says what it is.
         truth : optional
             As in :meth:`error_tail`.
         of : {"bin", "any"}
@@ -142,7 +142,7 @@ class ErrorLaw(ABC):
         The error is found by bisection, to a relative accuracy of 1e-12.
         """
         upper = _validate.upper_side(bound)
-        beta = _validate.real("beta", beta, 0, 1, open_low=True, open_high=True)
+        beta = _validate.failure(beta)
         _validate.choice("of", of, ("bin", "any"))
         known = self._checked_truth(truth)
 

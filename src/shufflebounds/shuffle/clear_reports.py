@@ -76,6 +76,9 @@ class ClearReports(ShuffleProtocol):
     def __post_init__(self) -> None:
         _validate.integer_field(self, "fakes")
         _validate.integer_field(self, "bins", 1)
+        if 0 < self.fakes < self.bins:
+            _validate.warn(f"fakes={self.fakes} is below bins={self.bins}: a bin without dummy reports shows that a user is in it, "
+                           "and most bins have few or none. Are fakes and bins swapped?")
 
     def _clones(self) -> tuple[float, float]:
         """Return the number of users and the clone rate of the equivalent clone pair, whose local budget is infinite.

@@ -151,6 +151,13 @@ class Shuffled(BetweenProfiles):
         listed = "" if self.inputs is None else f", inputs={self.inputs!r}"
         return f"Shuffled(randomizer={self.randomizer!r}, users={self.users}, participation={self.participation}{listed})"
 
+    def __getattr__(self, name: str) -> Any:
+        # Called for names that this class does not have. During unpickling the fields are not set yet.
+        if not name.startswith("_") and hasattr(self.__dict__.get("randomizer"), name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}; its randomizer has it: "
+                                 f".randomizer.{name}", name=name, obj=self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     @property
     def _source(self) -> Randomizer:
         """The randomizer, or, if `inputs` is given, the finite randomizers that bound it for these inputs."""
