@@ -187,7 +187,7 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
         warn(f"delta={delta:g} is above {LARGE_DELTA:g}: with a probability of up to delta a user has no protection at all. "
              "Choose delta far below 1/users, such as 1e-9. Are eps and delta swapped?")
     if eps > 20:
-        warn(f"eps={eps:g} is above 20 nats: likelihood ratios may be e^20 = 5e8, which is no protection. Choose eps of at most about 10")
+        warn(f"eps={eps:g} is above 20 nats: likelihood ratios up to e^20 = 5e8 are no protection. Choose eps of at most about 10")
     return eps, delta
 
 

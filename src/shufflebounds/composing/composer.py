@@ -34,7 +34,7 @@ from shufflebounds._limits import (
 from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
-from shufflebounds.composing.inversion import Inversion, InversionAccount
+from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
@@ -375,11 +375,7 @@ class Composer:
         """
         if self.inversion is not None:
             return self.inversion.estimate(eps)
-        if not self._spread > 0:
-            return 0.0
-        # For a normal loss with standard deviation s, delta is about e^(-z^2/2) s/(2.5 (1 + z (s + z))), where 2.5 is sqrt(2 pi).
-        z = max(0.0, (eps - self._mean) / self._spread)
-        return min(0.0, -0.5 * z * z - math.log((1 + z * (self._spread + z)) * 2.5 / max(self._spread, 1e-9)))
+        return normal_estimate(eps, self._mean, self._spread)
 
     def _middle(self, eps: float) -> float:
         """Return the middle of the interval that contains eps. All eps of an interval share one set of samples.

@@ -474,7 +474,8 @@ class Composition(PrivacyProfile):
         inversions = [None if way._is_one else way._composer.inversion for way in ways]
         if None not in inversions:
             known = [one for one in inversions if one is not None]
-            estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), rtol=1e-3)
+            normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in known), rtol=0.05)
+            estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
             # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow
             # rounding errors.
