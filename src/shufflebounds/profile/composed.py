@@ -261,6 +261,7 @@ class Composition(PrivacyProfile):
         """
         return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 
+    @np.errstate(all="ignore")
     def explain(self, eps: float) -> str:
         """Describe in a few lines how the bounds at one eps are computed.
 
