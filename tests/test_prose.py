@@ -72,8 +72,8 @@ def test_the_classical_gaussian_noise():
 def test_what_the_rules_of_composition_cost():
     basic, advanced, zero, curve = stated(
         "rules.md",
-        r"at forty it is (\d+) % larger\. At a hundred, eps of the advanced rule with the exact mean is (\d+) % above the optimal one, "
-        r"of the zero-concentrated rule at its best order (\d+) %, and of a Renyi curve (\d+) %",
+        r"at forty it is (\d+) % larger\. At a hundred, eps of the advanced rule with the exact mean is (\d+) % above the optimal "
+        r"one, of the zero-concentrated rule at its best order (\d+) %, and of a Renyi curve (\d+) %",
     )
     eps, delta = 0.1, 1e-6
 

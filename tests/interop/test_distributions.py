@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds import DominatingPair, interop, shuffle
+from shufflebounds import DominatingPair, interop, mechanisms, shuffle
 
 pld_module = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
 
@@ -20,6 +20,7 @@ PROFILES = {
     "pair": shuffle.ShuffledBits(1000, 0.05).pair(0),
     "skewed pair": shuffle.BinomialNoise(500, 0.3).pairs()[0],
     "listed": DominatingPair.from_pmfs(np.log([0.5, 0.2, 0.29999, 1e-5]), [-math.inf, *np.log([0.4, 0.35, 0.25])]),
+    "partial participation": mechanisms.RatioBounded(2.0, 0.2, 7.0).shuffled(4, participation=0.9),
     "nothing": shuffle.ShuffledBits(10, 0.5),
 }
 

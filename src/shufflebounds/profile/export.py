@@ -296,6 +296,7 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
     return max(1, math.ceil(float(eps) / interval))
 
 
+@np.errstate(all="ignore")
 def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile, interval: float, log_tail: float) -> Any:
     """Return the pessimistic distribution whose delta equals the profile's upper bound at the multiples of `interval`."""
     interval = _validate.real("interval", interval, 0, 10, open_low=True)
