@@ -98,10 +98,13 @@ class Comparison:
                 for row in self.rows]
 
     def __str__(self) -> str:
-        head = f"{'':26}{'any bin':>10}{'even data':>10}{'rmse':>10}{'messages':>11}{'bits':>11}{'local eps':>11}  trusted"
-        lines = [f"{row.name:26}{row.error_any_bin:10.4g}{row.error_any_bin_even:10.4g}{row.rmse:10.4g}{row.messages:11.4g}"
-                 f"{row.bits:11.4g}{row.local_eps:11.4g}  {row.trusted}" for row in self.rows]
-        return "\n".join([head, *lines, *(f"{name}: {reason}" for name, reason in self.left_out)])
+        head = (f"{'':26}{'any bin':>10}{'even data':>10}{'one bin':>10}{'rmse':>10}"
+                f"{'messages':>11}{'bits':>11}{'local eps':>11}  trusted")
+        lines = [f"{row.name:26}{row.error_any_bin:10.4g}{row.error_any_bin_even:10.4g}{row.error_one_bin:10.4g}{row.rmse:10.4g}"
+                 f"{row.messages:11.4g}{row.bits:11.4g}{row.local_eps:11.4g}  {row.trusted}" for row in self.rows]
+        caption = ("The first three columns are errors in users that are exceeded with probability 0.05, for every dataset or "
+                   "(even data) for one\nwhose users are spread evenly over the bins. Messages and bits are those of one user.")
+        return "\n".join([head, *lines, caption, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
 @with_passages
@@ -138,6 +141,9 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for clear reports: give the
     least number that is sure to take part. If every user sends a message with a known probability only, calibrate
     :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
+
+    The order may differ if the same users send several histograms: calibrate each protocol for all releases together with
+    :func:`~shufflebounds.composition.calibrate_releases` then.
 
     Examples
     --------

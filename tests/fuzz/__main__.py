@@ -3,11 +3,14 @@
 import argparse
 import signal
 import time
+import warnings
 
 from tests.fuzz import compositions, consistency, datasets, enumeration, hostile, threads
 
 
 def main():
+    # Random arguments may look like a user's mistake, about which the library warns.
+    warnings.simplefilter("ignore", UserWarning)
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("which", choices=["hostile", "enumeration", "compositions", "datasets", "threads", "consistency"])
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default 60)")
