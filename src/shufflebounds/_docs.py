@@ -122,6 +122,10 @@ _PASSAGES = {
             "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
             lower bound of delta still reaches `delta`.
     """,
+    "threads": """
+        threads : int
+            Number of threads that compute the rows, 1 by default. The result is the same for every number of threads.
+    """,
     "target": """
         eps : float
             Target privacy loss in nats, finite and >= 0.

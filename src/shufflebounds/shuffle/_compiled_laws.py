@@ -18,7 +18,7 @@ from shufflebounds._types import FloatArray, IntervalArray
 if TYPE_CHECKING:
     from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["largest_epsilon", "largest_log_delta", "log_deltas", "packed"]
+__all__ = ["epsilons", "log_deltas", "packed"]
 
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
@@ -44,28 +44,19 @@ def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
                              slack, pure, ends([len(laws) for laws in sets]))
 
 
-def largest_epsilon(
-    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool
-) -> FloatArray:
+def epsilons(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, delta: ArrayLike, upper: bool) -> FloatArray:
     """Return the upper or the lower bound of eps for the largest Phi of a set, for arrays of deployments.
 
-    For each deployment, `places` has the index of its set, `users` its number of users and `delta` its delta.
+    For each deployment, `places` has the index of its set in `laws`, `users` its number of users and `delta` its delta.
     """
     count, target = np.array([users, delta], dtype=np.float64)
     out: FloatArray = np.empty((1, count.size))
-    packed(sets).run(np.asarray(places, dtype=np.intp), count, target, True, upper, out)
+    laws.run(np.asarray(places, dtype=np.intp), count, target, True, upper, out)
     return out.ravel()
 
 
-def largest_log_delta(
-    sets: Sequence[Sequence[ExcessLaw]], places: ArrayLike, users: ArrayLike, eps: ArrayLike
-) -> IntervalArray:
-    """Return bounds of the largest log Phi of a set of distributions, for arrays of deployments."""
-    return log_deltas(packed(sets), places, users, eps)
-
-
 def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps: ArrayLike) -> IntervalArray:
-    """Return bounds of the largest log Phi of a set, for arrays of deployments; `laws` are the sets in the kernel's format."""
+    """Return bounds of the largest log Phi of a set, for arrays of deployments described as in `epsilons`."""
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)

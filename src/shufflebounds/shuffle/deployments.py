@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _threads, _validate
 from shufflebounds._core import _clones, _deployments
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
@@ -31,9 +31,10 @@ def flat(**arguments: NDArray[Any]) -> tuple[tuple[int, ...], list[NDArray[Any]]
 
 
 def _clone_deployments(
-    users: ArrayLike, local_eps: ArrayLike, stronger: bool, **third: FloatArray
+    users: ArrayLike, local_eps: ArrayLike, stronger: bool, threads: int, **third: FloatArray
 ) -> tuple[tuple[int, ...], list[FloatArray], FloatArray]:
     """Return the common shape, the flattened arrays of users, local budgets and the third argument, and the rates of clones."""
+    _threads.checked(threads)
     if not isinstance(stronger, bool | np.bool_):
         raise ValueError(f"stronger={stronger!r} must be True or False")
     counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
@@ -46,7 +47,7 @@ def _clone_deployments(
 
 @with_passages
 def clones_epsilon(
-    users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
+    users: ArrayLike, local_eps: ArrayLike, delta: ArrayLike, *, stronger: bool = True, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return epsilon of the clone bounds for arrays of parameters.
 
@@ -63,6 +64,7 @@ def clones_epsilon(
     stronger : bool
         True for the bound of :class:`StrongerClones`, False for that of :class:`Clones`.
     {side_of_eps}
+    {threads}
 
     Returns
     -------
@@ -73,8 +75,8 @@ def clones_epsilon(
 
     Notes
     -----
-    One deployment takes 15 to 40 microseconds. The global interpreter lock is released meanwhile, so that threads run in parallel;
-    a keyboard interrupt takes effect at once.
+    One deployment takes 15 to 40 microseconds. The global interpreter lock is released meanwhile; a keyboard interrupt takes effect
+    at once.
 
     References
     ----------
@@ -94,20 +96,24 @@ def clones_epsilon(
     """
     upper = _validate.upper_side(bound)
     target = _validate.real_array("delta", delta, 0, 1)
-    shape, rows, rates = _clone_deployments(users, local_eps, stronger, delta=target)
+    shape, rows, rates = _clone_deployments(users, local_eps, stronger, threads, delta=target)
     out = np.empty(rates.size)
-    _clones.clones_epsilon(rows[0], rates, rows[1], rows[2], upper, out)
+
+    def fill(part: slice) -> None:
+        _clones.clones_epsilon(rows[0][part], rates[part], rows[1][part], rows[2][part], upper, out[part])
+
+    _threads.in_slices(fill, rates.size, threads)
     return plain(out.reshape(shape))
 
 
 def clones_log_delta(
-    users: ArrayLike, local_eps: ArrayLike, eps: ArrayLike, *, stronger: bool = True, bound: Bound = "upper"
+    users: ArrayLike, local_eps: ArrayLike, eps: ArrayLike, *, stronger: bool = True, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return the logarithm of delta of the clone bounds for arrays of parameters.
 
     Parameters
     ----------
-    users, local_eps, stronger
+    users, local_eps, stronger, threads
         As in :func:`clones_epsilon`, where exceptions and references are listed, too.
     eps : float or array_like
         Privacy losses in nats, finite and >= 0. It and the first two broadcast against each other.
@@ -128,28 +134,35 @@ def clones_log_delta(
     """
     upper = _validate.upper_side(bound)
     at = _validate.real_array("eps", eps, 0)
-    shape, rows, rates = _clone_deployments(users, local_eps, stronger, eps=at)
-    sides = np.empty(rates.size), np.empty(rates.size)
-    _clones.clones_log_delta(rows[0], rates, rows[1], rows[2], *sides)
-    out = np.minimum(sides[upper], 0.0)
+    shape, rows, rates = _clone_deployments(users, local_eps, stronger, threads, eps=at)
+    sides = np.empty((2, rates.size))
+
+    def fill(part: slice) -> None:
+        _clones.clones_log_delta(rows[0][part], rates[part], rows[1][part], rows[2][part], *sides[:, part])
+
+    _threads.in_slices(fill, rates.size, threads)
+    out = np.minimum(sides[int(upper)], 0.0)
     return plain(out.reshape(shape))
 
 
 def _of_noises(
-    kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, **third: FloatArray
+    kernel: Callable[..., None], trials: ArrayLike, prob: ArrayLike, bound: Bound, threads: int, **third: FloatArray
 ) -> float | FloatArray:
     """Return the kernel's answers for arrays of trials, probabilities and a third argument (delta or eps)."""
     upper = _validate.upper_side(bound)
+    _threads.checked(threads)
     counts = _validate.whole_array("trials", trials, 0, _validate.MAX_COUNT).astype(np.float64)
     probs = _validate.real_array("prob", prob, 0, 1, open_low=True, open_high=True)
     shape, rows = flat(trials=counts, prob=probs, **third)
     out = np.empty(rows[0].size)
-    kernel(*rows, upper, out)
+    _threads.in_slices(lambda part: kernel(*(row[part] for row in rows), upper, out[part]), out.size, threads)
     return plain(out.reshape(shape))
 
 
 @with_passages
-def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
+def noise_epsilon(
+    trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound: Bound = "upper", threads: int = 1
+) -> float | FloatArray:
     r"""Return epsilon of binomial noise on a count for arrays of parameters.
 
     Epsilon is the smallest :math:`\varepsilon` with :math:`\delta(\varepsilon) \le \delta`, where :math:`\delta(\varepsilon)` is
@@ -160,6 +173,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     {noises}
     {deltas}
     {side_of_eps}
+    {threads}
 
     Returns
     -------
@@ -171,7 +185,7 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
 
     Notes
     -----
-    The global interpreter lock is released, so that threads run in parallel; a keyboard interrupt takes effect at once.
+    The global interpreter lock is released; a keyboard interrupt takes effect at once.
 
     {chen_long: section 3 (the mechanism C_H)}
 
@@ -184,11 +198,13 @@ def noise_epsilon(trials: ArrayLike, prob: ArrayLike, delta: ArrayLike, *, bound
     >>> bool(shuffle.noise_epsilon(10**4, 0.5, 1e-6) == noise.epsilon(1e-6))
     True
     """
-    return _of_noises(_deployments.noise_epsilon, trials, prob, bound, delta=_validate.real_array("delta", delta, 0, 1))
+    return _of_noises(_deployments.noise_epsilon, trials, prob, bound, threads, delta=_validate.real_array("delta", delta, 0, 1))
 
 
 @with_passages
-def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
+def noise_log_delta(
+    trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound: Bound = "upper", threads: int = 1
+) -> float | FloatArray:
     r"""Return the logarithm of delta of binomial noise on a count for arrays of parameters.
 
     Parameters
@@ -196,6 +212,7 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     {noises}
     {losses}
     {side}
+    {threads}
 
     Returns
     -------
@@ -213,4 +230,4 @@ def noise_log_delta(trials: ArrayLike, prob: ArrayLike, eps: ArrayLike, *, bound
     >>> print(f"{shuffle.noise_log_delta(10**9, 0.5, 0.001):.9f}")
     -141.120205661
     """
-    return _of_noises(_deployments.noise_log_delta, trials, prob, bound, eps=_validate.real_array("eps", eps, 0))
+    return _of_noises(_deployments.noise_log_delta, trials, prob, bound, threads, eps=_validate.real_array("eps", eps, 0))

@@ -25,7 +25,7 @@ from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds.shuffle._compiled_laws import largest_epsilon
+from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort
 from shufflebounds.shuffle._known_bits import flip_probability
@@ -510,7 +510,7 @@ class Shuffled(BetweenProfiles):
         elif laws is None or (upper and self._has_search):
             return super()._epsilon(delta, upper)
         else:
-            found = float(largest_epsilon([laws], [0], [self.users], [delta], upper)[0])
+            found = float(epsilons(packed([laws]), [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
             return super()._epsilon(delta, upper)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _threads, _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import MANY
 from shufflebounds._types import Bound, FloatArray, plain
-from shufflebounds.shuffle._compiled_laws import largest_epsilon, largest_log_delta
+from shufflebounds.shuffle._compiled_laws import epsilons, log_deltas, packed
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.laws import ExcessLaw, Randomizer
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -24,7 +24,8 @@ __all__ = ["shuffled_epsilon", "shuffled_log_delta"]
 class _DeploymentArray:
     """An array of deployments: each has a randomizer, a number of users and a third argument (eps or delta)."""
 
-    def __init__(self, randomizer: Any, users: ArrayLike, participation: float, **third: FloatArray) -> None:
+    def __init__(self, randomizer: Any, users: ArrayLike, participation: float, threads: int, **third: FloatArray) -> None:
+        self.threads = _threads.checked(threads)
         counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
         self.share = participation
         self.kinds, places = _distinct(randomizer)
@@ -58,10 +59,19 @@ class _DeploymentArray:
         laws = self.laws(upper)
         alone = self.left(upper, laws)
         out = np.empty(alone.size)
-        out[~alone] = compiled(laws, self.places[~alone], self.users[~alone], self.third[~alone])
-        with _validate.quiet():
-            for place in np.flatnonzero(alone).tolist():
+        together, sets = np.flatnonzero(~alone), packed(laws)
+
+        def fill(part: slice) -> None:
+            rows = together[part]
+            out[rows] = compiled(sets, self.places[rows], self.users[rows], self.third[rows])
+
+        _threads.in_slices(fill, together.size, self.threads)
+
+        def fill_alone(place: int) -> None:
+            with _validate.quiet():
                 out[place] = single(self.protocol(place), self.third[place])
+
+        _threads.each(fill_alone, np.flatnonzero(alone).tolist(), self.threads)
         return out
 
 
@@ -98,7 +108,7 @@ def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
 
 @with_passages
 def shuffled_epsilon(
-    randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
+    randomizer: Any, users: ArrayLike, delta: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return epsilon of shuffled randomizers for arrays of parameters.
 
@@ -111,6 +121,7 @@ def shuffled_epsilon(
     {deltas}
     {participation}
     {side_of_eps}
+    {threads}
 
     Returns
     -------
@@ -142,14 +153,14 @@ def shuffled_epsilon(
     True
     """
     upper = _validate.upper_side(bound)
-    population = _DeploymentArray(randomizer, users, participation, delta=_validate.real_array("delta", delta, 0, 1))
-    out = population.answers(upper, partial(largest_epsilon, upper=upper), lambda one, delta: one.epsilon(delta, bound=bound))
+    population = _DeploymentArray(randomizer, users, participation, threads, delta=_validate.real_array("delta", delta, 0, 1))
+    out = population.answers(upper, partial(epsilons, upper=upper), lambda one, delta: one.epsilon(delta, bound=bound))
     return plain(out.reshape(population.shape))
 
 
 @with_passages
 def shuffled_log_delta(
-    randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper"
+    randomizer: Any, users: ArrayLike, eps: ArrayLike, *, participation: float = 1.0, bound: Bound = "upper", threads: int = 1
 ) -> float | FloatArray:
     r"""Return the logarithm of delta of shuffled randomizers for arrays of parameters.
 
@@ -159,6 +170,7 @@ def shuffled_log_delta(
     {losses}
     {participation}
     {side}
+    {threads}
 
     Returns
     -------
@@ -177,8 +189,8 @@ def shuffled_log_delta(
     -14.48884
     """
     upper = _validate.upper_side(bound)
-    population = _DeploymentArray(randomizer, users, participation, eps=_validate.real_array("eps", eps, 0))
-    out = population.answers(upper, lambda *law: largest_log_delta(*law)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
+    population = _DeploymentArray(randomizer, users, participation, threads, eps=_validate.real_array("eps", eps, 0))
+    out = population.answers(upper, lambda *rows: log_deltas(*rows)[upper], lambda one, eps: one.log_delta(eps, bound=bound))
     # delta is 0 if eps is at or above the pure budget.
     pure = np.array([protocol._pure_epsilon() for protocol in population.protocols])[population.places]
     out[population.third >= pure] = -np.inf

@@ -13,7 +13,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._compiled_laws import largest_epsilon
+from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["VariationRatio", "variation_ratio_law"]
@@ -133,7 +133,7 @@ class VariationRatio(PrivacyProfile):
         law = self._laws[upper]
         if law.expensive:
             return super()._epsilon(delta, upper)
-        return min(float(largest_epsilon([[law]], [0], [self.users], [delta], upper)[0]), self._pure_epsilon())
+        return min(float(epsilons(packed([[law]]), [0], [self.users], [delta], upper)[0]), self._pure_epsilon())
 
     def _pure_epsilon(self) -> float:
         return math.log(self.p) * (1 + 2 * ULP)

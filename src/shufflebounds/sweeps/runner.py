@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
+from shufflebounds import _threads
 from shufflebounds.sweeps.batch import Array, Reply, run_batch
 from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
 
@@ -189,7 +189,7 @@ def sweep(
     if workers is None:
         with _shown(progress, checked.rows) as show:
             return _Sweep(function, arrays, checked, _Here(), show).run()
-    pool = ThreadPoolExecutor(_validate.integer("workers", workers, 1, 2**15))
+    pool = ThreadPoolExecutor(_threads.checked(workers, "workers"))
     try:
         with _shown(progress, checked.rows) as show:
             return _Sweep(function, arrays, checked, pool, show, threading.Event()).run()

@@ -15,6 +15,7 @@ from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
 from shufflebounds._core._special import log1mexp
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._scipy import fft
+from shufflebounds._threads import each
 from shufflebounds._types import FloatArray
 from shufflebounds.tails._kinds import Kind
 
@@ -32,7 +33,9 @@ class WideWindowError(ValueError):
     """Raised if a window would have more values than the caller accepts."""
 
 
-def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -> tuple[int, FloatArray, float]:
+def window_of(
+    law: tuple[FloatArray, FloatArray | None, int], log_tail: float, threads: int = 1
+) -> tuple[int, FloatArray, float]:
     """Return the first value and the log probabilities of the window, and a bound of the relative error of every probability.
 
     The mass below and above the window is at most e^log_tail each. The arguments of the distribution have been checked.
@@ -45,7 +48,7 @@ def window_of(law: tuple[FloatArray, FloatArray | None, int], log_tail: float) -
         table, first, error = _direct_tables(pmf)[Kind.PMF], 0, 4e-16 * pmf.size
         below = above = -math.inf
     else:
-        first, table, error, below, above = _blocks_from_mean(PoissonBinomialPMF(inner, multiplicities), log_tail)
+        first, table, error, below, above = _blocks_from_mean(PoissonBinomialPMF(inner, multiplicities), log_tail, threads)
     table, start = _trim(table, below, above, log_tail)
     return shift + first + start, table, error
 
@@ -212,10 +215,11 @@ def _block(law: PoissonBinomialPMF, center: float, kind: Kind) -> tuple[int, Flo
     return int(center) + left - reach, logs, error / (SERVED * top) + exponent_error, sigma
 
 
-def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, FloatArray, float, float, float]:
+def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1) -> tuple[int, FloatArray, float, float, float]:
     """Return consecutive log probabilities around the mean, until the log masses below and above are less than log_tail.
 
-    The result is (first, logs, bound of the relative error, log bound of the mass below, log bound of the mass above).
+    The result is (first, logs, bound of the relative error, log bound of the mass below, log bound of the mass above). The values
+    above and below the mean are computed in two threads if `threads` is above 1.
     """
     sigma = math.sqrt(law.var)
     # The centers of blocks are 6.9 sigma apart, and a block is used up to 3.6 sigma from its center. A skewed distribution may need
@@ -229,22 +233,22 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
     trials = int(law.trials)
     center = min(max(round(law.mean), 1), trials - 1)
     first, logs, error, _ = _block(law, center, Kind.PMF)
-    above, up, below, down = -math.inf, [], -math.inf, []
-    last, run, mid = first + logs.size - 1, logs, center
-    while last < trials and (above := _beyond(run)) > log_tail - 4:
-        start, run, bound = _next(law, last, last - mid, 1)
-        mid, last, error = start, last + run.size, max(error, bound)
-        up.append(run)
-    if last == trials:
-        above = -math.inf
-    low, run, mid = first, logs[::-1], center
-    while low > 0 and (below := _beyond(run)) > log_tail - 4:
-        start, run, bound = _next(law, low, mid - low, -1)
-        mid, low, error = start, low - run.size, max(error, bound)
-        down.append(run[::-1])
-    if low == 0:
-        below = -math.inf
-    logs = np.concatenate([*down[::-1], logs, *up])
+    sides: dict[int, tuple[list[FloatArray], float, float]] = {}
+
+    def extend(step: int) -> None:
+        """Add blocks above (step 1) or below (step -1) the central one, until the log mass beyond them is below log_tail - 4."""
+        edge, end = (first + logs.size - 1, trials) if step > 0 else (first, 0)
+        run, mid, error, beyond, runs = logs[::step], center, 0.0, -math.inf, []
+        while edge != end and (beyond := _beyond(run)) > log_tail - 4:
+            mid, run, bound = _next(law, edge, abs(edge - mid), step)
+            edge, error = edge + step * run.size, max(error, bound)
+            runs.append(run[::step])
+        sides[step] = runs[::step], error, -math.inf if edge == end else beyond
+
+    each(extend, (1, -1), threads)
+    (up, error_up, above), (down, error_down, below) = sides[1], sides[-1]
+    low = first - sum(run.size for run in down)
+    logs, error = np.concatenate([*down, logs, *up]), max(error, error_up, error_down)
     for i in np.flatnonzero(logs > -0.5):
         logs[i], bound = _single(law, float(low + i), Kind.PMF)
         error = max(error, bound)

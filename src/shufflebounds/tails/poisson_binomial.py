@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
+from shufflebounds import _threads, _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
@@ -22,7 +22,9 @@ BINOMIAL = {Kind.PMF: binom_logpmf, Kind.UPPER: binom_logsf, Kind.LOWER: binom_l
 
 
 @with_passages
-def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
+def poisson_binom_logpmf(
+    k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None, *, threads: int = 1
+) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial probability mass function.
 
     .. math:: \log \Pr[S = k], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j) \text{ with independent terms.}
@@ -37,6 +39,8 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
         in the same way.
     counts : array_like of int, of the form of p, optional
         Multiplicity of each p; 1 each by default. Their total n is at most 2**53.
+    threads : int
+        Number of threads that compute the distributions, 1 by default. The result is the same for every number of threads.
 
     {log_probability}
 
@@ -44,7 +48,7 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     ------
     ValueError
         If k has a NaN or does not broadcast against the distributions, p and counts differ in their lengths, a p lies outside
-        [0, 1], or a count is negative or not an integer.
+        [0, 1], a count is negative or not an integer, or `threads` is not an integer in 1..32768.
 
     Notes
     -----
@@ -67,10 +71,12 @@ def poisson_binom_logpmf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     >>> np.exp(poisson_binom_logpmf([0, 1, 2], [0.5, 0.25])).round(12).tolist()
     [0.375, 0.5, 0.125]
     """
-    return _evaluate(k, p, counts, Kind.PMF)
+    return _evaluate(k, p, counts, Kind.PMF, threads)
 
 
-def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
+def poisson_binom_logcdf(
+    k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None, *, threads: int = 1
+) -> FloatArray | float:
     r"""Logarithm of the Poisson-binomial distribution function.
 
     .. math:: \log \Pr[S \le \lfloor k \rfloor], \qquad S = \sum_j \mathrm{Bin}(c_j, p_j)
@@ -79,7 +85,7 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     ----------
     k : array_like of float, any shape
         Values of the sum; rounded down.
-    p, counts : array_like, shape (groups,)
+    p, counts, threads
         As in `poisson_binom_logpmf`, which lists the errors and the references.
 
     Returns
@@ -97,10 +103,12 @@ def poisson_binom_logcdf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = 
     >>> float(np.exp(poisson_binom_logcdf(1, [0.5, 0.25])).round(12))
     0.875
     """
-    return _evaluate(k, p, counts, Kind.LOWER)
+    return _evaluate(k, p, counts, Kind.LOWER, threads)
 
 
-def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None) -> FloatArray | float:
+def poisson_binom_logsf(
+    k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = None, *, threads: int = 1
+) -> FloatArray | float:
     r"""Logarithm of the survival function, :math:`\log \Pr[S > \lfloor k \rfloor]`; otherwise as `poisson_binom_logcdf`.
 
     Examples
@@ -111,12 +119,12 @@ def poisson_binom_logsf(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None = N
     >>> round(float(poisson_binom_logsf(1023, p)), 10)
     -1023.6534670998
     """
-    return _evaluate(k, p, counts, Kind.UPPER)
+    return _evaluate(k, p, counts, Kind.UPPER, threads)
 
 
 @with_passages
 def poisson_binom_window(
-    p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0
+    p: ArrayLike, counts: ArrayLike | None = None, *, log_tail: float = -50.0, threads: int = 1
 ) -> tuple[int, FloatArray]:
     r"""Log probabilities of a Poisson-binomial distribution on the range that leaves a given mass outside.
 
@@ -130,6 +138,8 @@ def poisson_binom_window(
         As in `poisson_binom_logpmf`.
     log_tail : float
         Natural logarithm of the mass truncated at each end, in [-1e6, -1].
+    threads : int
+        With 2 or more, the values above and below the mean are computed at the same time. The result is the same.
 
     Returns
     -------
@@ -157,13 +167,14 @@ def poisson_binom_window(
     (1, [0.375, 0.5, 0.125])
     """
     log_tail = _validate.real("log_tail", log_tail, -1e6, -1)
+    threads = _threads.checked(threads)
     law = _checked_law(p, counts)
     deviations = 2 * math.sqrt(-2 * log_tail)
     # The variance is at most a quarter of the number of trials. It is computed only if this bound does not show that the size is
     # allowed.
     width = deviations * math.sqrt(law[0].size if law[1] is None else float(law[1].sum())) / 2
     _validate.affordable("the window", width if width <= _validate.MOST_ENTRIES else deviations * _spread(*law[:2]))
-    first, logpmf, _ = window_of(law, log_tail)
+    first, logpmf, _ = window_of(law, log_tail, threads)
     return first, logpmf
 
 
@@ -172,7 +183,8 @@ def _spread(p: FloatArray, counts: FloatArray | None) -> float:
     return math.sqrt(float((p * (1 - p) * (1.0 if counts is None else counts)).sum()))
 
 
-def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind) -> FloatArray | float:
+def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind, threads: int) -> FloatArray | float:
+    threads = _threads.checked(threads)
     rows, shape = _rows("p", p)
     if shape == ():
         return _answers(_checked_law(p, counts), k, kind)
@@ -186,8 +198,11 @@ def _evaluate(k: ArrayLike, p: ArrayLike, counts: ArrayLike | None, kind: Kind) 
         raise ValueError(f"k has shape {np.shape(k)}: it must broadcast to the shape {shape} of the distributions that p holds")
     values = values.reshape(-1, len(rows))
     answers = np.empty(values.shape)
-    for i, (row, count) in enumerate(zip(rows, multiplicities)):
-        answers[:, i] = _answers(_checked_law(row, count), values[:, i], kind)
+
+    def fill(i: int) -> None:
+        answers[:, i] = _answers(_checked_law(rows[i], multiplicities[i]), values[:, i], kind)
+
+    _threads.each(fill, range(len(rows)), threads)
     return answers.reshape(out)
 
 

@@ -1,0 +1,98 @@
+"""Every function with ``threads=`` returns the same bits for every number of threads; errors and interrupts end all threads."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+from shufflebounds import shuffle, tails
+from shufflebounds._threads import SLICE, each, in_slices
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
+
+RNG = np.random.default_rng(4)
+USERS = np.floor(10.0 ** RNG.uniform(1, 12, 300))
+LOCAL = RNG.uniform(0.1, 8, 300)
+DELTA = 10.0 ** RNG.uniform(-12, -3, 300)
+FEW = np.array([2, 3, 10, 10**3, 10**6, 10**9])
+ROWS = [RNG.random(size) for size in (1, 5, 700, 3000, 40_000)]
+
+CALLS = {
+    "clones_epsilon": lambda **kw: shuffle.clones_epsilon(USERS, LOCAL, DELTA, **kw),
+    "clones_log_delta": lambda **kw: shuffle.clones_log_delta(USERS, LOCAL, LOCAL / 9, bound="lower", **kw),
+    "noise_epsilon": lambda **kw: shuffle.noise_epsilon(USERS, 0.3, DELTA, **kw),
+    "noise_log_delta": lambda **kw: shuffle.noise_log_delta(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
+    "shuffled_epsilon": lambda **kw: shuffle.shuffled_epsilon([KaryResponse(4, 1.0), KaryResponse(3, 2.0)], FEW[:, None], 1e-6, **kw),
+    "shuffled_epsilon of heavy tails": lambda **kw: shuffle.shuffled_epsilon(GaussianMechanism(0.5), FEW[3:], 1e-6, **kw),
+    "shuffled_epsilon of all datasets": lambda **kw: shuffle.shuffled_epsilon(KaryResponse(3, 1.0), FEW, 0.01, bound="lower", **kw),
+    "shuffled_log_delta": lambda **kw: shuffle.shuffled_log_delta(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
+    "poisson_binom_logpmf": lambda **kw: tails.poisson_binom_logpmf([0, 1, 2, 1500, 20_000], ROWS, **kw),
+    "poisson_binom_logcdf": lambda **kw: tails.poisson_binom_logcdf([0, 1, 2, 1500, 20_000], ROWS, **kw),
+    "poisson_binom_logsf": lambda **kw: tails.poisson_binom_logsf([0, 1, 2, 1500, 20_000], ROWS, **kw),
+    "poisson_binom_window": lambda **kw: tails.poisson_binom_window(ROWS[-1], log_tail=-400.0, **kw)[1],
+    "poisson_binom_window of equal p": lambda **kw: tails.poisson_binom_window([0.25, 0.5], [10**9, 10**8], **kw)[1],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_number_of_threads_does_not_change_a_bit(name):
+    alone = np.asarray(CALLS[name]())
+    for threads in (1, 2, 5):
+        assert np.asarray(CALLS[name](threads=threads)).tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("threads", [0, -1, 2.0, 2**16, "2", None])
+def test_a_wrong_number_of_threads_is_refused(name, threads):
+    with pytest.raises(ValueError, match="threads="):
+        CALLS[name](threads=threads)
+
+
+def test_slices_cover_every_row_once():
+    for rows in (0, 1, SLICE - 1, SLICE, SLICE + 1, 10 * SLICE + 3):
+        for threads in (1, 2, 7):
+            seen = np.zeros(rows, dtype=int)
+            lock = threading.Lock()
+
+            def count(part, seen=seen, lock=lock):
+                with lock:
+                    seen[part] += 1
+
+            in_slices(count, rows, threads)
+            assert (seen == 1).all()
+
+
+def test_several_threads_run():
+    both = threading.Barrier(2, timeout=60)
+    each(lambda part: both.wait(), range(2), 2)
+    assert not both.broken
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_is_raised_and_no_further_part_is_begun(threads):
+    begun = []
+
+    def job(part):
+        begun.append(part)
+        if part == 5:
+            raise ZeroDivisionError(f"part {part}")
+
+    with pytest.raises(ZeroDivisionError, match="part 5"):
+        each(job, range(10**6), threads)
+    assert len(begun) < 10**6
+
+
+@pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")
+def test_an_interrupt_ends_all_threads():
+    begun = []
+
+    def job(part):
+        begun.append(part)
+        if part == 5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        each(job, range(10**8), 2)
+    assert len(begun) < 10**8
+    assert threading.active_count() < 20
