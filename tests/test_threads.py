@@ -18,12 +18,14 @@ DELTA = 10.0 ** RNG.uniform(-12, -3, 300)
 FEW = np.array([2, 3, 10, 10**3, 10**6, 10**9])
 ROWS = [RNG.random(size) for size in (1, 5, 700, 3000, 40_000)]
 
+KINDS = [KaryResponse(4, 1.0), KaryResponse(3, 2.0)]
+
 CALLS = {
     "clones_epsilon": lambda **kw: shuffle.clones_epsilon(USERS, LOCAL, DELTA, **kw),
     "clones_log_delta": lambda **kw: shuffle.clones_log_delta(USERS, LOCAL, LOCAL / 9, bound="lower", **kw),
     "noise_epsilon": lambda **kw: shuffle.noise_epsilon(USERS, 0.3, DELTA, **kw),
     "noise_log_delta": lambda **kw: shuffle.noise_log_delta(USERS, 0.3, 1 / LOCAL, bound="lower", **kw),
-    "shuffled_epsilon": lambda **kw: shuffle.shuffled_epsilon([KaryResponse(4, 1.0), KaryResponse(3, 2.0)], FEW[:, None], 1e-6, **kw),
+    "shuffled_epsilon": lambda **kw: shuffle.shuffled_epsilon(KINDS, FEW[:, None], 0.01, **kw),
     "shuffled_epsilon of heavy tails": lambda **kw: shuffle.shuffled_epsilon(GaussianMechanism(0.5), FEW[3:], 1e-6, **kw),
     "shuffled_epsilon of all datasets": lambda **kw: shuffle.shuffled_epsilon(KaryResponse(3, 1.0), FEW, 0.01, bound="lower", **kw),
     "shuffled_log_delta": lambda **kw: shuffle.shuffled_log_delta(KaryResponse(4, 1.0), FEW, [[0.1], [0.5], [2.0]], **kw),
