@@ -2,6 +2,7 @@
 
 Those of kernels-*.json (benchmarks/kernel_costs.py --record), compositions-*.json (composition_costs.py), deployments-*.json
 (deployment_costs.py) and derived_answers-*.json (derived_answers.py); of a table that stands in several files the newest counts.
+So do the rows of compare-*.json (compare.py --record), which were measured beside other programs.
 """
 
 import json
@@ -11,6 +12,10 @@ RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
 KINDS = ("kernels", "compositions", "deployments", "derived_answers")
+
+PEERS = {"tails": ("binomial", "r", "laws", "frozen", "poisson-binomial"), "releases": ("sampled", "compose"),
+         "single": ("clones", "noise", "bits", "tradeoff")}
+"""Tables of docs/benchmarks.md, each with the sections of benchmarks/compare.py whose rows it shows."""
 
 
 def kept(kinds: tuple[str, ...] = KINDS) -> list[dict]:
@@ -26,10 +31,37 @@ def tables() -> dict[str, str]:
     return {name: "".join("| " + " | ".join(line) + " |\n" for line in table) for name, table in lines.items()}
 
 
+def duration(seconds: float) -> str:
+    """Return seconds as text with two digits and a unit."""
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def beside_peers() -> dict[str, str]:
+    """Return the tables of PEERS: every recorded row for which the other program was installed, also where it is faster."""
+    newest = {name: (rows, file) for file in kept(("compare",)) for name, rows in file["rows"].items()}
+    found = {}
+    for table, sections in PEERS.items():
+        header = ["task", "result here", "other program's result", "time here", "its time", "its time / ours", "other program"]
+        lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+        for task, ours, theirs, seconds, peer_seconds, note in (row for name in sections for row in newest[name][0]):
+            if peer_seconds:
+                times = duration(seconds), duration(peer_seconds), f"{peer_seconds / seconds:.2g}"
+                lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in (task, ours, theirs, *times, note)) + " |")
+        dates = sorted({newest[name][1]["date"][:10] for name in sections})
+        lines += ["", f"Recorded on {' and '.join(dates)}."]
+        found[table] = "\n".join(lines) + "\n"
+    return found
+
+
 def write(folder: Path) -> None:
     """Write every table for a page to include, and a line on when and on what they were measured."""
     for name, table in tables().items():
         (folder / f"cost-{name}.md").write_text(table, encoding="utf-8")
+    for name, table in beside_peers().items():
+        (folder / f"peers-{name}.md").write_text(table, encoding="utf-8")
     last = kept(("kernels",))[-1]
     machine = last["machine"]
     (folder / "cost-machine.md").write_text(

@@ -40,13 +40,14 @@ def binomial():
     if program is None:
         return []
     rows = []
-    k, n, p = binomial_points(ELEMENTS, "log-uniform")
-    for name, job in JOBS.items():
-        ours = getattr(tails, name)
-        seconds, values = answered(program, job, (k, n, p))
-        mine = ours(k, n, p)
-        finite = np.isfinite(mine) & np.isfinite(values)
-        note = f"R: largest |difference| {np.abs(mine[finite] - values[finite]).max():.1e}"
-        task, value, _, own, _, _ = row(f"{name}, n log-uniform 10..1e6", lambda f=ours: f(k, n, p), show="", per=k.size)
-        rows.append((task, value, "", own, seconds / k.size, note))
+    for spread, where in (("log-uniform", "n log-uniform 10..1e6"), ("any k", "n = 1e6, any k")):
+        k, n, p = binomial_points(ELEMENTS, spread)
+        for name, job in JOBS.items():
+            ours = getattr(tails, name)
+            seconds, values = answered(program, job, (k, n, p))
+            mine = ours(k, n, p)
+            finite = np.isfinite(mine) & np.isfinite(values)
+            note = f"R, largest |difference| {np.abs(mine[finite] - values[finite]).max():.1e}"
+            task, value, _, own, _, _ = row(f"{name}, {where}", lambda f=ours, k=k, n=n, p=p: f(k, n, p), show="", per=k.size)
+            rows.append((task, value, "", own, seconds / k.size, note))
     return rows

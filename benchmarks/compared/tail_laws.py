@@ -11,8 +11,13 @@ from shufflebounds import tails
 
 
 def binomial_points(size, spread):
-    """Return random k, n, p: n in 10..1e6 (uniform or log-uniform), p uniform, and k within 6 standard deviations of the mean."""
+    """Return random k, n, p: n in 10..1e6 (uniform or log-uniform), p uniform, and k within 6 standard deviations of the mean.
+
+    For the spread "any k", n is 1e6 and k is uniform in 0..n, where most tails are below the smallest double.
+    """
     rng = np.random.default_rng(12345)
+    if spread == "any k":
+        return np.floor(rng.uniform(0, 10**6 + 1, size)), np.full(size, 1e6), rng.random(size)
     n = rng.integers(10, 10**6, size, endpoint=True) if spread == "uniform" else np.round(10 ** rng.uniform(1, 6, size))
     p = rng.random(size)
     k = np.clip(np.round(n * p + rng.uniform(-6, 6, size) * np.sqrt(n * p * (1 - p))), 0, n)
@@ -22,8 +27,9 @@ def binomial_points(size, spread):
 def binomial():
     """Return rows for tails against scipy.stats.binom, in seconds per element."""
     rows = []
-    for spread in ("uniform", "log-uniform"):
+    for spread in ("uniform", "log-uniform", "any k"):
         k, n, p = binomial_points(20_000, spread)
+        where = "n = 1e6, any k" if spread == "any k" else f"n {spread} 10..1e6"
         for name in ("logpmf", "logcdf", "logsf"):
             ours, theirs = getattr(tails, f"binom_{name}"), getattr(scipy.stats.binom, name)
 
@@ -35,10 +41,10 @@ def binomial():
             finite = np.isfinite(mine) & np.isfinite(other)
             gap = np.abs(mine[finite] - other[finite]).max()
             lost = int((np.isfinite(mine) & ~np.isfinite(other)).sum())
-            note = f"largest |difference| {gap:.1e}; scipy not finite at {lost}"
+            note = f"SciPy, largest |difference| {gap:.1e}; not finite at {lost} of 20000"
             rows.append(
                 row(
-                    f"binom_{name}, n {spread} 10..1e6",
+                    f"binom_{name}, {where}",
                     lambda f=ours, k=k, n=n, p=p: f(k, n, p),
                     quiet,
                     note,
@@ -95,12 +101,13 @@ def laws():
             with np.errstate(all="ignore"):
                 return f(*few)
 
-        rows.append(row(f"{name}_logsf, {len(few[0])} near the mode", lambda f=ours, few=few: f(*few), quiet, "", "", len(few[0])))
+        task = f"{name}_logsf, {len(few[0])} near the mode"
+        rows.append(row(task, lambda f=ours, few=few: f(*few), quiet, "SciPy", "", len(few[0])))
     chances = np.linspace(0.01, 0.99, 3000)
     law, peer = tails.poisson_binom(chances), getattr(scipy.stats, "poisson_binom", None)
     k = math.ceil(law.mean() + 6 * law.std())
     theirs = (lambda: float(peer(chances).sf(k))) if peer else None
-    rows.append(row("poisson_binom(3000 p).sf, 6 sigma", lambda: float(law.sf(k)), theirs, "", "{:.6g}"))
+    rows.append(row("poisson_binom(3000 p).sf, 6 sigma", lambda: float(law.sf(k)), theirs, "SciPy", "{:.6g}"))
     rows.append(row("poisson_binom(3000 p).isf(1e-30)", lambda: law.isf(1e-30), None, "", "{:.6g}"))
     return rows
 
