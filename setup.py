@@ -16,6 +16,7 @@ KERNELS = (
     "_contour",
     "_compound",
     "_crossing",
+    "_gaussian",
     "_clones",
     "_lattice",
     "_blocks",

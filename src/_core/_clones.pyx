@@ -182,7 +182,7 @@ cdef double c_clone_epsilon(double users, double rate, double local, double delt
     curve.centre = NULL
     if users * rate * (1 - rate) > SLOW_SWEEP:
         curve.centre = curve_centre
-    curve.law, curve.pure, curve.last, curve.close = &pair, local, BEYOND, CLOSE
+    curve.law, curve.pure, curve.last, curve.span, curve.close = &pair, local, BEYOND, INFINITY, CLOSE
     curve.sure = users * rate >= 100
     if 0 < delta < 1:
         target = c_level(delta, upper)

@@ -53,7 +53,7 @@ cdef double solve_rough(double target, double start, const Line *line, const Cur
     cdef int i, stay = 0
     if start > 0:
         # secant steps from a start close to the solution
-        a, b = start, fmin(start * (1 + 1e-4), start + 0.5 * (curve.pure - start))
+        a, b = start, fmin(start + 1e-4 * fmin(start, curve.span), start + 0.5 * (curve.pure - start))
         fa, fb = beyond(a, goal, line, curve), beyond(b, goal, line, curve)
         for _ in range(6):
             eps = b - fb * (b - a) / (fb - fa)
@@ -166,7 +166,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
         if high < INFINITY and high - low <= curve.close * high:
             break
         # rest: estimated distance of eps from the crossing, by the slope of the approximate curve
-        step = 1e-4 * fmin(eps, curve.pure - eps)
+        step = 1e-4 * fmin(fmin(eps, curve.span), curve.pure - eps)
         slope = curve.rough(eps + step, curve.law) - curve.rough(eps - step, curve.law) if step > 0 else 0
         slope = slope / (2 * step) - line.rise if step > 0 else 0
         before, rest = rest, (value - target) / slope if slope < 0 and value > -INFINITY else INFINITY

@@ -20,7 +20,7 @@ from flint import arb
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
-from shufflebounds._core import _binomial, _special  # noqa: E402
+from shufflebounds._core import _binomial, _gaussian, _special  # noqa: E402
 from shufflebounds.shuffle import Clones, StrongerClones  # noqa: E402
 from tests.reference import make_binomial, make_clones, measure_gamma, measure_sums  # noqa: E402
 
@@ -261,12 +261,44 @@ def beta(rng, trials):
     yield "a, b 1e-10..200, any x, both functions", 1, list(measure_gamma.beta_errors(rng, trials))
 
 
+def gaussian(rng, trials):
+    """Yield absolute errors of log delta of Gaussian noise, less those of log phi(x), then fractions of the returned bound."""
+    flint.ctx.prec = 500
+
+    def exact(sigma, sensitivity, eps):
+        mu = arb(sensitivity) / arb(sigma)
+        x = arb(eps) / mu - mu / 2
+        # e^eps Phi(-y) = phi(x) M(y), M Mills' ratio: e^eps itself may have 1e11 digits.
+        above = (-x * x / 2).exp() * ((x + mu) ** 2 / 2).hypgeom_u(arb(1) / 2, arb(1) / 2) / (4 * arb.pi()).sqrt()
+        return ((x / arb(2).sqrt()).erfc() / 2 - above).log()
+
+    rows, shares = {"shallow": [], "deep": []}, []
+    for _ in range(trials):
+        mu = log_uniform(rng, 1.1e-12, 9e5) if rng.random() < 0.5 else log_uniform(rng, 1e-2, 30)
+        sensitivity = log_uniform(rng, 1e-3, 1e3)
+        sigma = sensitivity / mu
+        x = rng.choice((rng.uniform(-2, 2), rng.uniform(0, 36)))
+        eps = max(0.0, mu * (x + mu / 2))
+        truth = exact(sigma, sensitivity, eps)
+        value, bound = _gaussian.gaussian_log_delta(sigma, sensitivity, eps)
+        error = abs(float((arb(float(value)) - truth).mid()))
+        if not float(truth.mid()) > -700:
+            continue
+        shares.append(error / float(bound))
+        part = 2.2e-16 * (abs(float(truth.mid())) + 0.625 * max(x, -x) ** 2)
+        rows["shallow" if float(truth.mid()) >= -1 else "deep"].append(max(0.0, error - part))
+    yield "mu in 1e-12..1e6, log delta >= -1", 1, rows["shallow"]
+    yield "the same, -700 <= log delta < -1", 1, rows["deep"]
+    yield "largest error over the returned bound: peak", "peak", shares
+
+
 # For each kernel, the function that yields its rows, and the numbers of trials of a quick and of a full run. `outside` compiles a
 # module that cimports kernels.
 KERNELS = {
     "special": (special, 200, 20000),
     "outside": (outside, 0, 20000),
     "binomial": (binomial, 60, 20000),
+    "gaussian": (gaussian, 300, 20000),
     "gamma": (gamma, 20, 300),
     "beta": (beta, 20, 300),
     "hypergeom": (measure_sums.hypergeom, 15, 200),

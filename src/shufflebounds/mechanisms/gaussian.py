@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds import _search, _validate
-from shufflebounds._core._special import mills_ratio
+from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
+from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, shift_by_error
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._gaussian_inputs import MOST_STEPS, WIDEST, gaussian_rows, grid_numbers
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
@@ -249,8 +249,11 @@ class GaussianMechanism(AdditiveNoise):
         return cls(sigma, sensitivity)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        value, error = _log_excess(self.sigma, self.sensitivity, np.minimum(eps, SQUARABLE))
+        value, error = gaussian_log_delta(self.sigma, self.sensitivity, eps)
         return IntervalArray(np.where(eps > SQUARABLE, -np.inf, value - error), value + error)
+
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
 
     def _pair_info(self) -> DominatingPairInfo:
         return replace(super()._pair_info(), power=self._power)
@@ -260,9 +263,7 @@ class GaussianMechanism(AdditiveNoise):
         sigma = self.sigma / math.sqrt(times)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
-            below, above = (
-                _log_excess(sigma * (1 + side * 4 * ULP), self.sensitivity, np.minimum(eps, SQUARABLE)) for side in (1, -1)
-            )
+            below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), self.sensitivity, eps) for side in (1, -1))
             return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
 
         return DominatingPairInfo(hockey_stick, single=True)
@@ -371,92 +372,3 @@ class GaussianMechanism(AdditiveNoise):
     def _near_quantile(self, log_prob: float) -> float:
         return -self.sigma * float(ndtri_exp(log_prob - math.log(2)))
 
-
-def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return x = (2 eps sigma^2 - Delta^2)/(2 sigma Delta) as a double-double, and sigma, Delta scaled to 1 <= Delta < 2."""
-    d, power = math.frexp(sensitivity)
-    d, s = 2 * d, math.ldexp(sigma, 1 - power)
-    square, square_low = product(s, s)
-    p, p_low = product(2 * eps, square)
-    p_low = p_low + 2 * eps * square_low
-    r, r_low = product(d, d)
-    top = p - r
-    part = top - p
-    top_low = (p - (top - part)) + (-r - part) + (p_low - r_low)
-    g, g_low = product(2 * s, d)
-    x = top / g
-    t, t_low = product(x, g)
-    x_low = ((top - t) - t_low + top_low - x * g_low) / g
-    # The caller passes only the head to Mills' ratio, so the head must be the double nearest to x.
-    head = x + x_low
-    return head, x_low - (head - x), s, d
-
-
-def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log delta of Gaussian noise at each eps, and bounds of the errors."""
-    x, x_low, s, d = _threshold(sigma, sensitivity, eps)
-    h, c = d / (2 * s), eps * s / d
-    y = c + h
-    square, square_low = product(x, x)
-    log_density = -0.5 * (square + (square_low + 2 * x * x_low)) - 0.5 * math.log(2 * math.pi)
-    # The continued fraction converges in 140 steps for c = eps/mu >= 1.5.
-    large = c >= 1.5
-    if h < 0.1:
-        by_ratios, by_powers = large, ~large
-    else:
-        by_ratios = large & ((h <= 1) | (h <= c / 2))
-        by_powers = np.zeros_like(by_ratios)
-    directly = ~(by_ratios | by_powers)
-    value, error = np.empty_like(eps), np.empty_like(eps)
-    if by_ratios.any():
-        value[by_ratios] = log_density[by_ratios] + _log_difference(c[by_ratios], h)
-        error[by_ratios] = 48 * ULP
-    if by_powers.any():
-        value[by_powers] = log_density[by_powers] + np.log(2 * h * _small_difference(c[by_powers], h))
-        error[by_powers] = 96 * ULP
-    if directly.any():
-        at, log_at = x[directly], log_density[directly]
-        after = np.asarray(mills_ratio(y[directly]))
-        # For x < 0 the first term is a probability near 1, and Mills' ratio could overflow.
-        left = at < 0
-        first = np.where(left, ndtr(-at), np.asarray(mills_ratio(np.maximum(at, 0.0))))
-        second = np.where(left, np.exp(np.where(left, log_at, 0.0)), 1.0) * after
-        value[directly] = np.where(left, 0.0, log_at) + np.log(first - second)
-        # For x < 0 the exponential of the log density adds a rounding error.
-        loss_error = 12 + np.where(left, 2 * np.abs(log_at), 0.0)
-        error[directly] = ULP * (12 * first + loss_error * second) / (first - second) + 8 * ULP
-    return value, error + ULP * (np.abs(value) + np.where(directly & (x < 0), 0.0, 1.25 * np.abs(log_density)))
-
-
-def _log_difference(c: FloatArray, h: float) -> FloatArray:
-    """Return log(M(c - h) - M(c + h)) for c >= 1.5 and h <= max(1, c/2); M is Mills' ratio.
-
-    The series in the notes of GaussianMechanism is summed with the ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)).
-    """
-    depth = 140 if c.min() < 8 else 72
-    r = 0.5 * (np.sqrt(c * c + 4.0 * (depth + 2)) - c)
-    total = np.ones_like(c)
-    for n in range(depth, -1, -1):
-        after = r
-        r = (n + 1) / (c + r)
-        if n % 2 and n < 64:
-            # The next term of the series has the factor I_(n+2) h^2/((n+1)(n+2) I_n). Each ratio r is multiplied by h first,
-            # because r alone may be as small as 1e-140.
-            total = 1 + (h * r) * (h * after) / ((n + 1) * (n + 2)) * total
-    return np.asarray(math.log(2 * h) + np.log(r) + np.log(mills_ratio(c)) + np.log(total))
-
-
-def _small_difference(c: FloatArray, h: float) -> FloatArray:
-    """Return (M(c - h) - M(c + h))/(2 h) for 0 <= c < 1.5 and h < 0.1, by the same series.
-
-    The recursion is I_(n+1) = n I_(n-1) - c I_n.
-    """
-    before = math.sqrt(math.pi / 2) * np.asarray(erfcx(c / math.sqrt(2)))
-    here = 1 - c * before
-    total, factor = here.copy(), 1.0
-    for n in range(1, 13):
-        before, here = here, n * before - c * here
-        factor *= h / (n + 1)
-        if n % 2 == 0:
-            total += factor * here
-    return total

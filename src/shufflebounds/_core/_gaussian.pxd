@@ -1,0 +1,9 @@
+# Gaussian noise: log delta(eps) and eps(delta). Method and errors: the header of _gaussian.pyx.
+
+# Writes log delta of Gaussian noise at eps, and a bound of its absolute error.
+# The caller has checked: sigma > 0, 1e-12 <= sensitivity/sigma <= 1e6, eps >= 0; above eps = 1e140 the value is that at 1e140.
+cdef void c_gaussian_log_delta(double sigma, double sensitivity, double eps, double *value, double *error) noexcept nogil
+
+# The upper bound of eps, at which the upper bound of delta was evaluated and is at most delta, or the lower bound.
+# The caller has checked: 0 <= delta <= 1.
+cdef double c_gaussian_epsilon(double sigma, double sensitivity, double delta, bint upper) noexcept nogil
