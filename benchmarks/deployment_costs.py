@@ -73,7 +73,7 @@ def arrays():
     rng, count = np.random.default_rng(1), 4000
     users, delta = np.floor(10 ** rng.uniform(3, 8, count)), 10 ** -rng.uniform(5, 12, count)
     local, prob = rng.uniform(0.1, 6, count), rng.uniform(0.05, 0.95, count)
-    few = np.floor(10 ** rng.uniform(6, 8, 150))
+    few = np.floor(10 ** rng.uniform(6, 8, 2000))
     jobs = {
         "`clones_epsilon`, 1e3 to 1e8 users": (count, partial(clones_epsilon, users, local, delta)),
         "`noise_epsilon`, 1e3 to 1e8 trials": (count, partial(noise_epsilon, users, prob, delta)),

@@ -20,6 +20,7 @@ Cost      noise: 2 to 6 us an eps. X of 3 atoms: one bound of _excess.pyx, two c
 from cpython.exc cimport PyErr_CheckSignals
 from libc.math cimport INFINITY, exp, expm1, fabs, fmax, fmin, log, nextafter, sqrt
 from libc.stdlib cimport free, malloc
+from libc.time cimport clock, clock_t
 
 from shufflebounds._core._binomial cimport c_shift_log_delta
 from shufflebounds._core._constants cimport BEYOND, UNIT
@@ -29,12 +30,14 @@ from shufflebounds._core._special cimport c_log_add_exp
 
 cdef extern from *:
     """
+    #include <time.h>
     #define BLOCK 256                       /* answers of noise between two checks for signals, a few ms */
     #define FINE 2e-7                       /* relative gap of the bounds that are returned; smaller takes longer */
     #define COARSE 1e-4                     /* relative gap of the bounds that only decide or start a search */
     #define CENTRE 0.623                    /* (value - lower)/(upper - lower) for coarse bounds and smooth densities, measured */
     #define WORK 6e7                        /* largest number of evaluations of an atom for one bound */
     """
+    const long CLOCKS_PER_SEC
     const int BLOCK
     const double FINE
     const double COARSE
@@ -282,24 +285,31 @@ cdef class Laws:
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
             double[:, ::1] out):
         """Fill out[0] with a bound of eps at each delta, or out with both bounds of the set's largest log delta at each eps."""
-        cdef Py_ssize_t i, j, number
+        cdef Py_ssize_t i = 0, j, number
+        cdef clock_t until
         cdef double low, high
         cdef Law *laws = <Law *> malloc(self.most * sizeof(Law))
         cdef double *room = <double *> malloc(self.widest * sizeof(double))
         try:
             if laws == NULL or room == NULL:
                 raise MemoryError
-            for i in range(places.shape[0]):
+            while i < places.shape[0]:
+                # One answer takes between 30 us and a second, so signals are checked by time: taking the interpreter's lock for
+                # every answer would make two threads wait for each other.
+                until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
-                    number = self.fill(places[i], users[i], room, laws)
-                    if epsilon:
-                        out[0, i] = set_epsilon(laws, number, at[i], upper)
-                    else:
-                        out[0, i] = out[1, i] = -INFINITY
-                        for j in range(number):
-                            c_law_log_phi(at[i], &laws[j], FINE, &low, &high)
-                            out[0, i], out[1, i] = fmax(out[0, i], low), fmax(out[1, i], high)
-                # one answer may take up to a second
+                    while i < places.shape[0]:
+                        number = self.fill(places[i], users[i], room, laws)
+                        if epsilon:
+                            out[0, i] = set_epsilon(laws, number, at[i], upper)
+                        else:
+                            out[0, i] = out[1, i] = -INFINITY
+                            for j in range(number):
+                                c_law_log_phi(at[i], &laws[j], FINE, &low, &high)
+                                out[0, i], out[1, i] = fmax(out[0, i], low), fmax(out[1, i], high)
+                        i += 1
+                        if clock() > until:
+                            break
                 PyErr_CheckSignals()
         finally:
             free(laws)

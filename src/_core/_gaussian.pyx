@@ -8,13 +8,13 @@ Definition. mu = Delta/sigma, x = eps/mu - mu/2, y = x + mu, h = mu/2, c = eps/m
 x is (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because log phi(x) = -x^2/2 has the relative error of x
 times x^2.
 Ranges of M(c - h) - M(c + h) = 2 sum_j h^(2j+1) I_(2j+1)(c)/(2j+1)!,  I_n(c) = int_0^inf s^n e^(-s^2/2 - c s) ds:
-    c >= 1.5, h <= max(1, c/2)      the series, with the ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)) from their continued
+    c >= 1.5, h <= max(1, c/2)      the series, with ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)) from their continued
                                     fraction, evaluated downward: DEEP steps for c < 8, SHALLOW above. All terms are positive
     c < 1.5, h < 0.1                the series, with the recursion I_(n+1) = n I_(n-1) - c I_n, which loses three digits at most
     otherwise                       the difference itself: M(c + h) is at most 0.92 M(c - h). For x < 0 the first term is Phi(-x),
                                     a probability above 1/2
-Measured error of log delta, absolute, less 1 ulp of log delta and 0.6 ulp of x^2 (tests/reference/measure_errors.py, python-flint at
-500 bits); largest error over the returned bound: peak 0.5
+Measured error of log delta, absolute, less 1 ulp of log delta and 0.6 ulp of x^2 (tests/reference/measure_errors.py, python-flint
+at 500 bits); largest error over the returned bound: peak 0.5
 
     domain                                          trials    peak      rms
     mu in 1e-12..1e6, log delta >= -1               2e3       7.5e-16   7.2e-17
