@@ -32,11 +32,11 @@ def tables() -> dict[str, str]:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text with two digits and a unit."""
+    """Return seconds as text with three digits and a unit, which stay on one line."""
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
+            return f"{seconds / scale:.3g}\N{NO-BREAK SPACE}{unit}"
+    return f"{seconds / 1e-9:.3g}\N{NO-BREAK SPACE}ns"
 
 
 def beside_peers() -> dict[str, str]:
@@ -44,12 +44,13 @@ def beside_peers() -> dict[str, str]:
     newest = {name: (rows, file) for file in kept(("compare",)) for name, rows in file["rows"].items()}
     found = {}
     for table, sections in PEERS.items():
-        header = ["task", "result here", "other program's result", "time here", "its time", "its time / ours", "other program"]
+        header = ["task", "other program", "result here", "its result", "time here", "its time", "its time / ours"]
         lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
         for task, ours, theirs, seconds, peer_seconds, note in (row for name in sections for row in newest[name][0]):
             if peer_seconds:
-                times = duration(seconds), duration(peer_seconds), f"{peer_seconds / seconds:.2g}"
-                lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in (task, ours, theirs, *times, note)) + " |")
+                ratio = float(f"{peer_seconds / seconds:.2g}")
+                times = duration(seconds), duration(peer_seconds), f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:g}"
+                lines.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in (task, note, ours, theirs, *times)) + " |")
         dates = sorted({newest[name][1]["date"][:10] for name in sections})
         lines += ["", f"Recorded on {' and '.join(dates)}."]
         found[table] = "\n".join(lines) + "\n"
