@@ -119,6 +119,14 @@ def _outside(value: Any, low: float, high: float, open_low: bool, open_high: boo
     return bad
 
 
+def _plainly_inside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> bool:
+    """Return whether value is a float or an int inside of the interval; making an array would take ten times as long."""
+    if type(value) is not float and (type(value) is not int or abs(value) > MAX_COUNT):
+        return False
+    inside = (low < value if open_low else low <= value) and (value < high if open_high else value <= high)
+    return inside and math.isfinite(value)
+
+
 def real(
     name: str,
     value: Any,
@@ -129,6 +137,8 @@ def real(
     open_high: bool = False,
 ) -> float:
     """Return value as a float in the given interval, or raise ValueError."""
+    if _plainly_inside(value, low, high, open_low, open_high):
+        return float(value)
     array = real_array(name, value, low, high, open_low=open_low, open_high=open_high)
     if array.ndim:
         raise ValueError(f"{name} must be a single number, got an array of shape {array.shape}")
@@ -191,22 +201,26 @@ def target(eps: Any, delta: Any, *, open_eps: bool = False, most_eps: float = ma
     return eps, delta
 
 
-def local_budgets(name: str, value: ArrayLike, low: float, high: float, *, open_low: bool = False) -> NDArray[np.float64]:
-    """Return local budgets as a float array within the given interval, or raise ValueError; a large one draws a warning."""
-    budgets = real_array(name, value, low, high, open_low=open_low)
-    largest = float(budgets.max())
+def _warn_of_large_budget(name: str, largest: float) -> None:
+    """Warn of a local budget above 20 nats."""
     # e^20 is 4.9e8. A higher threshold would let more swapped arguments pass; a lower one would warn of budgets that shuffling can
     # still amplify.
     if largest > 20:
         warn(f"{name}={largest:g} is above 20 nats: the message of a user is almost surely the user's value, so "
              "that the randomizer protects nobody. Choose a budget of at most about 10. Are two arguments swapped?")
+
+
+def local_budgets(name: str, value: ArrayLike, low: float, high: float, *, open_low: bool = False) -> NDArray[np.float64]:
+    """Return local budgets as a float array within the given interval, or raise ValueError; a large one draws a warning."""
+    budgets = real_array(name, value, low, high, open_low=open_low)
+    _warn_of_large_budget(name, float(budgets.max()))
     return budgets
 
 
 def local_budget_field(owner: object, name: str, high: float) -> None:
     """Check one local budget in (0, high], a field of a frozen dataclass; a large one draws a warning."""
     real_field(owner, name, 0, high, open_low=True)
-    local_budgets(name, getattr(owner, name), 0, high)
+    _warn_of_large_budget(name, getattr(owner, name))
 
 
 def integer_field(owner: object, name: str, low: int = 0, high: int = MAX_COUNT) -> None:
@@ -237,6 +251,8 @@ def real_array(
     open_high: bool = False,
 ) -> NDArray[np.float64]:
     """Return value as a non-empty float array within the given interval, or raise ValueError."""
+    if _plainly_inside(value, low, high, open_low, open_high):
+        return np.array(value, dtype=np.float64)
     valid = _interval(low, high, open_low, open_high)
     array = floats(name, value, f"a number {valid}", copy=True)
     if array.size == 0:
@@ -292,6 +308,9 @@ def log_knots(log_alpha: ArrayLike, log_beta: ArrayLike) -> tuple[NDArray[np.flo
 
 def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     """Return value as an int in low..high, or raise ValueError. Floats are refused: a count and a budget may be swapped."""
+    if type(value) is int and low <= value <= high:
+        # an array would take ten times as long as this test
+        return value
     text = f"an integer in {low}..{'2**53' if high == MAX_COUNT else high}"
     array = _array(name, value, text)
     if array.ndim:

@@ -41,7 +41,8 @@ class BoundedProfile(ABC):
 
         NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
         """
-        value = np.nan_to_num(self._log_side(eps, upper=upper), nan=0.0 if upper else -np.inf, posinf=0.0, neginf=-np.inf)
+        value = self._log_side(eps, upper=upper)
+        value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
         # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)
 
@@ -151,7 +152,7 @@ class BoundedProfile(ABC):
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
         with announced("epsilon", lambda: several(array.size, self._cost(math.log(max(float(array.min()), 1e-323)), "epsilon"))):
-            out = np.array([self._epsilon(float(d), upper) for d in array.ravel()]).reshape(array.shape)
+            out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()]).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
                            f"such as 1e-9. Did you mean delta(eps={array:g})?")
