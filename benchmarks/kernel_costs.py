@@ -224,7 +224,7 @@ def grid():
     mass = np.exp(log_p)
     return ["an outcome", "CPU time"], [
         ["hockey stick at the law's own losses", array(_losses.law_hockey_stick, loss, log_p, -math.inf)],
-        ["tilted hockey stick, a grid point", array(_losses.tilted_hockey_stick, mass, 0.5, 1e-3)], *rows,
+        ["tilted hockey stick, a grid point", array(_losses.tilted_excess, mass, 0.5, 1e-3, 1.0)], *rows,
     ]
 
 
