@@ -37,9 +37,6 @@ enum { TAILS_BLOCK = 256, TAILS_ABREAST = 8, TAILS_STEPS = 4, TAILS_MOST_STEPS =
  * elements each list begins at a multiple of TAILS_ABREAST, so that a group of TAILS_ABREAST elements has one method. */
 enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
        TAILS_ROOM = TAILS_BLOCK + TAILS_ABREAST * TAILS_WAYS };
-/* Above this deviance, an ulp of it is more than the other errors, and it is formed in double-double. */
-#define TAILS_PLAIN 32.0
-
 #define TAILS_MANY 0x1p200
 #define TAILS_MOST_MEAN 0x1p100          /* Poisson means from one over this to this are computed in blocks */
 /* The scalar kernel of the distribution; it ignores an argument that it does not have. */
