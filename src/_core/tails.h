@@ -69,7 +69,8 @@ VECTORS_INLINE Means tails_means(double x, double y, double n, int extra, double
 /* The sum of the two deviances in double-double. */
 VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
 {
-    return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
+    return dd_add(vector_deviance_dd(dd_make(x, 0), m.mean, m.d, 0, fused),
+                  vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
 /* Writes the arguments k and n of the binomial probability, or of the binomial tail if `tail`, from which an element of the
@@ -153,7 +154,7 @@ VECTORS_INLINE void poisson_deep(const double *k, const double *mu, double *out,
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double x = k[i];
-        dd dev = vector_deviance_dd(x, dd_make(mu[i], 0), dd_sum(x, -mu[i]), fused);
+        dd dev = vector_deviance_dd(dd_make(x, 0), dd_make(mu[i], 0), dd_sum(x, -mu[i]), 0, fused);
         out[i] = -dev.hi - ((0.5 * vector_log(6.283185307179586477 * x) + vector_stirling(x)) + dev.lo);
     }
 }
@@ -417,7 +418,7 @@ VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
         for (i = from; i < from + TAILS_ABREAST; i++) {
             int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
             double j = mirror ? t->b[i] : t->j[i], mu = (mirror ? t->q[i] : t->p[i]) * TAILS_MANY;
-            dd dev = vector_deviance_dd(j, dd_make(mu, 0), dd_sum(j, -mu), fused);
+            dd dev = vector_deviance_dd(dd_make(j, 0), dd_make(mu, 0), dd_sum(j, -mu), 0, fused);
             t->dev[i] = deep ? dev.hi : t->dev[i];
             t->dev_lo[i] = deep ? dev.lo : 0;
         }
