@@ -178,7 +178,8 @@ VECTORS_INLINE void hypergeom_expand(const double *j, const double *total, const
         LANES {
             dd size = dd_sum(total[r], 2), d = dd_div_by(hypergeom_distance(j[r], total[r], marked[r], draws[r], fused), size, fused);
             dd yes = dd_sum(marked[r], 1), in = dd_sum(draws[r], 1), no = dd_add(size, dd_neg(yes)), out = dd_add(size, dd_neg(in));
-            dd sum = vector_deviance_dd(dd_make(a[0][r], 0), dd_div_by(dd_mul_by(yes, in, fused), size, fused), d, 0, fused), minus = dd_neg(d);
+            dd sum = vector_deviance_dd(dd_make(a[0][r], 0), dd_div_by(dd_mul_by(yes, in, fused), size, fused), d, 0, fused);
+            dd minus = dd_neg(d);
             sum = dd_add(sum, vector_deviance_dd(dd_make(a[1][r], 0), dd_div_by(dd_mul_by(yes, out, fused), size, fused), minus, 0, fused));
             sum = dd_add(sum, vector_deviance_dd(dd_make(a[2][r], 0), dd_div_by(dd_mul_by(no, in, fused), size, fused), minus, 0, fused));
             sum = dd_add(sum, vector_deviance_dd(dd_make(a[3][r], 0), dd_div_by(dd_mul_by(no, out, fused), size, fused), d, 0, fused));

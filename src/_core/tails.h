@@ -119,7 +119,7 @@ VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, i
         Means m = tails_means(x, y, n[i], 0, p[i], fused);
         int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
         dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
-        /* The derivative of dev by d is 2 (v - u), to first order. Without the low part of d, the error at dev = 30 is half an ulp larger. */
+        /* The low part of d matters up to an ulp of dev = 32. The derivative of dev by d is 2 (v - u), to first order. */
         out[i] = -dev + (tails_rest(x, y, n[i], negative) - 2 * (v - u) * m.d.lo);
         deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
     }
