@@ -95,13 +95,14 @@ def closed():
     a = np.full(ELEMENTS, 1e4)
     near, far = a + 100 * RNG.uniform(-4, 4, ELEMENTS), a * RNG.uniform(0.3, 3, ELEMENTS)
     x_near, x_far = 0.5 + 0.02 * RNG.uniform(-1, 1, ELEMENTS), RNG.uniform(0.01, 0.99, ELEMENTS)
-    k = np.floor(RNG.uniform(2.4e5, 2.6e5, ELEMENTS))
+    k_near, k_far = np.floor(2.5e5 + 250 * RNG.uniform(-6, 6, ELEMENTS)), np.floor(RNG.uniform(0, 5e5, ELEMENTS))
     rows = [
         ["`log_gammaincc`", array(tails.log_gammaincc, a, near), array(tails.log_gammaincc, a, far),
          array(special.gammaincc, a, near), array(special.gammaincc, a, far)],
         ["`log_betainc`", array(tails.log_betainc, a, a, x_near), array(tails.log_betainc, a, a, x_far),
          array(special.betainc, a, a, x_near), array(special.betainc, a, a, x_far)],
-        ["`hypergeom_logsf`, 5e5 of 1e6", array(tails.hypergeom_logsf, k, 10**6, 5 * 10**5, 5 * 10**5), "", "", ""],
+        ["`hypergeom_logsf`, 5e5 of 1e6", *(array(tails.hypergeom_logsf, k, 10**6, 5 * 10**5, 5 * 10**5) for k in (k_near, k_far)),
+         "", ""],
     ]
     return ["function", "near its mode", "far", "SciPy's without logarithms, near", "far"], rows
 
@@ -224,7 +225,7 @@ def grid():
     mass = np.exp(log_p)
     return ["an outcome", "CPU time"], [
         ["hockey stick at the law's own losses", array(_losses.law_hockey_stick, loss, log_p, -math.inf)],
-        ["tilted hockey stick, a grid point", array(_losses.tilted_hockey_stick, mass, 0.5, 1e-3)], *rows,
+        ["tilted hockey stick, a grid point", array(_losses.tilted_excess, mass, 0.5, 1e-3, 1.0)], *rows,
     ]
 
 

@@ -23,7 +23,7 @@ Measured error of log p in units of max(ulp(log p), 2**-53), the second being th
 (tests/reference/measure_errors.py, Gauss quadrature in python-flint at 400 bits; tests/core/ allows 3e-14 + 4 ulp):
 
     function   domain                                        trials   peak      rms
-    logpmf     n 1..2**53, p any double, k anywhere           2.0e4    2.8       0.36
+    logpmf     n 1..2**53, p any double, k anywhere           2.0e4    2.4       0.35
     smaller    the same                                       1.8e4    5.2       0.65
     larger     log p > -0.69, of log p, in the smaller's unit 1.5e4    6.8       0.80
     blocks     n to 1e7, within 6.5 sigma: smaller            6.0e3    5.2       0.81

@@ -1,138 +1,145 @@
 """Logarithms of hypergeometric probabilities and tails, with relative accuracy in the extreme tails, populations up to 2**53.
 
-Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which says what the caller has checked), then one ufunc
-each, which returns NaN outside the domain.
+Layer: scalar kernels ``noexcept nogil`` (declared in _hypergeom.pxd, which says what the caller has checked), and ufuncs over
+blocks of elements in vector code (hypergeom.h), which return NaN outside the domain. A scalar kernel of a tail evaluates a block
+of one element.
 
 Definition. X is the number of marked items among `draws` taken without replacement from `total`, of which `marked` are marked.
     pmf     b(k; marked, p) b(draws - k; total - marked, p)/b(draws; total, p), where b is the binomial pmf. This holds for every
             p; with p = draws/total its three deviances do not cancel. Above e^-0.2 it is 1 minus the tails below and above k.
-    tails   the smaller tail is Pr[X >= j] = pmf(j) sum_i g(i), g(i) = pmf(j + i)/pmf(j), and the other is log(1 - e^small). A
-            lower tail is an upper tail of marked - X. With w = -log of the ratio of neighbours at j:
-      w > 0.02 or sigma < 200   the sum of positive terms by their ratios, at most about 2000 terms
-      otherwise                 Euler-Maclaurin: int_(-1/2)^inf g + g'/24 - 7 g'''/5760 at -1/2; the next term is below 1e-14
-                                of the sum. 32 Gauss nodes up to g < e^-42. log g(t) = t log(r) - sum of four deviances of
-                                the counts j, marked - j, draws - j, rest + j moved by t, and smaller terms, so that every
-                                difference that is formed is exact: r - 1 is (marked draws - j total)/(j rest).
+    tails   Only the smaller tail is computed; the other is log(1 - e^small). A lower tail is an upper tail of marked - X. Let
+            a = (j, marked+1-j, draws+1-j, rest+j), rest = total - marked - draws, with the expectations
+            m = ((marked+1)(draws+1), (marked+1)(total-draws+1), ...)/(total+2), the signs e = (+, -, -, +),
+            1/sigma^2 = sum 1/m_i and D = sum dev(a_i, m_i). The tail Pr[X >= j] with j >= m_0 is the smaller one. It is at most
+            1 - 1/e, which is its limit for rare successes (computed for every population up to 60). It is:
+      near the mode   e^-D/sqrt(2 pi) [M(s) + (B(s) + C)/A], s = sqrt(2 D), M Mills' ratio. Pr[X = x] is proportional to f = h e^-D
+                      at j = x + 1/2, with log h = sum 1/(24 a_i) - 7/(2880 a_i^3) + ... The sum of f over x >= j is the integral
+                      from j - 1/2 and the rest of the Euler-Maclaurin formula, which is C times e^-D:
+                      C = (f^(1)/24 - 7 f^(3)/5760 + 31 f^(5)/967680 - 127 f^(7)/154828800) e^D/sigma at j - 1/2.
+                      Let j = m_0 + sigma^2 y and g_i = e_i sigma^2/m_i. Then D/sigma^2 = K(y) with K'' = sum |g_i|/(1 + g_i y), and
+                      t = s/sigma = sqrt(2 K(y)) has an inverse y(t), a power series. (dy/dt) h is integrated term by term;
+                      the terms with M(s) are A M(s), and the others B(s). The integral over the whole line is A as well, so
+                      that no normalisation is needed. The order is 7 for max(s, 2.5) < 0.03 sigma, 9 below 0.08 sigma, and 11
+                      below 0.15 sigma if sigma > 50. The dropped terms are then below 5e-14 of the tail.
+      elsewhere       the pmf times the sum of positive terms by the ratios of neighbours, of at most about 450 terms
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p), against exact sums (python-flint;
-tests/reference/measure_gamma.py, tests/core/test_hypergeom.py):
+tests/reference/measure_sums.py, tests/core/test_hypergeom.py):
 
     domain                                               trials    peak    rms
-    total to 2**53, sigma to 2500, to 40 sigma: pmf      600       0.23    0.03
-    the same, smaller tail                               600       0.29    0.04
-Cost      in arrays, AVX-512: 45 ns the pmf, 82 ns far from the mode; a tail 0.15 us far from it and 0.25 us within 6 standard
-          deviations for a population of 1e2 to 1e6, 2 us where sigma is above 200 and the tail decays slowly
-Source    Loader 2000 for the pmf by binomials; the summation is that of this library
+    total to 2**53, sigma to 2500, to 40 sigma: pmf      3000      0.29    0.04
+    the same, smaller tail                               3000      0.35    0.04
+Cost      in arrays, AVX-512: 37 ns the pmf, 77 ns far from the mode; a tail 77 ns within 6 standard deviations of the mode for a
+          population of 1e6 and more, 90 ns for one of 1e2 to 1e6, 60 to 140 ns far from the mode
+Source    Loader 2000 for the pmf by binomials; Temme 1979/1982 for the idea of the uniform expansion
 """
 
-from libc.math cimport INFINITY, NAN, exp, floor, fmax, fmin, log, log1p, sqrt
+from libc.math cimport INFINITY, NAN, floor, fmax, fmin
 
 from shufflebounds._core._binomial cimport c_binom_logpmf, c_pmf_block, checked_binom_logpmf
 from shufflebounds._core._constants cimport TAILS_BINOMIAL, TWO_53
-from shufflebounds._core._dd cimport dd, dd_add, dd_neg, dd_prod
-from shufflebounds._core._special cimport c_deviance, c_log1mexp, c_log_add_exp
+from shufflebounds._core._special cimport c_log1mexp, c_log_add_exp
 from shufflebounds._core._ufunc cimport document, ufunc_of_blocks
 
 cdef extern from "hypergeom.h" nogil:
+    const int HYPERGEOM_ABREAST
+    const int HYPERGEOM_SUM
+    const int HYPERGEOM_LONE
+    ctypedef struct Points:
+        Py_ssize_t count
+        int *at
+        double *j
+        double *total
+        double *marked
+        double *draws
+        double *value
     int vectors_level()
-    void ratios(int level, double k, double rest, double marked, double draws, double *total)
-
-cdef extern from "tables.h" nogil:
-    const double *GAUSS_X
-    const double *GAUSS_W
-    const int GAUSS_HALF
-
-cdef extern from *:
-    """
-    #define STEEP 0.02                      /* decrease of log pmf per step above which 2000 terms suffice */
-    #define WIDE 200.0                      /* sigma up to which the terms within 9 sigma are summed one by one */
-    #define DEEP 42.0                       /* the integral ends where g < e^-DEEP */
-    """
-    const double STEEP
-    const double WIDE
-    const double DEEP
+    void hypergeom_sort(int level, const double *const *x, Py_ssize_t count, double upper, Points *t, double *other, double *way)
+    void hypergeom_complete(int level, const double *other, double *value, Py_ssize_t count)
+    void hypergeom_groups(int level, Points *t, int way)
 
 cdef enum:
-    BLOCK = 256             # elements of a block (loops.h)
-
-cdef struct Cells:
-    # the four counts at j; counts 0 and 3 grow with X, 1 and 2 fall
-    double at[4]
-    double slope        # log of (marked - j)(draws - j)/(j rest)
+    BLOCK = 256             # HYPERGEOM_BLOCK
+    WAYS = 68               # HYPERGEOM_WAYS
 
 
-cdef inline double log_growth(const Cells *cells, double t, double *first) noexcept nogil:
-    """Returns log g(t), and writes the derivative of log g(t) - t slope to first[0]."""
-    cdef double total = 0, sign = 1, moved, part
-    cdef int i
-    first[0] = 0
-    for i in range(4):
-        sign = -1 if i == 1 or i == 2 else 1
-        moved = sign * t
-        part = log1p(moved / cells.at[i])
-        total -= c_deviance(cells.at[i] + moved, cells.at[i], moved) + 0.5 * part
-        total += moved / (12 * cells.at[i] * (cells.at[i] + moved))
-        first[0] -= sign * (part + 0.5 / (cells.at[i] + moved))
-    return t * cells.slope + total
+cdef inline void add(Points *t, Py_ssize_t at, double j, double total, double marked, double draws) noexcept nogil:
+    t.at[t.count] = <int> at
+    t.j[t.count], t.total[t.count], t.marked[t.count], t.draws[t.count] = j, total, marked, draws
+    t.count += 1
 
 
-cdef double smooth_sum(const Cells *cells, double var) noexcept nogil:
-    """Returns sum_(i >= 0) g(i) by the Euler-Maclaurin formula."""
-    cdef double w = -cells.slope, far = var * (sqrt(w * w + 2 * DEEP / var) - w), half = 0.5 * (far + 0.5), total = 0
-    cdef double second = 0, first, unused, value
-    cdef int i
-    for i in range(GAUSS_HALF):
-        total += GAUSS_W[i] * (exp(log_growth(cells, -0.5 + half * (1 - GAUSS_X[i]), &unused))
-                               + exp(log_growth(cells, -0.5 + half * (1 + GAUSS_X[i]), &unused)))
-    value = exp(log_growth(cells, -0.5, &first))
-    first += cells.slope
-    for i in range(4):
-        second -= 1 / cells.at[i]
-    return half * total + value * (first / 24 - 7 * first * (first * first + 3 * second) / 5760)
+cdef void find(int level, Points *t, double *value) noexcept nogil:
+    """Computes log Pr[X = j] of all points, as c_hypergeom_logpmf does of one."""
+    cdef double[BLOCK] p, k, n, part
+    cdef const double *arguments[3]
+    cdef Py_ssize_t i
+    arguments[0], arguments[1], arguments[2] = t.j, t.marked, p
+    for i in range(t.count):
+        p[i] = t.draws[i] / t.total[i]
+        k[i], n[i] = t.draws[i] - t.j[i], t.total[i] - t.marked[i]
+    c_pmf_block(level, TAILS_BINOMIAL, arguments, value, t.count, checked_binom_logpmf)
+    arguments[0], arguments[1] = k, n
+    c_pmf_block(level, TAILS_BINOMIAL, arguments, part, t.count, checked_binom_logpmf)
+    for i in range(t.count):
+        value[i] += part[i]
+    arguments[0], arguments[1] = t.draws, t.total
+    c_pmf_block(level, TAILS_BINOMIAL, arguments, part, t.count, checked_binom_logpmf)
+    for i in range(t.count):
+        value[i] -= part[i]
 
 
-cdef double log_sum(int level, double j, double total, double marked, double draws) noexcept nogil:
-    """Returns log(Pr[X >= j]/Pr[X = j]) for j in the support and above the mean."""
-    cdef double rest = total - marked - draws, var, sum_
-    cdef Cells cells
-    cdef dd lead
-    var = draws * (marked / total) * ((total - marked) / total) * ((total - draws) / total)
-    if var > WIDE * WIDE:
-        cells.at[0], cells.at[1], cells.at[2], cells.at[3] = j, marked - j, draws - j, rest + j
-        lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(j, total)))
-        cells.slope = log1p(lead.hi / (j * (rest + j)))
-        if cells.slope > -STEEP:
-            return log(smooth_sum(&cells, var))
-    ratios(level, j, rest, marked, draws, &sum_)
-    return log(sum_)
-
-
-cdef inline double log_upper(double j, double total, double marked, double draws) noexcept nogil:
-    """Returns log Pr[X >= j] for j in the support and above the mean."""
-    return c_hypergeom_logpmf(j, total, marked, draws) + log_sum(vectors_level(), j, total, marked, draws)
+cdef void find_tails(int level, Points *t, const double *way, Py_ssize_t *lone, int *order) noexcept nogil:
+    """Computes the values log Pr[X >= j] of all points. The points of the method HYPERGEOM_LONE are order[lone[0]:] instead."""
+    cdef Points some
+    cdef double[BLOCK] mass
+    cdef Py_ssize_t[WAYS + 1] first
+    cdef Py_ssize_t i, place = 0, last
+    cdef int w
+    for w in range(WAYS + 1):
+        first[w] = 0
+    for i in range(t.count):
+        first[<int> way[i] + 1] += 1
+    for w in range(WAYS):
+        first[w + 1] += first[w]
+    lone[0] = first[HYPERGEOM_LONE]
+    for i in range(t.count):
+        w = <int> way[i]
+        order[first[w]] = <int> i
+        first[w] += 1                   # the end of this list once all are placed
+    for w in range(HYPERGEOM_SUM + 1):
+        last = first[w] if w < HYPERGEOM_SUM else lone[0]
+        some.count = 0
+        while place < last:
+            i = order[place]
+            add(&some, i, t.j[i], t.total[i], t.marked[i], t.draws[i])
+            place += 1
+        while some.count % HYPERGEOM_ABREAST:
+            add(&some, some.at[0], some.j[0], some.total[0], some.marked[0], some.draws[0])
+        hypergeom_groups(level, &some, w)
+        if w == HYPERGEOM_SUM:
+            find(level, &some, mass)
+            for i in range(some.count):
+                some.value[i] += mass[i]
+        for i in range(some.count):
+            t.value[some.at[i]] = some.value[i]
 
 
 cdef inline double least(double total, double marked, double draws) noexcept nogil:
     return fmax(0, draws - (total - marked))
 
 
-cdef inline double log_tail(double k, double total, double marked, double draws, bint upper) noexcept nogil:
+cdef double log_tail(double k, double total, double marked, double draws, bint upper) noexcept nogil:
     """Returns log Pr[X > k] (upper) or log Pr[X <= k]."""
-    cdef double low = least(total, marked, draws), high = fmin(marked, draws), small
-    cdef dd lead
-    if k < low:
+    cdef const double *x[4]
+    cdef double value
+    if k < least(total, marked, draws):
         return 0 if upper else -INFINITY
-    if k >= high:
+    if k >= fmin(marked, draws):
         return -INFINITY if upper else 0
-    # if k + 1 is above the mean, the upper tail is the smaller one, unless most of the probability is at k + 1 itself
-    lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k + 1, total)))
-    if lead.hi <= 0:
-        small = log_upper(k + 1, total, marked, draws)
-        lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k, total)))
-        if small < -0.7 or lead.hi < 0:
-            return small if upper else c_log1mexp(fmin(small, 0))
-    small = log_upper(marked - k, total, marked, total - draws)
-    return c_log1mexp(fmin(small, 0)) if upper else small
+    x[0], x[1], x[2], x[3] = &k, &total, &marked, &draws
+    block_tail(vectors_level(), x, &value, 1, upper)
+    return value
 
 
 cdef double c_hypergeom_logpmf(double k, double total, double marked, double draws) noexcept nogil:
@@ -185,94 +192,39 @@ cdef double checked_hypergeom_logsf(double k, double total, double marked, doubl
     return c_hypergeom_logsf(floor(k), total, marked, draws) if hypergeom_domain(k, total, marked, draws) else NAN
 
 
-cdef struct Masses:
-    # up to BLOCK points j of hypergeometric distributions, whose probabilities are computed together
-    Py_ssize_t count
-    int at[BLOCK]                       # the place of a point among the elements of the block
-    double j[BLOCK]
-    double total[BLOCK]
-    double marked[BLOCK]
-    double draws[BLOCK]
-    double value[BLOCK]                 # log Pr[X = j]
-
-
-cdef inline void add(Masses *m, Py_ssize_t at, double j, double total, double marked, double draws) noexcept nogil:
-    m.at[m.count] = <int> at
-    m.j[m.count], m.total[m.count], m.marked[m.count], m.draws[m.count] = j, total, marked, draws
-    m.count += 1
-
-
-cdef void find(int level, Masses *m) noexcept nogil:
-    """Computes the values of all points, as c_hypergeom_logpmf does of one."""
-    cdef double p[BLOCK]
-    cdef double k[BLOCK]
-    cdef double n[BLOCK]
-    cdef double part[BLOCK]
-    cdef const double *arguments[3]
-    cdef Py_ssize_t i
-    arguments[0], arguments[1], arguments[2] = m.j, m.marked, p
-    for i in range(m.count):
-        p[i] = m.draws[i] / m.total[i]
-        k[i], n[i] = m.draws[i] - m.j[i], m.total[i] - m.marked[i]
-    c_pmf_block(level, TAILS_BINOMIAL, arguments, m.value, m.count, checked_binom_logpmf)
-    arguments[0], arguments[1] = k, n
-    c_pmf_block(level, TAILS_BINOMIAL, arguments, part, m.count, checked_binom_logpmf)
-    for i in range(m.count):
-        m.value[i] += part[i]
-    arguments[0], arguments[1] = m.draws, m.total
-    c_pmf_block(level, TAILS_BINOMIAL, arguments, part, m.count, checked_binom_logpmf)
-    for i in range(m.count):
-        m.value[i] -= part[i]
-
-
 cdef void block_logpmf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:
-    cdef Masses m
+    cdef Points t
+    cdef double[BLOCK] mass
     cdef Py_ssize_t i
     cdef double k, total, marked, draws
-    m.count = 0
+    t.count = 0
     for i in range(count):
         k, total, marked, draws = x[0][i], x[1][i], x[2][i], x[3][i]
         if (hypergeom_domain(k, total, marked, draws) and k == floor(k)
                 and least(total, marked, draws) <= k <= fmin(marked, draws)
                 and least(total, marked, draws) < fmin(marked, draws)):
-            add(&m, i, k, total, marked, draws)
+            add(&t, i, k, total, marked, draws)
         else:
             value[i] = checked_hypergeom_logpmf(k, total, marked, draws)
-    find(level, &m)
-    for i in range(m.count):
-        value[m.at[i]] = near_one(m.value[i], m.j[i], m.total[i], m.marked[i], m.draws[i])
+    find(level, &t, mass)
+    for i in range(t.count):
+        value[t.at[i]] = near_one(mass[i], t.j[i], t.total[i], t.marked[i], t.draws[i])
 
 
 cdef void block_tail(int level, const double *const *x, double *value, Py_ssize_t count, bint upper) noexcept nogil:
-    """Computes log Pr[X > k] (upper) or log Pr[X <= k], as log_tail does of one element."""
-    cdef Masses m
-    cdef Py_ssize_t i, at
-    cdef double k, total, marked, draws, small
-    cdef bint mirrored[BLOCK]
-    cdef dd lead
-    m.count = 0
+    """Computes log Pr[X > k] (upper) or log Pr[X <= k]. log_tail computes the elements outside of the support."""
+    cdef Points t
+    cdef double[BLOCK] other, way
+    cdef int[BLOCK] order
+    cdef Py_ssize_t i, at, lone
+    hypergeom_sort(level, x, count, upper, &t, other, way)
+    find_tails(level, &t, way, &lone, order)
+    hypergeom_complete(level, other, t.value, count)
     for i in range(count):
-        k, total, marked, draws = floor(x[0][i]), x[1][i], x[2][i], x[3][i]
-        if hypergeom_domain(k, total, marked, draws) and least(total, marked, draws) <= k < fmin(marked, draws):
-            lead = dd_add(dd_prod(marked, draws), dd_neg(dd_prod(k + 1, total)))
-            mirrored[m.count] = lead.hi > 0
-            if lead.hi > 0:
-                add(&m, i, marked - k, total, marked, total - draws)
-            else:
-                add(&m, i, k + 1, total, marked, draws)
-        elif hypergeom_domain(k, total, marked, draws):
-            value[i] = log_tail(k, total, marked, draws, upper)
-        else:
-            value[i] = NAN
-    find(level, &m)
-    for i in range(m.count):
-        at = m.at[i]
-        small = m.value[i] + log_sum(level, m.j[i], m.total[i], m.marked[i], m.draws[i])
-        if small >= -0.7 and not mirrored[i]:
-            # log_tail decides which tail is the smaller one
-            value[at] = log_tail(m.j[i] - 1, m.total[i], m.marked[i], m.draws[i], upper)
-        else:
-            value[at] = small if upper != mirrored[i] else c_log1mexp(fmin(small, 0))
+        value[i] = t.value[i]
+    for i in range(lone, count):
+        at = order[i]
+        value[at] = (checked_hypergeom_logsf if upper else checked_hypergeom_logcdf)(x[0][at], x[1][at], x[2][at], x[3][at])
 
 
 cdef void block_logcdf(int level, const double *const *x, double *value, Py_ssize_t count) noexcept nogil:

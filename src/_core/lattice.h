@@ -138,6 +138,121 @@ static VECTORS_CLONES dd lattice_mean(const double *p, const double *q, const do
     return mean;
 }
 
+/* Double-doubles of larger numbers stay in the range of a double. */
+#define LATTICE_TINY 1e-270
+
+/* The terms kl(x || p) of the exponent (c_exponent) and d = x - p of one chunk, both in double-double. `odd` elements, whose places are
+ * in at, have one of p, q, x, y below LATTICE_TINY; the caller sets their terms. */
+typedef struct {
+    ptrdiff_t count, odd;
+    int at[LATTICE_CHUNK];
+    double term[LATTICE_CHUNK], term_lo[LATTICE_CHUNK], d[LATTICE_CHUNK], d_lo[LATTICE_CHUNK];
+} Terms;
+
+/* Sums of terms in lanes, each with the sum of its rounding errors. */
+enum { LATTICE_LANES = 16 };
+typedef struct { double hi[LATTICE_LANES], lo[LATTICE_LANES]; } LaneSum;
+
+/* The deviance x log(x/m) - d at x = m + d in double, for m and x above 1e-270. The rounding error of x is corrected. */
+VECTORS_INLINE double lattice_deviance(double m, double d, int fused)
+{
+    dd x = dd_sum(m, d), part;
+    double v, near = vector_deviance(x.hi, m, d, &v), r = x.hi / m, log_r = vector_log(r), rest;
+    part = dd_prod_by(r, m, fused);
+    rest = (x.hi - part.hi) - part.lo + x.lo;
+    part = dd_prod_by(x.hi, log_r, fused);
+    return fabs(v) <= 1 / 3.0 ? near : (part.hi - d) + (part.lo + rest + x.lo * log_r);
+}
+
+/* The terms of n elements with multiplicity 1, in double-double (careful), or in double. */
+VECTORS_INLINE void lattice_terms_body(const double *p, const double *q, ptrdiff_t n, double a, double b, double c, int careful, Terms *t,
+                                       int fused)
+{
+    double x[LATTICE_CHUNK], y[LATTICE_CHUNK], d[LATTICE_CHUNK], w[LATTICE_CHUNK], other[LATTICE_CHUNK], far[LATTICE_CHUNK];
+    ptrdiff_t i, count = 0;
+    lattice_fill(p, q, NULL, n, a, b, c, x, y, d, w);
+    for (i = 0; i < n; i++) other[i] = q ? q[i] : 1 - p[i];
+    t->count = n;
+    t->odd = 0;
+    VECTORS_LOOP
+    for (i = 0; i < n; i++) {
+        double v, u;
+        t->term[i] = vector_deviance(p[i] + d[i], p[i], d[i], &v) + vector_deviance(other[i] - d[i], other[i], -d[i], &u);
+        t->d[i] = d[i];
+        t->term_lo[i] = t->d_lo[i] = 0;
+        far[i] = (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0 : 1;
+        far[i] = (p[i] > LATTICE_TINY) & (other[i] > LATTICE_TINY) & (x[i] > LATTICE_TINY) & (y[i] > LATTICE_TINY) ? far[i] : 2;
+    }
+    if (careful) {
+        VECTORS_LOOP
+        for (i = 0; i < n; i++) {
+            /* the smaller ones of p and q, and of x and y, are exact */
+            int swap = p[i] > other[i], low = x[i] <= y[i];
+            double rest = swap ? (1 - p[i]) - other[i] : (1 - other[i]) - p[i], left = low ? (1 - y[i]) - x[i] : (1 - x[i]) - y[i];
+            dd m = dd_make(p[i], swap ? rest : 0), l = dd_make(other[i], swap ? 0 : rest), sum;
+            dd move = dd_sum(low ? x[i] : other[i], low ? -p[i] : -y[i]);
+            move = dd_fast_sum(move.hi, move.lo + (low ? -m.lo : l.lo));
+            sum = dd_add(vector_deviance_dd(dd_make(x[i], low ? 0 : left), m, move, 1, fused),
+                         vector_deviance_dd(dd_make(y[i], low ? left : 0), l, dd_neg(move), 1, fused));
+            t->term[i] = sum.hi;
+            t->term_lo[i] = sum.lo;
+            t->d[i] = far[i] == 2 ? d[i] : move.hi;
+            t->d_lo[i] = far[i] == 2 ? 0 : move.lo;
+        }
+    }
+    for (i = 0; i < n; i++) {
+        t->at[t->odd] = (int)i;
+        t->odd += far[i] == 2;
+    }
+    if (careful) return;
+    for (i = 0; i < n; i++) {
+        x[count] = p[i];
+        y[count] = other[i];
+        w[count] = d[i];
+        count += far[i] == 1;
+    }
+    VECTORS_LOOP
+    for (i = 0; i < count; i++) x[i] = lattice_deviance(x[i], w[i], fused) + lattice_deviance(y[i], -w[i], fused);
+    for (i = n - 1; i >= 0; i--)
+        if (far[i] == 1) t->term[i] = x[--count];
+}
+
+VECTORS_ENTRY(lattice_terms, (const double *p, const double *q, ptrdiff_t n, double a, double b, double c, int careful, Terms *t),
+              (p, q, n, a, b, c, careful, t))
+
+VECTORS_INLINE void lattice_lane(LaneSum *s, const double *hi, const double *lo, ptrdiff_t n)
+{
+    ptrdiff_t i, j;
+    for (i = 0; i < n; i += LATTICE_LANES) {
+        VECTORS_LOOP
+        for (j = 0; j < LATTICE_LANES; j++) {
+            dd sum = dd_sum(s->hi[j], hi[i + j]);
+            s->hi[j] = sum.hi;
+            s->lo[j] += sum.lo + lo[i + j];
+        }
+    }
+}
+
+/* Adds the terms and d of a chunk to their sums. */
+VECTORS_INLINE void lattice_collect_body(Terms *t, LaneSum *total, LaneSum *shift, int fused)
+{
+    ptrdiff_t i;
+    (void)fused;
+    for (i = t->count; i % LATTICE_LANES; i++) t->term[i] = t->term_lo[i] = t->d[i] = t->d_lo[i] = 0;
+    lattice_lane(total, t->term, t->term_lo, i);
+    lattice_lane(shift, t->d, t->d_lo, i);
+}
+
+VECTORS_ENTRY(lattice_collect, (Terms *t, LaneSum *total, LaneSum *shift), (t, total, shift))
+
+static inline dd lattice_total(const LaneSum *s)
+{
+    dd total = {0, 0};
+    int j;
+    for (j = 0; j < LATTICE_LANES; j++) total = dd_add(total, dd_make(s->hi[j], s->lo[j]));
+    return total;
+}
+
 /* Two orders at once: power *= w and rest = rest * u + v over a chunk, twice. The quarters of the chunk are added: the powers
  * after the first and the second time to s[0] and s[1], the rests to s[2] and s[3]. */
 VECTORS_INLINE void lattice_step(double *__restrict power, const double *__restrict w, double *__restrict rest,

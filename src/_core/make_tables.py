@@ -14,7 +14,6 @@ mpmath.mp.dps = 60
 UNIFORM_ORDERS = (9, 15)
 ATANH_TERMS = 12
 LGAMMA_TERMS = 28
-GAUSS_NODES = 32
 MILLS_PIECES, MILLS_DEGREE, MILLS_SCALE = 32, 8, 4
 LOG_FIRST, LOG_STEP = 0.6875, 128
 STIRLING_LAST = 15
@@ -235,18 +234,6 @@ def lgamma_table():
     return [float(c) for c in coefficients]
 
 
-def gauss_table():
-    """Return pairs (x, w), x > 0, of the Gauss-Legendre rule: zeros of P_n by Newton's method, w = 2 (1-x^2)/(n P_(n-1))^2."""
-    n, pairs = GAUSS_NODES, []
-    for i in range(n // 2):
-        x = mpmath.cos(mpmath.pi * (4 * i + 3) / (4 * n + 2))
-        for _ in range(8):
-            value, before = mpmath.legendre(n, x), mpmath.legendre(n - 1, x)
-            x -= value * (1 - x * x) / (n * (before - x * value))
-        pairs.append((float(x), float(2 * (1 - x * x) / (n * mpmath.legendre(n - 1, x)) ** 2)))
-    return pairs
-
-
 def render():
     """Return the header's text."""
     number = "{:.17g}".format
@@ -262,7 +249,6 @@ def render():
         " * STIRLING_P, _Q         Stirling's error of n as P(n^2)/(n Q(n^2)), n a positive integer, within 1e-20 before rounding.",
         " * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.",
         " * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; the omitted terms at a = 1/2 sum to less than 1e-18.",
-        " * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.",
         " * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.",
         " */",
         "#ifndef SHUFFLEBOUNDS_TABLES_H",
@@ -279,7 +265,6 @@ def render():
         f"#define SMALL_MILLS_MOST {SMALL_MILLS_MOST}.0",
         f"#define ATANH_TERMS {ATANH_TERMS}",
         f"#define LGAMMA_TERMS {LGAMMA_TERMS}",
-        f"#define GAUSS_HALF {GAUSS_NODES // 2}",
     ]
 
     def array(name, values):
@@ -298,9 +283,6 @@ def render():
         array(name, values)
     array("ATANH", atanh_table())
     array("LGAMMA", lgamma_table())
-    nodes = gauss_table()
-    array("GAUSS_X", [x for x, _ in nodes])
-    array("GAUSS_W", [w for _, w in nodes])
     out.extend(uniform_functions())
     out.append("#endif")
     return "\n".join(out) + "\n"

@@ -7,7 +7,6 @@
  * STIRLING_P, _Q         Stirling's error of n as P(n^2)/(n Q(n^2)), n a positive integer, within 1e-20 before rounding.
  * ATANH                  (atanh(v)/v - 1)/v^2 as a polynomial in v^2 <= 1/9, within 2e-17 relative before rounding.
  * LGAMMA                 log Gamma(2 + a) = sum_k LGAMMA[k-1] a^k; the omitted terms at a = 1/2 sum to less than 1e-18.
- * GAUSS_X, GAUSS_W        Gauss-Legendre rule of 32 nodes on [-1, 1], its positive half.
  * uniform_9, _15        e_m(gamma), gamma = q - p, of the uniform expansion; exact rationals, rounded once.
  */
 #ifndef SHUFFLEBOUNDS_TABLES_H
@@ -24,7 +23,6 @@
 #define SMALL_MILLS_MOST 8.0
 #define ATANH_TERMS 12
 #define LGAMMA_TERMS 28
-#define GAUSS_HALF 16
 static const double LOG_C[96] = {
     1.447265625, 1.4296875, 1.4140625, 1.3984375,
     1.3828125, 1.369140625, 1.35546875, 1.33984375,
@@ -211,18 +209,6 @@ static const double LGAMMA[28] = {
     -4.4924691987645662e-07, 2.1207184805554665e-07, -1.0043224823968099e-07, 4.7698101693639804e-08,
     -2.2711094608943164e-08, 1.0838659214896955e-08, -5.1834750419700466e-09, 2.4836745438024785e-09,
     -1.1921401405860912e-09, 5.7313672416788623e-10, -2.7595228851242334e-10, 1.3304764374244489e-10,
-};
-static const double GAUSS_X[16] = {
-    0.99726386184948157, 0.98561151154526838, 0.96476225558750639, 0.93490607593773967,
-    0.89632115576605209, 0.84936761373256997, 0.79448379596794239, 0.73218211874028971,
-    0.66304426693021523, 0.5877157572407623, 0.50689990893222936, 0.42135127613063533,
-    0.33186860228212767, 0.23928736225213706, 0.14447196158279649, 0.048307665687738317,
-};
-static const double GAUSS_W[16] = {
-    0.0070186100094700964, 0.01627439473090567, 0.025392065309262059, 0.034273862913021431,
-    0.042835898022226683, 0.050998059262376175, 0.058684093478535544, 0.065822222776361849,
-    0.072345794108848505, 0.078193895787070311, 0.083311924226946749, 0.087652093004403811,
-    0.091173878695763891, 0.093844399080804566, 0.095638720079274861, 0.096540088514727798,
 };
 static inline double uniform_9(double gamma, double h, double s, double *leading) {
     const double g = gamma * gamma, square = s * s, h2 = h * h;

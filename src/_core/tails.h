@@ -37,9 +37,6 @@ enum { TAILS_BLOCK = 256, TAILS_ABREAST = 8, TAILS_STEPS = 4, TAILS_MOST_STEPS =
  * elements each list begins at a multiple of TAILS_ABREAST, so that a group of TAILS_ABREAST elements has one method. */
 enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
        TAILS_ROOM = TAILS_BLOCK + TAILS_ABREAST * TAILS_WAYS };
-/* Above this deviance, an ulp of it is more than the other errors, and it is formed in double-double. */
-#define TAILS_PLAIN 32.0
-
 #define TAILS_MANY 0x1p200
 #define TAILS_MOST_MEAN 0x1p100          /* Poisson means from one over this to this are computed in blocks */
 /* The scalar kernel of the distribution; it ignores an argument that it does not have. */
@@ -72,7 +69,8 @@ VECTORS_INLINE Means tails_means(double x, double y, double n, int extra, double
 /* The sum of the two deviances in double-double. */
 VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
 {
-    return dd_add(vector_deviance_dd(x, m.mean, m.d, fused), vector_deviance_dd(y, m.other, dd_neg(m.d), fused));
+    return dd_add(vector_deviance_dd(dd_make(x, 0), m.mean, m.d, 0, fused),
+                  vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
 /* Writes the arguments k and n of the binomial probability, or of the binomial tail if `tail`, from which an element of the
@@ -121,7 +119,8 @@ VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, i
         Means m = tails_means(x, y, n[i], 0, p[i], fused);
         int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
         dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
-        out[i] = -dev + tails_rest(x, y, n[i], negative);
+        /* The low part of d matters up to an ulp of dev = 32. The derivative of dev by d is 2 (v - u), to first order. */
+        out[i] = -dev + (tails_rest(x, y, n[i], negative) - 2 * (v - u) * m.d.lo);
         deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
     }
 }
@@ -156,7 +155,7 @@ VECTORS_INLINE void poisson_deep(const double *k, const double *mu, double *out,
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double x = k[i];
-        dd dev = vector_deviance_dd(x, dd_make(mu[i], 0), dd_sum(x, -mu[i]), fused);
+        dd dev = vector_deviance_dd(dd_make(x, 0), dd_make(mu[i], 0), dd_sum(x, -mu[i]), 0, fused);
         out[i] = -dev.hi - ((0.5 * vector_log(6.283185307179586477 * x) + vector_stirling(x)) + dev.lo);
     }
 }
@@ -420,7 +419,7 @@ VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
         for (i = from; i < from + TAILS_ABREAST; i++) {
             int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
             double j = mirror ? t->b[i] : t->j[i], mu = (mirror ? t->q[i] : t->p[i]) * TAILS_MANY;
-            dd dev = vector_deviance_dd(j, dd_make(mu, 0), dd_sum(j, -mu), fused);
+            dd dev = vector_deviance_dd(dd_make(j, 0), dd_make(mu, 0), dd_sum(j, -mu), 0, fused);
             t->dev[i] = deep ? dev.hi : t->dev[i];
             t->dev_lo[i] = deep ? dev.lo : 0;
         }

@@ -95,6 +95,22 @@ def test_against_sums_of_neighbours(seed):
     assert wide == 12
 
 
+@pytest.mark.parametrize("total", [30_000, 10**6, 10**9, 10**12, 2**53])
+@pytest.mark.parametrize(("part", "drawn"), [(0.5, 0.5), (0.01, 0.02), (0.001, 0.99), (0.9, 0.9), (1e-3, 0.3)])
+def test_neighbouring_tails_differ_by_the_probability_between_them(total, part, drawn):
+    # The points cross the limits of every method: expansions of three orders, sums, plain and double-double deviances.
+    marked, draws = math.floor(part * total), math.floor(drawn * total)
+    mean, sigma = marked * draws / total, math.sqrt(marked * drawn * (1 - part) * (1 - drawn))
+    steps = np.concatenate([np.linspace(-9, 9, 400), np.linspace(-0.3, 0.3, 400) * min(sigma, 1e6)])
+    low, high = max(0, draws - total + marked), min(marked, draws)
+    k = np.unique(np.clip(np.floor(mean + steps * sigma), low + 1, high - 1))
+    mass = LOGPMF(k, total, marked, draws)
+    for tail, with_k, without_k in ((LOGSF, k - 1, k), (LOGCDF, k, k - 1)):
+        whole, rest = tail(with_k, total, marked, draws), tail(without_k, total, marked, draws)
+        scale = 1e-13 * np.minimum(1, np.abs(whole)) + 8 * np.spacing(np.abs(np.minimum(rest, mass)))
+        assert np.all(np.abs(np.logaddexp(rest, mass) - whole) <= scale)
+
+
 def test_the_largest_population_is_symmetric_and_close_to_normal():
     total, half = 2**53, 2**52
     sigma = math.sqrt(half / 8)

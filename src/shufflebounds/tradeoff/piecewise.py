@@ -46,7 +46,8 @@ class Piecewise(Representation):
     def of(cls, log_p: FloatArray, log_q: FloatArray, label: str = "") -> Piecewise:
         """Return the curve T(P, Q) of two checked lists of log probabilities, each of which may sum to less than 1."""
         atoms, lost_p, lost_q = ordered(log_p, log_q)
-        return cls(np.minimum(_tradeoff.tradeoff_knots(*atoms, lost_p, lost_q), 0.0), atoms, label)
+        knots = _tradeoff.tradeoff_knots(*atoms, lost_p, lost_q)
+        return cls(np.minimum(knots, 0.0, out=knots), atoms, label)
 
     @classmethod
     def through(cls, log_alpha: FloatArray, log_beta: FloatArray) -> Piecewise:
@@ -202,7 +203,8 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
     """
     shared = (log_p > -np.inf) & (log_q > -np.inf)
     whole = bool(shared.all())
-    lost_p, lost_q = (_left_out(law, None if whole else ~shared) for law in (log_p, log_q))
+    room = np.empty(log_p.shape)
+    lost_p, lost_q = (_left_out(law, None if whole else ~shared, room) for law in (log_p, log_q))
     if not whole:
         log_p, log_q = log_p[shared], log_q[shared]
     # The arrays are copied, because the caller may change them later.
@@ -216,12 +218,12 @@ def ordered(log_p: FloatArray, log_q: FloatArray) -> tuple[tuple[FloatArray, Flo
     return atoms, lost_p, lost_q
 
 
-def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None) -> float:
+def _left_out(law: FloatArray, dropped: NDArray[np.bool_] | None, room: FloatArray) -> float:
     """Return the log of the mass of the dropped outcomes plus the missing mass of the list.
 
-    A missing mass of the size of rounding errors counts as 0.
+    A missing mass of the size of rounding errors counts as 0. `room`, an array of the size of the list, is overwritten.
     """
-    missing = 1 - float(np.exp(law).sum())
+    missing = 1 - float(np.exp(law, out=room).sum())
     rest = math.log(missing) if missing > 1e-15 * law.size else -math.inf
     if dropped is None:
         return rest
