@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from shufflebounds._costs import BYTES
 from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import TooLongError
 from shufflebounds.composing.window import Tails
 
@@ -137,8 +136,6 @@ class TiltedSum:
         self._summands, self.origin, self.step, self._discount, self._near = summands, origin, step, discount, near
         self._widest = widest
         self.upper, self.log_rest, self.slack, self.level_error = upper, log_rest, slack, level_error
-        self._transforms: Kept[float, _Transform] = Kept(CACHED_BYTES, _bytes)
-        self._intervals: Kept[float, _Interval] = Kept(CACHED_ANSWERS)
 
     def moments(self, theta: float) -> tuple[float, float, float]:
         """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
@@ -232,10 +229,8 @@ class TiltedSum:
             width /= 4
         return out
 
+    @kept(CACHED_ANSWERS)
     def _interval(self, center: float) -> _Interval:
-        return self._intervals.of(center, partial(self._tilted_to, center))
-
-    def _tilted_to(self, center: float) -> _Interval:
         theta = self.tilt(center)
         # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
@@ -243,7 +238,7 @@ class TiltedSum:
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
-        return self._transformed(self.center(level)).size
+        return self._transform(self.center(level)).size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
@@ -277,9 +272,6 @@ class TiltedSum:
             values[blurred[better]], slopes[blurred[better]] = again[better], steeper[better]
         return values, slopes
 
-    def _transformed(self, center: float) -> _Transform:
-        return self._transforms.of(center, partial(self._transform, center))
-
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the bounds at the levels, minus their slopes, and the fraction of each bound that is rounding error.
 
@@ -288,7 +280,7 @@ class TiltedSum:
         out = np.empty((3, levels.size))
         for center in np.unique(centers).tolist():
             held = np.flatnonzero(centers == center)
-            one, at = self._transformed(center), levels[held]
+            one, at = self._transform(center), levels[held]
             logs, slopes, shares = _losses.read_excess(
                 at, one.tail, one.excess, one.first, one.size, one.origin, self.step, one.theta, self._discount, one.error,
                 one.outside, self.upper,
@@ -302,6 +294,7 @@ class TiltedSum:
             out[1, held], out[2, held] = slopes, shares
         return out[0], out[1], out[2]
 
+    @kept(CACHED_BYTES, _bytes)
     def _transform(self, center: float) -> _Transform:
         theta, low, high = self._interval(center)
         step = self.step

@@ -17,7 +17,7 @@ from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._validate import MAX_COUNT, InfeasibleError
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -121,14 +121,8 @@ class _Shift(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.noise, not self.shifted_first)
 
-    @cached_property
-    def _kept(self) -> Kept[float, LossAtoms]:
-        return Kept(CACHED_TABLES)
-
+    @kept(CACHED_TABLES)
     def _atoms(self, log_tail: float) -> LossAtoms:
-        return self._kept.of(log_tail, lambda: self._listed(log_tail))
-
-    def _listed(self, log_tail: float) -> LossAtoms:
         plain, shifted, log_lost = self.noise._window(log_tail)
         error = self.noise.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
         first, second = (shifted, plain) if self.shifted_first else (plain, shifted)

@@ -22,7 +22,7 @@ from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
@@ -228,23 +228,17 @@ class PrivacyProfile(ExportMixin):
         """Cache of both bounds of the tail of the privacy loss, for the last arrays of eps."""
         return Kept(16)
 
-    @cached_property
-    def _stages(self) -> Kept[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
-        return Kept(CACHED_ANSWERS)
-
+    @kept(CACHED_ANSWERS)
     def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
-        def sampled() -> tuple[SampledProfile, SampledProfile]:
-            if not stage:
-                return self._samples(step, first_stage=True)
-            forward, own = self._staged(step, stage - 1)
-            deeper = own.extended(step, stage)
-            return deeper if forward is own else forward.extended(step, stage), deeper
-
-        return self._stages.of((step, stage), sampled)
+        if not stage:
+            return self._samples(step, first_stage=True)
+        forward, own = self._staged(step, stage - 1)
+        deeper = own.extended(step, stage)
+        return deeper if forward is own else forward.extended(step, stage), deeper
 
     @property
     def _sketch(self) -> float:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]
@@ -56,11 +56,6 @@ class MixedData:
         # substitution leaves.
         few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
-        # The caches keep the answers of a composition, which evaluates up to some thousand eps, each for both bounds.
-        self._largest: Kept[float, Found] = Kept(4 * MANY)
-        self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
-        self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)
-        self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(4 * MANY)
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -75,24 +70,20 @@ class MixedData:
         # user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
+    @kept(CACHED_BYTES, _bytes)
     def _power(self, x: int, count: int) -> FloatArray:
         """Return the coefficients of P_x^count (module docstring): the messages of `count` users with input x."""
-        def made() -> FloatArray:
-            if count > 1:
-                return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
-            one = np.zeros(self._shifts[-1] + 1 if count else 1)
-            one[self._shifts if count else 0] = self.rows[x] if count else 1.0
-            return one
+        if count > 1:
+            return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
+        one = np.zeros(self._shifts[-1] + 1 if count else 1)
+        one[self._shifts if count else 0] = self.rows[x] if count else 1.0
+        return one
 
-        return self._powers.of((x, count), made)
-
+    @kept(CACHED_BYTES, _bytes)
     def _law(self, shares: Shares) -> FloatArray:
         """Return the probabilities of all vectors of numbers of messages of each kind, one row for each input of the target."""
-        def made() -> FloatArray:
-            rows = self._convolved(shares, self._power)
-            return np.asarray(rows[:, rows.any(axis=0)])
-
-        return self._laws.of(shares, made)
+        rows = self._convolved(shares, self._power)
+        return np.asarray(rows[:, rows.any(axis=0)])
 
     def _convolved(self, shares: Shares, power: Callable[[int, int], FloatArray]) -> FloatArray:
         """Return the coefficients of the product of the other users' factors and the target's, for every input of the target.
@@ -131,6 +122,9 @@ class MixedData:
         best = max(values, key=values.__getitem__)
         return values[best] * (1 - self._error), best
 
+    # The caches of `best` and `_every_largest` keep the answers of a composition, which evaluates up to some thousand eps, each for
+    # both bounds.
+    @kept(4 * MANY)
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
 
@@ -139,11 +133,8 @@ class MixedData:
         eps : float
             Privacy loss in nats, >= 0.
         """
-        def found() -> tuple[float, Shares, tuple[int, int]]:
-            value, shares, pair = self._searched(eps)
-            return math.log(value) if value > 0 else -math.inf, shares, pair
-
-        return self._found.of(eps, found)
+        value, shares, pair = self._searched(eps)
+        return math.log(value) if value > 0 else -math.inf, shares, pair
 
     @property
     def every(self) -> bool:
@@ -161,8 +152,9 @@ class MixedData:
         value = self._every_largest(eps).upper
         return math.log(value) if value > 0 else -math.inf
 
+    @kept(4 * MANY)
     def _every_largest(self, eps: float) -> Found:
-        return self._largest.of(eps, lambda: self._every.largest(eps))
+        return self._every.largest(eps)
 
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         if self.every and eps <= LARGEST_EXPONENT:

@@ -7,15 +7,14 @@ user's rate (`_clones/families`). G_m is defined in `CloneLaw.log_sum`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
 from shufflebounds._core import _compound
 from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
@@ -50,7 +49,6 @@ class CloneLaw:
 
     rates: FloatArray
     counts: FloatArray
-    windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(CACHED_TABLES))
 
     def __post_init__(self) -> None:
         positive = (self.rates > 0) & (self.counts > 0)
@@ -71,6 +69,7 @@ class CloneLaw:
         """Log of the probability that there is no clone."""
         return float(np.log1p(-self.probs) @ self.counts) if not self.sure else -math.inf
 
+    @kept(CACHED_TABLES)
     def _window(self, decay: float, log_tail: float) -> _Window:
         """Return the table around the peak of the distribution tilted by e^(-decay c), with tail mass at most e^log_tail."""
         if self.rates.size == 0:
@@ -100,7 +99,7 @@ class CloneLaw:
         # longer; with a larger one, more calls would need a second table.
         middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
-            window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
+            window = self._window(middle, log_tail)
             inside, error, outside = self._sum(window, u, v, decay, beyond)
             if outside <= inside - NEGLIGIBLE_ROUGHLY or log_tail < -1e4:
                 break
