@@ -125,8 +125,8 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float
         low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
 
 
-def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Interval:
-    """Return bounds of log delta of records of two bins by enumeration, for every dataset; `known` dummies count as other users.
+def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
+    """Return bounds of log delta of records of two bins by enumeration, for every dataset of `others` reports of known bins.
 
     The records 00 and 11 are independent of the data, so the numbers of records 10 and 01 determine the divergence.
     """
@@ -137,7 +137,6 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
     rest = np.ones((1, 1))
     for _ in range(fakes):
         rest = _with(rest, even)
-    others = users - 1 + known
     # The first entry has all other users in the second bin; the loop below moves them to the first bin one at a time.
     seconds = [rest]
     for _ in range(others):
@@ -149,7 +148,7 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
             law = _with(law, one_hot[0])
         here, there = _with(law, one_hot[0]), _with(law, one_hot[1])
         for first, second in ((here, there), (there, here)):
-            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (users + fakes + known + 4))
+            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (others + fakes + 5))
             low, high = max(low, found.lower), max(high, found.upper)
     return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 

@@ -23,7 +23,7 @@ __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
 
 @dataclass
-class _Window:
+class _CloneTable:
     """A table of log Pr[C = first + i], i = 0, 1, ..., around the peak of the distribution of C tilted by e^(-decay c).
 
     `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated there.
@@ -70,10 +70,10 @@ class CloneLaw:
         return float(np.log1p(-self.probs) @ self.counts) if not self.sure else -math.inf
 
     @kept(CACHED_TABLES)
-    def _window(self, decay: float, log_tail: float) -> _Window:
+    def _window(self, decay: float, log_tail: float) -> _CloneTable:
         """Return the table around the peak of the distribution tilted by e^(-decay c), with tail mass at most e^log_tail."""
         if self.rates.size == 0:
-            return _Window(decay, 0, np.zeros(1), 0.0, True, True)
+            return _CloneTable(decay, 0, np.zeros(1), 0.0, True, True)
         shrink = math.exp(-decay)
         scale = self.probs * math.expm1(-decay)
         tilted = np.minimum(self.probs * shrink / (1 + scale), 1.0)
@@ -84,7 +84,7 @@ class CloneLaw:
         last = first + log_weights.size - 1
         log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
         error += 4 * ULP * (spread + abs(decay) * last + 4)
-        return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
+        return _CloneTable(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
     def log_sum(self, u: float, v: float) -> Interval:
         """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1), where v = 1 - u and G_m = E(D - u m)_+, D a sum of m signs +-1.
@@ -116,7 +116,7 @@ class CloneLaw:
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
 
-    def _sum(self, window: _Window, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
+    def _sum(self, window: _CloneTable, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
         """Return the log of the sum over the table, its error, and an upper bound of the log of the truncated terms."""
         weights = window.log_weights
         inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
