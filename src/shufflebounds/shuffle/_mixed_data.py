@@ -108,8 +108,8 @@ class MixedData:
 
         return self._convolved(shares, power)[:, self._convolved(shares, self._power).any(axis=0)] > 0
 
-    def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
-        """Return a lower bound of the largest hockey-stick divergence over the target's pairs of inputs, and this pair."""
+    def _value(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        """Return a lower bound of the largest divergence over the target's pairs of inputs, the dataset and this pair."""
         law = self._law(shares)
         low = law * (1 - self._error)
         if eps <= LARGEST_EXPONENT:
@@ -120,7 +120,7 @@ class MixedData:
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
-        return values[best] * (1 - self._error), best
+        return values[best] * (1 - self._error), shares, best
 
     # The caches of `best` and `_every_largest` keep the answers of a composition, which evaluates up to some thousand eps, each for
     # both bounds.
@@ -162,12 +162,12 @@ class MixedData:
             return found.lower, found.shares, found.pair
         inputs, others = len(self.rows), self.users - 1
         if math.comb(others + inputs - 1, inputs - 1) <= COMPARED:
-            return max(self._valued(shares, eps) for shares in all_shares(others, inputs))
+            return max(self._value(shares, eps) for shares in all_shares(others, inputs))
         start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
-        best = max(self._valued(shares, eps) for shares in set(start))
+        best = max(self._value(shares, eps) for shares in set(start))
         step, left = max(1, others // 8), COMPARED
         while left > 0:
-            tried = [self._valued(shares, eps) for shares in _moved(best[1], step)]
+            tried = [self._value(shares, eps) for shares in _moved(best[1], step)]
             left -= len(tried)
             better = max(tried)
             if better > best:
@@ -177,10 +177,6 @@ class MixedData:
             else:
                 step //= 2
         return best
-
-    def _valued(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
-        value, pair = self._value(shares, eps)
-        return value, shares, pair
 
 
 def merged_outputs(rows: FloatArray) -> FloatArray:

@@ -144,15 +144,13 @@ class PersonalizedBits(BetweenProfiles):
             _validate.integer_field(self, "target", 0, budgets.size - 1)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PersonalizedBits):
-            return NotImplemented
-        same_bits = (self.bits is None) == (other.bits is None) and (
-            self.bits is None or other.bits is None or np.array_equal(self.bits, other.bits)
-        )
-        return self.target == other.target and same_bits and np.array_equal(self.local_eps, other.local_eps)
+        return isinstance(other, PersonalizedBits) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target))
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target
 
     def __repr__(self) -> str:
         data = "None" if self.bits is None else f"<{int(self.bits.sum())} ones>"

@@ -71,17 +71,14 @@ class _Guarantee(PrivacyProfile):
         return int(self.population.counts.sum())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Guarantee)
-            and isinstance(other, type(self))
-            and (self.population.family, self.target) == (other.population.family, other.target)
-            and np.array_equal(self.population.budgets, other.population.budgets)
-            and np.array_equal(self.population.counts, other.population.counts)
-        )
+        return isinstance(other, _Guarantee) and self._key() == other._key()
 
     def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
         budgets, counts = self.population.budgets.tobytes(), self.population.counts.tobytes()
-        return hash((type(self), self.population.family, self.target, budgets, counts))
+        return type(self), self.population.family, self.target, budgets, counts
 
     def __repr__(self) -> str:
         budgets = self.population.budgets
