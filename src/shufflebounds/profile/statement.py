@@ -124,8 +124,7 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
     parts = tuple(part for part, _ in getattr(profile, "factors", ((profile, 1),)))
     changes = _joined((part.neighbours.partition("; the analyst sees ")[0] for part in parts), "; or: ")
     views = _joined((part.neighbours.partition("; the analyst sees ")[2] or "the output" for part in parts), ", and ")
-    insiders = _joined((_INSIDER.get(type(part).__module__.split(".")[1], _ANY_INSIDER) if _is_ours(part) else _ANY_INSIDER
-                        for part in parts), ", or ")
+    insiders = _joined((_INSIDER.get(_subpackage(part), _ANY_INSIDER) for part in parts), ", or ")
     everywhere = " in every release" if _several(profile) else ""
     sentences = (
         f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way{everywhere}: {changes}.",
@@ -143,8 +142,10 @@ def _several(profile: PrivacyProfile) -> bool:
     return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
 
 
-def _is_ours(profile: PrivacyProfile) -> bool:
-    return type(profile).__module__.startswith("shufflebounds.")
+def _subpackage(profile: PrivacyProfile) -> str:
+    """Return the subpackage of this library that defines the class of a profile; "" if none does."""
+    package, _, module = type(profile).__module__.partition(".")
+    return module.partition(".")[0] if package == "shufflebounds" else ""
 
 
 def _joined(texts: Iterable[str], between: str) -> str:
@@ -197,8 +198,7 @@ def _assumptions(profile: PrivacyProfile) -> str:
         _described(part) if times == 1 else f"{plotting.number(times)} releases of {_described(part)}" for part, times in factors
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
-    acting = _joined((_ACTING.get(type(part).__module__.split(".")[1], _ANYBODY_ACTING) if _is_ours(part) else _ANYBODY_ACTING
-                      for part, _ in factors), ". ")
+    acting = _joined((_ACTING.get(_subpackage(part), _ANYBODY_ACTING) for part, _ in factors), ". ")
     text = f"The mechanism is {shown}. {acting}. The random numbers are new and unrelated to anyone else's. "
     if _several(profile):
         return (

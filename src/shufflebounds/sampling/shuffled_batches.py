@@ -12,6 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.profile import DominatingPair
+from shufflebounds.sampling._ratios import smaller_tails
 
 __all__ = ["shuffled_sgd_delta"]
 
@@ -128,11 +129,6 @@ def _kept_edges(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
 
 
 def _masses(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Return the log masses of the intervals between edges and of the two tails, from the log tails `below` and `above` the edges.
-
-    The mass of an interval is the difference of the smaller tails at its two edges, lower or upper ones.
-    """
-    left = below[1:] < above[1:]
-    high = np.where(left, below[1:], above[:-1])
-    fall = np.where(left, below[:-1] - below[1:], above[1:] - above[:-1])
-    return np.concatenate([below[:1], high + np.log(-np.expm1(fall)), above[-1:]])
+    """Return the log masses of the intervals between edges and of the two tails, from the log tails below and above the edges."""
+    low, high = smaller_tails(below, above)
+    return np.concatenate([below[:1], high + np.log(-np.expm1(low - high)), above[-1:]])
