@@ -198,7 +198,7 @@ class Adaptive:
         with np.errstate(over="ignore"):
             f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
-        run = _Run(size, length, theta * x[0], best)
+        run = _Recursion(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
         # The recursion runs backwards in time: the distribution that is applied last belongs to the first release.
         for several, r in finite if self.upper else finite[::-1]:
@@ -231,7 +231,7 @@ class _State:
     right: float
 
 
-class _Run:
+class _Recursion:
     """Applies the recursion of the module docstring, one release at a time, with a bound of all errors."""
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:

@@ -403,11 +403,11 @@ class DominatingPairInfo:
         near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
-        steps = stride * _distinct(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
+        steps = stride * _without_repeats(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
         index = np.concatenate([center - steps[::-1], center + steps])
         # The ends of the range may be atoms, which are breakpoints.
         ends = [first + np.arange(4), last - np.arange(4)]
-        index = _distinct(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
+        index = _without_repeats(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
             # The divergences of (P, Q) and (Q, P) join at eps = 0, and each needs two points.
@@ -437,7 +437,7 @@ class DominatingPairInfo:
         return atoms.law(anchor, step, upper=upper)
 
 
-def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without_repeats(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the distinct numbers of a non-decreasing array."""
     return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 

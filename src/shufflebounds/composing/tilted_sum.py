@@ -47,7 +47,7 @@ class Summand(NamedTuple):
     times: int
 
 
-class _Window(NamedTuple):
+class _TruncationRange(NamedTuple):
     """A truncation range: its first grid point, its number of points, and an upper bound of the tilted mass outside of it."""
 
     lowest: int
@@ -83,7 +83,7 @@ class _Transform:
     outside: float
 
 
-def _bytes(transform: _Transform) -> int:
+def _transform_bytes(transform: _Transform) -> int:
     return transform.tail.nbytes + transform.excess.nbytes
 
 
@@ -294,7 +294,7 @@ class TiltedSum:
             out[1, held], out[2, held] = slopes, shares
         return out[0], out[1], out[2]
 
-    @kept(CACHED_BYTES, _bytes)
+    @kept(CACHED_BYTES, _transform_bytes)
     def _transform(self, center: float) -> _Transform:
         theta, low, high = self._interval(center)
         step = self.step
@@ -341,7 +341,7 @@ class TiltedSum:
             outside + lost,
         )
 
-    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _Window:
+    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _TruncationRange:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
         On either side of the range, the mass is at most e^-NEGLIGIBLE. If this range would have more than TABLE_SIZE/4 points, the
@@ -366,8 +366,8 @@ class TiltedSum:
                 f"{LARGE_TABLE_SIZE}: compose fewer releases at once"
             )
         if size >= support:
-            return _Window(sum(r * int(place[0]) for _, place, r in tilted), size, 0.0)
-        return _Window(first, size, 2 * math.exp(-depth) * (1 + 1e-6))
+            return _TruncationRange(sum(r * int(place[0]) for _, place, r in tilted), size, 0.0)
+        return _TruncationRange(first, size, 2 * math.exp(-depth) * (1 + 1e-6))
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:

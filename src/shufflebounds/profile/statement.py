@@ -130,7 +130,7 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
         f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way{everywhere}: {changes}.",
         f"From anyone who learns only {views}, whatever else they know about the rest of the data, and with any amount of "
         f"computing power. Not covered: {insiders}.",
-        _guarantee(profile, delta, upper, lower),
+        _guarantee_sentence(profile, delta, upper, lower),
         _assumptions(profile),
         _proof(profile, delta),
     )
@@ -153,26 +153,26 @@ def _joined(texts: Iterable[str], between: str) -> str:
     return between.join(dict.fromkeys(texts))
 
 
-def _rounded(value: float, rounding: str, digits: int = 6) -> str:
+def _shortened(value: float, rounding: str, digits: int = 6) -> str:
     context = decimal.Context(prec=digits, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
-def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
+def _guarantee_sentence(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
     """Return the sentence on the guarantee: both bounds of epsilon, and what they mean for probabilities and for a test."""
     if upper == math.inf:
         return (
             f"For delta = {delta:g} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
             "and this statement promises nothing."
         )
-    high, low = _rounded(upper, decimal.ROUND_CEILING), _rounded(lower, decimal.ROUND_FLOOR)
+    high, low = _shortened(upper, decimal.ROUND_CEILING), _shortened(lower, decimal.ROUND_FLOOR)
     text = (
         f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
         f"Computed without any rounding or approximation, the proof would give a value between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:
-        factor = _rounded(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
+        factor = _shortened(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
         text += (
             f"Any set of results is at most {factor} times as likely in one of the two situations as in the other{shift}; "
             "a factor of 1 would be perfect protection. "
@@ -184,7 +184,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
     if miss >= 1e-4:
         text += (
             f"Someone who tells the two situations apart by the results, and wrongly reports the second in at most {_ACCUSED:.0%} "
-            f"of the cases, overlooks it in at least {_rounded(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
+            f"of the cases, overlooks it in at least {_shortened(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
             f"true; guessing without the results overlooks it in {1 - _ACCUSED:.0%}."
         )
     else:
@@ -195,7 +195,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
 def _assumptions(profile: PrivacyProfile) -> str:
     factors = getattr(profile, "factors", ((profile, 1),))
     listed = [
-        _described(part) if times == 1 else f"{plotting.number(times)} releases of {_described(part)}" for part, times in factors
+        f"{f'{plotting.number(times)} releases of ' if times > 1 else ''}{_class_and_parameters(part)}" for part, times in factors
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
     acting = _joined((_ACTING.get(_subpackage(part), _ANYBODY_ACTING) for part, _ in factors), ". ")
@@ -210,7 +210,7 @@ def _assumptions(profile: PrivacyProfile) -> str:
     return text + "It covers one contribution: a person who contributes several times has weaker protection."
 
 
-def _described(profile: PrivacyProfile) -> str:
+def _class_and_parameters(profile: PrivacyProfile) -> str:
     """Return the class of a profile and its parameters."""
     described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
     name = type(profile).__name__.lstrip("_")
@@ -220,7 +220,7 @@ def _described(profile: PrivacyProfile) -> str:
 def _parameter(name: str, value: Any) -> str:
     """Return a parameter in words: another profile with its own parameters, a long list by its size."""
     if isinstance(value, PrivacyProfile):
-        return f"{name} = ({_described(value)})"
+        return f"{name} = ({_class_and_parameters(value)})"
     shown = plotting.number(value)
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 

@@ -120,7 +120,7 @@ class SampledPair(OfPresence, DominatingPair):
         gap = -np.expm1(-np.where(inside, rest, 1.0))
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
-        return np.where(inside, round_outward(value, np.log(gap), upper=upper), -np.inf)
+        return np.where(inside, log_rounded_outward(value, np.log(gap), upper=upper), -np.inf)
 
     @property
     def _gaussian(self) -> SampledGaussian | None:
@@ -193,7 +193,7 @@ class SampledPair(OfPresence, DominatingPair):
         return mixture(base, base, self.rate, self.removed, symmetric=True) or base
 
 
-def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
+def log_rounded_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
     """Return `value`, a sum of `weight` and a logarithm, moved up (upper) or down by the rounding error of both; -inf stays."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
@@ -208,7 +208,7 @@ def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, eps_e
     at, weight = sampled_eps(eps, rate), math.log(rate)
     lower = weight + mechanism._log_side(at * (1 + eps_error), upper=False)
     upper = weight + mechanism._log_side(at * (1 - eps_error), upper=True)
-    return IntervalArray(round_outward(lower, weight, upper=False), round_outward(upper, weight, upper=True))
+    return IntervalArray(log_rounded_outward(lower, weight, upper=False), log_rounded_outward(upper, weight, upper=True))
 
 
 def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, symmetric: bool) -> LossAtoms | None:

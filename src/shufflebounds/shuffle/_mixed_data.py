@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations, permutations
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,9 @@ from shufflebounds._cached import cached_property
 from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import kept
-from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
+from shufflebounds.shuffle._every_dataset import EveryDataset, LargestDivergence, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]
-
-
-def _bytes(table: FloatArray) -> int:
-    """Return the size of a table in bytes."""
-    return table.nbytes
 
 
 class MixedData:
@@ -70,7 +66,7 @@ class MixedData:
         # user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
-    @kept(CACHED_BYTES, _bytes)
+    @kept(CACHED_BYTES, attrgetter("nbytes"))
     def _power(self, x: int, count: int) -> FloatArray:
         """Return the coefficients of P_x^count (module docstring): the messages of `count` users with input x."""
         if count > 1:
@@ -79,7 +75,7 @@ class MixedData:
         one[self._shifts if count else 0] = self.rows[x] if count else 1.0
         return one
 
-    @kept(CACHED_BYTES, _bytes)
+    @kept(CACHED_BYTES, attrgetter("nbytes"))
     def _law(self, shares: Shares) -> FloatArray:
         """Return the probabilities of all vectors of numbers of messages of each kind, one row for each input of the target."""
         rows = self._convolved(shares, self._power)
@@ -153,7 +149,7 @@ class MixedData:
         return math.log(value) if value > 0 else -math.inf
 
     @kept(4 * MANY)
-    def _every_largest(self, eps: float) -> Found:
+    def _every_largest(self, eps: float) -> LargestDivergence:
         return self._every.largest(eps)
 
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
@@ -167,7 +163,7 @@ class MixedData:
         best = max(self._value(shares, eps) for shares in set(start))
         step, left = max(1, others // 8), COMPARED
         while left > 0:
-            tried = [self._value(shares, eps) for shares in _moved(best[1], step)]
+            tried = [self._value(shares, eps) for shares in _neighbouring(best[1], step)]
             left -= len(tried)
             better = max(tried)
             if better > best:
@@ -203,7 +199,7 @@ def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:
     return tuple(shares)
 
 
-def _moved(shares: Shares, step: int) -> list[Shares]:
+def _neighbouring(shares: Shares, step: int) -> list[Shares]:
     """Return the datasets in which up to `step` users change from one input to another, for every pair of inputs."""
     out = []
     for x, y in permutations(range(len(shares)), 2):

@@ -20,7 +20,7 @@ from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.shuffle._known_bits import near_budget
 
-__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
+__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Groups(NamedTuple):
     counts: FloatArray
 
 
-def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
+def by_kind(local_eps: FloatArray, data: FloatArray) -> Groups:
     """Return the distinct (budget, bit) pairs with their multiplicities."""
     # Calling np.unique once for each bit takes a tenth of the time of one call for pairs.
     kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
@@ -76,7 +76,7 @@ def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
                   np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
 
 
-def _rounded(exact: Groups) -> Groups:
+def _rounded_up(exact: Groups) -> Groups:
     """Return fewer groups, for an upper bound: each budget is rounded up to the largest budget of its interval of a grid.
 
     A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
@@ -103,8 +103,8 @@ class WorstTarget:
     @classmethod
     def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
         """Return the search for users with these budgets and bits."""
-        exact = grouped(local_eps, data)
-        return cls(exact, _rounded(exact))
+        exact = by_kind(local_eps, data)
+        return cls(exact, _rounded_up(exact))
 
     @cached_property
     def targets(self) -> FloatArray:

@@ -136,24 +136,24 @@ def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
     even = np.array([[2 * p * q, c / 2], [c / 2, 0.0]])
     rest = np.ones((1, 1))
     for _ in range(fakes):
-        rest = _with(rest, even)
+        rest = _with_record(rest, even)
     # The first entry has all other users in the second bin; the loop below moves them to the first bin one at a time.
     seconds = [rest]
     for _ in range(others):
-        seconds.append(_with(seconds[-1], one_hot[1]))
+        seconds.append(_with_record(seconds[-1], one_hot[1]))
     low = high = 0.0
     for ones in range(others + 1):
         law = seconds[others - ones]
         for _ in range(ones):
-            law = _with(law, one_hot[0])
-        here, there = _with(law, one_hot[0]), _with(law, one_hot[1])
+            law = _with_record(law, one_hot[0])
+        here, there = _with_record(law, one_hot[0]), _with_record(law, one_hot[1])
         for first, second in ((here, there), (there, here)):
             found = positive_difference(first, math.exp(eps) * second, 1e-14 * (others + fakes + 5))
             low, high = max(low, found.lower), max(high, found.upper)
     return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 
-def _with(law: FloatArray, record: FloatArray) -> FloatArray:
+def _with_record(law: FloatArray, record: FloatArray) -> FloatArray:
     """Return the joint distribution of the numbers of records 10 and 01 after one more record is added."""
     size = law.shape[0]
     out = np.zeros((size + 1, size + 1))

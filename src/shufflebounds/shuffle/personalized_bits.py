@@ -20,7 +20,7 @@ from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
-from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, grouped
+from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -177,7 +177,7 @@ class PersonalizedBits(BetweenProfiles):
             raise ValueError("target=None must be the index of a user")
         chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
         others = np.arange(self.local_eps.size) != chosen
-        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*grouped(self.local_eps[others], self.bits[others])))
+        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*by_kind(self.local_eps[others], self.bits[others])))
 
     @cached_property
     def _pair(self) -> DominatingPair:

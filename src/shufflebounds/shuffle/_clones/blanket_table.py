@@ -58,7 +58,7 @@ def log_blanket_table(
         return None
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
     while True:
-        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
+        sides = _tabled_sum(budgets, counts, categories, local_eps, eps, log_tail, most)
         # If delta is much smaller than e^log_scale, the truncated mass widens the bounds. Then the table is computed again with
         # less truncated mass.
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
@@ -66,7 +66,7 @@ def log_blanket_table(
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
 
 
-def _summed(
+def _tabled_sum(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
 ) -> Interval | None:
     """Return bounds of log delta by a table that truncates tails of mass e^log_tail, or None if it has more than `most` cells."""

@@ -145,7 +145,7 @@ def _log_cosh(x: float) -> float:
     return math.log1p(2 * math.sinh(x / 2) ** 2)
 
 
-def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
+def _threshold_and_factor(budget: Budget, eps: float) -> tuple[float, float, float]:
     """Return the threshold u = tanh(eps/2)/tanh(eps1/2), v = 1 - u, and the log of the factor tanh(eps1/2)(1 + e^eps)."""
     local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
@@ -161,7 +161,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     """
     if budget.less(eps) <= 0:
         return Interval(-math.inf, -math.inf)
-    u, v, factor = _threshold(budget, eps)
+    u, v, factor = _threshold_and_factor(budget, eps)
     # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
