@@ -47,22 +47,6 @@ class Summand(NamedTuple):
     times: int
 
 
-class _TruncationRange(NamedTuple):
-    """A truncation range: its first grid point, its number of points, and an upper bound of the tilted mass outside of it."""
-
-    lowest: int
-    size: int
-    outside: float
-
-
-class _Interval(NamedTuple):
-    """The tilt of an interval of levels, and the range of levels that its transform serves."""
-
-    theta: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Transform:
     """Sums of tilted masses at the grid points of a truncation range, which give the bounds at one interval of levels K.
@@ -230,11 +214,12 @@ class TiltedSum:
         return out
 
     @kept(CACHED_ANSWERS)
-    def _interval(self, center: float) -> _Interval:
+    def _interval(self, center: float) -> tuple[float, float, float]:
+        """Return the tilt of the interval of levels around `center`, and the range of levels that its transform serves."""
         theta = self.tilt(center)
         # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
-        return _Interval(theta, -math.inf if theta == self.least_tilt else center - far, center + far)
+        return theta, -math.inf if theta == self.least_tilt else center - far, center + far
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
@@ -341,8 +326,10 @@ class TiltedSum:
             outside + lost,
         )
 
-    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _TruncationRange:
+    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
+
+        It is returned as its first grid point, its number of points, and an upper bound of the tilted mass outside.
 
         On either side of the range, the mass is at most e^-NEGLIGIBLE. If this range would have more than TABLE_SIZE/4 points, the
         mass is at most e^-NEGLIGIBLE_ROUGHLY, and if even this range would have more than LARGE_TABLE_SIZE points, at most e^-20. A
@@ -366,8 +353,8 @@ class TiltedSum:
                 f"{LARGE_TABLE_SIZE}: compose fewer releases at once"
             )
         if size >= support:
-            return _TruncationRange(sum(r * int(place[0]) for _, place, r in tilted), size, 0.0)
-        return _TruncationRange(first, size, 2 * math.exp(-depth) * (1 + 1e-6))
+            return sum(r * int(place[0]) for _, place, r in tilted), size, 0.0
+        return first, size, 2 * math.exp(-depth) * (1 + 1e-6)
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:

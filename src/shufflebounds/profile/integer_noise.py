@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._search import least_int
@@ -76,11 +75,8 @@ class IntegerNoise(PrivacyProfile):
     def _log_sf(self, k: FloatArray) -> FloatArray:
         """Return log Pr[K > k] at each integer k."""
 
+    @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
-        return self._pairs
-
-    @cached_property
-    def _pairs(self) -> tuple[DominatingPair, ...]:
         return _Shift(self, False), _Shift(self, True)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:

@@ -24,10 +24,10 @@ from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, lar
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
-from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
+from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.predictions import predicted_values
+from shufflebounds.profile.predictions import predicted_values, sketch_step
 from shufflebounds.profile.renyi import Tail, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -240,14 +240,6 @@ class PrivacyProfile(ExportMixin):
         deeper = own.extended(step, stage)
         return deeper if forward is own else forward.extended(step, stage), deeper
 
-    @property
-    def _sketch(self) -> float:
-        """Distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-        known = self._pair_info()
-        # If the lower bound is not convex, it is only known to be monotone between samples, so its gap is proportional to their
-        # distance.
-        return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
-
     def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
         """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
 
@@ -368,7 +360,7 @@ class PrivacyProfile(ExportMixin):
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
         known = self._pair_info()
         if known.expensive:
-            return Tradeoff(Staged(self._staged, known.spacing, self._sketch, upper=upper))
+            return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
         return curve(*self._samples(known.spacing), upper=upper)
 
     @np.errstate(all="ignore")

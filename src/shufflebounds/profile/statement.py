@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -283,20 +283,10 @@ _STYLE = """
 """
 
 
-class _Frame(NamedTuple):
-    """Size of the plot and the positions of the four edges of its frame, in the units of the SVG."""
-
-    width: int = 640
-    height: int = 360
-    left: int = 80
-    right: int = 620
-    top: int = 16
-    bottom: int = 304
-
-
 def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float, float] | None) -> str:
     """Return the curve as SVG: epsilon to the right, log10 of delta upwards."""
-    frame = _Frame()
+    # The size of the plot and the four edges of its frame, in the units of the SVG.
+    width, height, left, right, upper_edge, lower_edge = 640, 360, 80, 620, 16, 304
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
     # The scale follows the upper bound, because the last value of a lower bound may be far smaller.
     floor = float(high[np.isfinite(high)].min()) if np.isfinite(high).any() else -1.0
@@ -304,10 +294,10 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     top = max(0.0, float(finite.max())) if finite.size else 0.0
 
     def across(value: float) -> float:
-        return frame.left + (frame.right - frame.left) * value / float(eps[-1])
+        return left + (right - left) * value / float(eps[-1])
 
     def down(value: float) -> float:
-        return frame.top + (frame.bottom - frame.top) * (top - max(value, bottom)) / (top - bottom)
+        return upper_edge + (lower_edge - upper_edge) * (top - max(value, bottom)) / (top - bottom)
 
     def line(values: FloatArray, kind: str) -> str:
         seen = np.isfinite(values)
@@ -317,23 +307,23 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     step = 10.0 ** math.floor(math.log10(eps[-1] / 2))
     step *= next(m for m in (1, 2, 5) if eps[-1] / (m * step) <= 10 or m == 5)
     ticks = [
-        f'<text x="{across(i * step):.1f}" y="{frame.bottom + 18}" text-anchor="middle">{i * step:.4g}</text>'
+        f'<text x="{across(i * step):.1f}" y="{lower_edge + 18}" text-anchor="middle">{i * step:.4g}</text>'
         for i in range(int(eps[-1] / step) + 1)
     ]
     jump = max(1, math.ceil(-bottom / 6))
     ticks += [
-        f'<text x="{frame.left - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
+        f'<text x="{left - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
         for i in range(0, -bottom + 1, jump)
     ]
     dot = f'<circle class="dot" cx="{across(point[0]):.1f}" cy="{down(point[1]):.1f}" r="5"/>' if point else ""
     return (
-        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="delta over epsilon, upper and lower bound">'
-        f'<rect class="frame" x="{frame.left}" y="{frame.top}" '
-        f'width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"/>'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="delta over epsilon, upper and lower bound">'
+        f'<rect class="frame" x="{left}" y="{upper_edge}" '
+        f'width="{right - left}" height="{lower_edge - upper_edge}"/>'
         f'{"".join(ticks)}{line(low, "lower")}{line(high, "upper")}{dot}'
-        f'<text x="{(frame.left + frame.right) / 2:.0f}" y="{frame.height - 12}" text-anchor="middle">'
+        f'<text x="{(left + right) / 2:.0f}" y="{height - 12}" text-anchor="middle">'
         'privacy loss epsilon (nats)</text>'
-        f'<text transform="translate(18 {(frame.top + frame.bottom) / 2:.0f}) rotate(-90)" text-anchor="middle">'
+        f'<text transform="translate(18 {(upper_edge + lower_edge) / 2:.0f}) rotate(-90)" text-anchor="middle">'
         'delta (probability)</text>'
         "</svg>"
     )

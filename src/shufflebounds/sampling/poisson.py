@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.kept import kept
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
@@ -290,11 +290,8 @@ class Subsampled(OfPresence, LargestPair):
         super().__post_init__()
         object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
+    @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
-        return self._both
-
-    @cached_property
-    def _both(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def _adjacencies(self) -> tuple[DominatingPair, ...]:

@@ -143,19 +143,14 @@ class EveryDataset:
         """Return the largest divergence for two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
         equal, above, below = self._bits
         (q0, p0), (q1, p1) = self._rows
-        found = []
+        best = (-math.inf, 0.0, 0, (0, 0))
+        # Blocks of this size fit in the cache of the processor.
+        step = max(1, BLOCK // equal.shape[1])
         # The sums with the target's bit, whose probability of 1 is p, have the tails Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
         # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
-            values = []
-            for error in (self._error, -self._error):
-                high, low = 1 + error, factor * (1 - error)
-                values.append((high * p - low * q, high - low))
-            found.append((pair, tail, values))
-        best = (-math.inf, 0.0, 0, (0, 0))
-        for pair, tail, ((a, b), (c, d)) in found:
-            # Blocks of this size fit in the cache of the processor.
-            step = max(1, BLOCK // equal.shape[1])
+            widened = [(1 + error, factor * (1 - error)) for error in (self._error, -self._error)]
+            (a, b), (c, d) = ((high * p - low * q, high - low) for high, low in widened)
             for start in range(0, len(equal), step):
                 some = slice(start, start + step)
                 value = a * equal[some]

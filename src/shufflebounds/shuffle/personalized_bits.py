@@ -17,6 +17,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
 from shufflebounds._types import FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
@@ -156,6 +157,7 @@ class PersonalizedBits(BetweenProfiles):
         data = "None" if self.bits is None else f"<{int(self.bits.sum())} ones>"
         return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target})"
 
+    @kept(1)
     def pair(self, target: int | None = None) -> DominatingPair:
         """Return the pair of distributions of the sum with the target's bit 0 against 1, for the given dataset.
 
@@ -180,10 +182,6 @@ class PersonalizedBits(BetweenProfiles):
         return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*by_kind(self.local_eps[others], self.bits[others])))
 
     @cached_property
-    def _pair(self) -> DominatingPair:
-        return self.pair()
-
-    @cached_property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
         """Profiles that are a lower and an upper bound of the guarantee over all datasets; None if the dataset is given."""
         if self.bits is not None:
@@ -199,7 +197,8 @@ class PersonalizedBits(BetweenProfiles):
     def pairs(self) -> tuple[DominatingPair, ...]:
         if self.bits is None or self.target is None:
             return super().pairs()
-        return self._pair, self._pair.reverse()
+        pair = self.pair()
+        return pair, pair.reverse()
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bits is None:
