@@ -115,13 +115,10 @@ class Composition(PrivacyProfile):
                 raise TypeError(f"{profile!r} must be a PrivacyProfile to be composed")
             parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
             for part, number in parts:
-                same = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), None)
-                before = 0 if same is None else flat[same][1]
-                total = _validate.integer("times", before + number * count, 1)
-                if same is None:
-                    flat.append((part, total))
-                else:
-                    flat[same] = (part, total)
+                # `place` is that of an equal factor; without one, it is the end of the list.
+                place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
+                before = sum(times for _, times in flat[place : place + 1])
+                flat[place : place + 1] = [(part, _validate.integer("times", before + number * count, 1))]
         if not flat:
             raise ValueError("factors must not be empty: give at least one mechanism")
         object.__setattr__(self, "factors", tuple(flat))

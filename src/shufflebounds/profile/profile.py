@@ -127,37 +127,34 @@ class PrivacyProfile(ExportMixin):
         """
         return ()
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
-        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; None otherwise.
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
 
         Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
         of it, where one of the guarantees covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
         are then at most those of (P, Q), which are finite for Gaussian noise.
         """
-        return None
+        return (), 1.0
 
     def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
         """Return upper bounds of the Renyi divergences by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        if mixture is None:
+        parts, rate = self._mixture()
+        if not parts:
             return np.full(orders.size, np.inf)
-        parts, rate = mixture
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
     def _mixture_tail(self) -> Tail | None:
         """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps; None if this is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        if mixture is None:
+        parts, rate = self._mixture()
+        if not parts:
             return None
-        parts, rate = mixture
         orders = 1 + np.geomspace(0.01, 1e6, 400)
         divergences = np.max([part._rdp(orders, True) for part in parts], axis=0)
         return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
 
     def _mixture_mu(self) -> float:
         """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        return math.inf if mixture is None else max(part._gdp_mu(True) for part in mixture[0])
+        return max((part._gdp_mu(True) for part in self._mixture()[0]), default=math.inf)
 
     def _seconds(self) -> float:
         return self._pair_info().predicted
@@ -200,7 +197,7 @@ class PrivacyProfile(ExportMixin):
             parts = [pair._cost(log_delta, question) for pair in pairs]
             return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
         # Without pure privacy, mu is bounded by joint convexity alone.
-        unproven = known.pure == math.inf and self._mixture() is not None and question == "gdp_mu"
+        unproven = known.pure == math.inf and self._mixture()[0] and question == "gdp_mu"
         values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
         # The field `setup` of an expensive profile is that of its compositions, and not of a single value.
         setup = known.setup if values and not known.expensive else 0.0

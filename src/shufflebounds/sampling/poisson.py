@@ -46,11 +46,9 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
     """Return an upper bound of log(1 - rate + rate e^pure) (record removed), or -log(1 - rate + rate e^-pure) (record added)."""
     if pure == 0 or (removed and pure == math.inf):
         return pure
-    if removed:
-        value = float(mixed_losses(np.array([pure]), rate)[0])
-    else:
-        # 1 - q + q e^-pure is computed without cancellation for small q and pure.
-        value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
+    # 1 - q + q e^-pure is computed without cancellation for small q and pure.
+    sign = 1 if removed else -1
+    value = sign * float(mixed_losses(np.array([sign * pure]), rate)[0])
     # A positive budget that underflows is replaced by the smallest positive double.
     return max(value * (1 + 16 * ULP), 5e-324)
 

@@ -63,9 +63,6 @@ class ErrorLaw(ABC):
         # The upper bound is the union bound over all bins; the lower bound is the tail of a single bin.
         return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
 
-    def _sides(self, a: Fraction, truth: Any, of: str) -> Interval:
-        return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
-
     def _checked_truth(self, truth: Any) -> Any:
         if truth is not None:
             raise ValueError(f"truth={truth!r} must be None: the error of {type(self).__name__} is the same for every dataset")
@@ -111,7 +108,8 @@ class ErrorLaw(ABC):
         return self._tail(Fraction(a), self._checked_truth(truth), of, upper)
 
     def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
-        return float(probability(min(0.0, self._sides(a, truth, of)[upper]), upper))
+        sides = self._error(a, truth) if of == "bin" else self._any_error(a, truth)
+        return float(probability(min(0.0, sides[upper]), upper))
 
     def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         """Return a bound of the smallest error that is exceeded with probability at most `beta`.

@@ -239,10 +239,8 @@ class ShuffledHistogram(ShuffleProtocol):
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
         upper = union_probability([(at_worst[1], full), (at_most[1], others)])
         # The remaining users are all in one more bin if there is one, and otherwise in one of the full bins.
-        if left and full == self.bins:
-            rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, full - 1
-        else:
-            rest, alone = log_missed(self.users, self.gamma, left, a).lower, full
+        in_full = worst if left and full == self.bins else 0
+        rest, alone = log_missed(self.users, self.gamma, in_full + left, a).lower, full - 1 if in_full else full
         lower = union_probability([(at_worst[0], alone), (rest, 1 if left else 0)])
         return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
@@ -33,7 +33,7 @@ _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalizedClones(PrivacyProfile):
+class PersonalizedClones(EqualByKey, PrivacyProfile):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::
@@ -115,12 +115,6 @@ class PersonalizedClones(PrivacyProfile):
     def __repr__(self) -> str:
         return (f"PersonalizedClones(weight={self.weight!r}, rates=<{int(self.counts.sum())} users, {self.rates.size} distinct>, "
                 f"scale={self.scale!r})")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PersonalizedClones) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()

@@ -15,7 +15,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
-from shufflebounds._types import FloatArray, IntervalArray, at_each, largest
+from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.kept import kept
 from shufflebounds.profile import DominatingPair, PrivacyProfile
@@ -75,7 +75,7 @@ class _PersonalPair(DominatingPair):
 
 @with_passages
 @dataclass(frozen=True, eq=False)
-class PersonalizedBits(BetweenProfiles):
+class PersonalizedBits(EqualByKey, BetweenProfiles):
     r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
 
     Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
@@ -143,12 +143,6 @@ class PersonalizedBits(BetweenProfiles):
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
             _validate.integer_field(self, "target", 0, budgets.size - 1)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PersonalizedBits) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
         return self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target

@@ -405,11 +405,11 @@ class Shuffled(BetweenProfiles):
         # is mu for normal noise, and slightly less for discrete noise.
         return self.randomizer._gdp_mu(True) if upper else limit
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
         # sent for either input.
         if not isinstance(self.randomizer, PrivacyProfile):
-            return None
+            return (), 1.0
         sides = self.randomizer, self.randomizer.reverse()
         return tuple({id(side): side for side in sides}.values()), self.participation
 
