@@ -28,11 +28,6 @@ from shufflebounds.sampling._mixed_losses import mixed_losses
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 
 
-def checked_rate(name: str, value: float) -> float:
-    """Return the value if it is a probability in [1e-100, 1], whose square is a normal double; raise ValueError otherwise."""
-    return _validate.real(name, value, 1e-100, 1)
-
-
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
     """Return log(1 + (e^eps - 1)/rate), with relative error below 8 ulp."""
     # The first formula has no cancellation for small eps, and the second one no overflow for large eps.
@@ -54,7 +49,19 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
 
 
 @dataclass(frozen=True)
-class SampledPair(OfPresence, DominatingPair):
+class _Sampled(OfPresence):
+    """A guarantee of a mechanism on a Poisson sample, in which a record is with probability `rate`."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The square of the rate is a normal double.
+        _validate.real_field(self, "rate", 1e-100, 1)
+
+
+@dataclass(frozen=True)
+class SampledPair(_Sampled, DominatingPair):
     r"""The distributions of a mechanism that uses one record with probability q, and of the mechanism without the record.
 
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
@@ -85,15 +92,10 @@ class SampledPair(OfPresence, DominatingPair):
     0.002635151 0.000963144
     """
 
-    rate: float
     removed: bool = True
 
     theorem: ClassVar[str] = "exact for Poisson sampling of the mechanism's pair (Li, Qardaji, Su 2012; Zhu, Dong, Wang 2022)"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
         return SampledPair(self.mechanism, self.rate, not self.removed)
@@ -241,7 +243,7 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 
 @dataclass(frozen=True)
-class Subsampled(OfPresence, LargestPair):
+class Subsampled(_Sampled, LargestPair):
     r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -279,14 +281,8 @@ class Subsampled(OfPresence, LargestPair):
     1.8282 1.8282
     """
 
-    rate: float
-
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:

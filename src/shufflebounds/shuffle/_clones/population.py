@@ -183,11 +183,6 @@ class Population:
             guesses.append(self.estimate("window", eps, i, i, self._log_mass(eps, i, i, nearby, rough=True)))
         return min(guesses)
 
-    def _useful_window(self, i: int) -> bool:
-        # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
-        pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
-        return self.family.windowed and not (pure and i == self.budgets.size - 1)
-
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
         """Return the log mass outside the window whose estimate for the targets i..j is close to the smallest.
 
@@ -254,7 +249,9 @@ class Population:
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
         """Return the decompositions that may give the smallest bound for target i, as (kind, log mass outside the window)."""
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
-        if self._useful_window(i):
+        # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
+        pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
+        if self.family.windowed and not (pure and i == self.budgets.size - 1):
             kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
         if not self.exact or len(kinds) == 1:
             return kinds
