@@ -21,19 +21,10 @@ from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import USUAL_DELTA, Question
+from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
-from shufflebounds.composing import (
-    MOST_VALUE_EFFORT,
-    AdaptiveChoice,
-    Composer,
-    Cost,
-    CurveBounds,
-    DominatingPairInfo,
-    LossAtoms,
-    announced,
-)
-from shufflebounds.composing.composer import LOOSE
+from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
+from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
 from shufflebounds.composing.inversion import Inversion
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu

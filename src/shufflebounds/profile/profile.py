@@ -208,12 +208,7 @@ class PrivacyProfile(ExportMixin):
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
 
-        def lower(at: FloatArray) -> FloatArray:
-            return self._known_side(at, upper=False)
-
-        def upper(at: FloatArray) -> FloatArray:
-            return self._known_side(at, upper=True)
-
+        lower, upper = (partial(self._known_side, upper=side) for side in (False, True))
         known = self._pair_info()
         single = known.single and known.convex
         if not known.expensive:

@@ -412,18 +412,14 @@ class FlippedReports(FlippedProtocol):
         (True, 50)
         """
         eps, delta = _validate.target(eps, delta)
-        clear = cls(users, fakes, bins, 0.0, view=view, fake=fake)
+        build = partial(cls, users, fakes, bins, view=view, fake=fake)
+        clear = build(0.0)
         if meets(clear, eps, delta):
             return clear
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps / 2, 350.0))))
-
-        def build(flip: float) -> FlippedReports:
-            return cls(users, fakes, bins, flip, view=view, fake=fake)
-
         low = -math.expm1(math.log(delta) / 2) / (clear.users + clear.fakes)
         low = math.sqrt(low) if view == "records" else low
-        flip = least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4)
-        return cls(users, fakes, bins, flip, view=view, fake=fake)
+        return build(least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:
         chosen = _validate.labels("values", values, self.bins, self.users)
