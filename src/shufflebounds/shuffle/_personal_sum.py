@@ -76,7 +76,7 @@ def by_kind(local_eps: FloatArray, data: FloatArray) -> Groups:
                   np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
 
 
-def _rounded_up(exact: Groups) -> Groups:
+def _coarser(exact: Groups) -> Groups:
     """Return fewer groups, for an upper bound: each budget is rounded up to the largest budget of its interval of a grid.
 
     A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
@@ -104,7 +104,7 @@ class WorstTarget:
     def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
         """Return the search for users with these budgets and bits."""
         exact = by_kind(local_eps, data)
-        return cls(exact, _rounded_up(exact))
+        return cls(exact, _coarser(exact))
 
     @cached_property
     def targets(self) -> FloatArray:

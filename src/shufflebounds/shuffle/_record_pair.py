@@ -34,7 +34,7 @@ def local(flip: float, eps: float) -> float:
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
 
-def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
+def blanket_bound(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
     """Return an upper bound of log delta of shuffled records by the privacy blanket, valid for every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin

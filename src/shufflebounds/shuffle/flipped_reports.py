@@ -186,7 +186,7 @@ class FlippedReports(FlippedProtocol):
             return _record_pair.enumerated(*self._counted[:2], self.flip, eps)
         return Interval(
             _record_pair.projected(*self._counted, self.flip, eps),
-            _record_pair.blanket(*self._counted, self.flip, eps),
+            _record_pair.blanket_bound(*self._counted, self.flip, eps),
         )
 
     @property
