@@ -34,11 +34,12 @@ class cached_property(functools.cached_property[T]):
 
 
 def uncached(instance: object) -> dict[str, Any]:
-    """Return the attributes that belong in a pickle: all except the values of a :class:`cached_property`.
+    """Return the attributes that belong in a pickle: all except cached values, of properties and of methods (composing/kept.py).
 
     The dictionary is copied in one step, so that another thread may add an attribute while this function iterates.
     """
     kind = type(instance)
     return {
-        name: value for name, value in vars(instance).copy().items() if not isinstance(getattr(kind, name, None), cached_property)
+        name: value for name, value in vars(instance).copy().items()
+        if not (name.startswith("_kept_") or isinstance(getattr(kind, name, None), cached_property))
     }

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from shufflebounds._progress import tick
 
 __all__ = [
-    "EXP_SLACK", "SLACK", "ULP", "Interval", "Bound", "FloatArray", "IntervalArray", "at_each", "largest", "plain", "probability",
-    "typed_as",
+    "EXP_SLACK", "SLACK", "ULP", "Bound", "EqualByKey", "FloatArray", "Interval", "IntervalArray", "at_each", "largest", "plain",
+    "probability", "typed_as",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -36,6 +36,20 @@ SLACK = 16 * ULP
 
 A smaller value could make a bound invalid; a larger value makes every bound less tight.
 """
+
+
+class EqualByKey:
+    """Equality and hash of objects with arrays, which do not compare to one truth value: those of a key."""
+
+    def _key(self) -> tuple[Any, ...]:
+        """Return what equal objects share, with arrays as bytes."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
 
 
 class IntervalArray(NamedTuple):

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._types import IntervalArray
-from shufflebounds.composing import Composer
+from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition

@@ -9,7 +9,8 @@ import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._progress import Cost, announced, elsewhere, tick
-from shufflebounds.composing import Composer, DominatingPairInfo
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.composer import Composer
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise
 

@@ -91,7 +91,7 @@ def test_widest_intervals_share_transforms():
     narrow, wide = (bounds(summands, 0.0, widest=widest)[1] for widest in (0, 3))
     values = [one.log_values(levels)[0] for one in (narrow, wide)]
     np.testing.assert_allclose(values[1], values[0], rtol=0, atol=2e-6)
-    assert len(wide._transforms) < len(narrow._transforms)
+    assert len(wide._kept__transform) < len(narrow._kept__transform)
 
 
 def test_no_value_beyond_the_largest():

@@ -56,7 +56,7 @@ def test_masses_that_underflow_are_passed():
 
 @pytest.mark.parametrize("eps", [0.1, 0.7])
 def test_tables_of_bins(eps):
-    bins = _bin_pair.Bins(0.2, eps, -60.0)
+    bins = _bin_pair.TwoBins(0.2, eps, -60.0)
     value = float(exact((2, 10), (3, 9), 0.2, math.exp(eps)))
     found = bins.log_delta((2, 10), (3, 9))
     assert found.lower <= math.log(value) <= found.upper

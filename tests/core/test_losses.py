@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.composing import GridPLD, LossAtoms, Product
+from shufflebounds.composing import GridPLD, LossAtoms
 from shufflebounds.composing.interpolation import connect_the_dots, supporting_lines
 from shufflebounds.composing.loss_atoms import _counts
+from shufflebounds.composing.product import Product
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick

@@ -176,10 +176,11 @@ def test_tables_of_mixed_data_are_bounded():
     assert list(tables) == [101]
     data = _mixed_data.MixedData(np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), 10)
     first = data.best(0.1)
-    for eps in np.linspace(0, 1, data._found.most + 10).tolist():
-        data._found.of(eps, lambda: first)
-    assert data.best(0.1234567) == data._found[0.1234567]
-    assert len(data._found) <= data._found.most
+    known = data._kept_best
+    for eps in np.linspace(0, 1, known.most + 10).tolist():
+        known.of((eps,), lambda: first)
+    assert data.best(0.1234567) == known[(0.1234567,)]
+    assert len(known) <= known.most
     assert data.best(0.1) == first
 
 

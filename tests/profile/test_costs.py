@@ -9,7 +9,8 @@ from scipy.special import log_ndtr
 
 from shufflebounds import mechanisms, shuffle
 from shufflebounds._types import IntervalArray
-from shufflebounds.composing import Composer, SampledProfile
+from shufflebounds.composing import SampledProfile
+from shufflebounds.composing.composer import Composer
 from shufflebounds.profile import DominatingPair
 
 FACTOR = 3.5

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import shuffled_sgd_delta
-from shufflebounds.sampling.shuffled_batches import largest
+from shufflebounds.sampling.shuffled_batches import largest_entry
 
 
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 2), (6, 2), (6, 3)])
@@ -65,7 +65,7 @@ def test_one_batch_is_the_gaussian_mechanism(sigma, eps):
 def test_epochs_are_a_product():
     """Two epochs are compared with the sum over all pairs of intervals, in both orders."""
     sigma, steps, eps = 0.5, 20, 2.0
-    p, q = (np.exp(law) for law in largest(sigma, steps))
+    p, q = (np.exp(law) for law in largest_entry(sigma, steps))
     two_p, two_q = np.multiply.outer(p, p), np.multiply.outer(q, q)
     exact = max(np.maximum(a - math.exp(eps) * b, 0).sum() for a, b in ((two_p, two_q), (two_q, two_p)))
     assert exact * (1 - 2e-3) <= shuffled_sgd_delta(eps, sigma, steps, 2) <= exact
@@ -73,7 +73,7 @@ def test_epochs_are_a_product():
 
 @pytest.mark.parametrize(("sigma", "steps"), [(0.05, 3), (0.5, 1000), (1.0, 10**6), (1e4, 7), (0.3, 2**53)])
 def test_intervals_have_all_the_mass(sigma, steps):
-    for law in largest(sigma, steps):
+    for law in largest_entry(sigma, steps):
         assert (law < 0).all()
         assert math.fsum(np.exp(law)) == pytest.approx(1.0, abs=1e-9)
 
@@ -103,7 +103,7 @@ def test_bad_arguments(bad):
 def test_intervals_have_a_minimum_share_of_the_smaller_tail(sigma, steps):
     # A mass is the difference of two tails. If the mass is a thousandth of the tails, its relative error is a thousand times larger
     # than theirs. At sigma = 0.01 neighbouring tails can be equal doubles, and the interval between them would have mass 0.
-    for log_mass in largest(sigma, steps):
+    for log_mass in largest_entry(sigma, steps):
         mass = np.exp(log_mass)
         smaller = np.minimum(np.cumsum(mass)[1:-1], np.cumsum(mass[::-1])[::-1][1:-1])
         assert (mass[1:-1] >= 0.999e-3 * smaller).all()

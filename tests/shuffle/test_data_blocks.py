@@ -6,7 +6,7 @@ import pytest
 from shufflebounds._core import _worst
 from shufflebounds.shuffle._data_blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
 from shufflebounds.shuffle._known_bits import bit_sides
-from shufflebounds.shuffle._personal_sum import grouped
+from shufflebounds.shuffle._personal_sum import by_kind
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 
 EPS = np.array([0.0, 0.01, 0.1, 0.5])
@@ -48,7 +48,7 @@ def test_no_blocks_if_they_are_useless_or_take_long():
 @pytest.mark.parametrize("users", [1, 7, 300])
 def test_every_target_is_below_both_blocks(users):
     budgets, data = np.linspace(1.5, 0.5, users).round(2), (np.arange(users) % 3 == 0).astype(float)
-    groups = grouped(budgets, data)
+    groups = by_kind(budgets, data)
     first, second = blocks_of_targets(groups).rows(EPS)
     assert len(list(_targets(groups))) <= 60
     for target in {0, users // 2, users - 1}:

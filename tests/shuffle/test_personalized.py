@@ -18,7 +18,7 @@ from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones import population as population_module
-from shufflebounds.shuffle._clones.bins import BinnedLaw, Bins
+from shufflebounds.shuffle._clones.bins import BinnedLaw, BudgetBins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
@@ -480,7 +480,7 @@ def test_rates_of_laplace_noise_in_a_window(low, high, reach):
         larger = np.maximum(noise.pdf(z), noise.pdf(z - 1))
         ratio = np.array([(laplace(loc=1, scale=1 / b).pdf(z) / larger).min() for b in budgets])
         exact.append(kappa * ratio / (1 + math.exp(-target)))
-    rates = families.Laplace().window_rates(reach, low, high, budgets)
+    rates = families.LaplaceFamily().window_rates(reach, low, high, budgets)
     assert (rates <= np.min(exact, axis=0)).all()
     if low == high:
         assert rates == pytest.approx(np.min(exact, axis=0), rel=1e-9)
@@ -507,7 +507,7 @@ def test_rates_of_gaussian_noise_in_a_window(low, high, reach):
                 row.append(kappa * odds * b / target * mpmath.exp(least))
             exact.append(row)
         exact = [min(column) for column in zip(*exact)]
-        rates = families.Gaussian().window_rates(reach, low, high, budgets)
+        rates = families.GaussianFamily().window_rates(reach, low, high, budgets)
         assert all(rate <= value for rate, value in zip(rates, exact))
         if low == high:
             assert all(abs(rate / value - 1) < 1e-9 for rate, value in zip(rates, exact))
@@ -643,7 +643,7 @@ def test_bins_of_tiny_and_huge_budgets():
     budgets = np.array([5e-324, 1e-300, 1.0, 1e300])
     for windowed in (False, True):
         with np.errstate(all="raise", under="ignore", over="ignore"):
-            bins = Bins.of(budgets, np.ones(4), 8, windowed=windowed)
+            bins = BudgetBins.of(budgets, np.ones(4), 8, windowed=windowed)
         assert bins.starts[0] == 0
         assert bins.counts.sum() == 4
 

@@ -8,29 +8,12 @@ finite window. Errors of rounding, of the window and of truncated tails are adde
 bound.
 """
 
-from typing import TYPE_CHECKING
-
-from shufflebounds._lazy import lazily
-from shufflebounds._progress import Cost, announced
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
 from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
 from shufflebounds.composing.sampled_profile import SampledProfile
 
-if TYPE_CHECKING:
-    from shufflebounds.composing.composer import Account, AdaptiveChoice, Composer
-    from shufflebounds.composing.product import Product
-
+# The modules `composer` and `product` are not imported here, because a single release needs neither.
 __all__ = [
-    "MOST_VALUE_EFFORT", "Account", "LossAtoms", "Blocks", "Composer", "CurveBounds", "Cost", "AdaptiveChoice",
-    "DominatingPairInfo", "GridPLD", "Product", "SampledProfile", "TooLongError", "announced",
+    "MOST_VALUE_EFFORT", "Blocks", "CurveBounds", "DominatingPairInfo", "GridPLD", "LossAtoms", "SampledProfile", "TooLongError",
 ]
-
-# Imported on first use: a single release needs none of them.
-_HOMES = {
-    "Account": "shufflebounds.composing.composer",
-    "Composer": "shufflebounds.composing.composer",
-    "AdaptiveChoice": "shufflebounds.composing.composer",
-    "Product": "shufflebounds.composing.product",
-}
-__getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE, TINY
 from shufflebounds._logs import capped_exp, log_sum
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import GridPLD, union_probability
 from shufflebounds.composing.product import Product
 
@@ -106,7 +105,6 @@ class Adaptive:
         self._stages = (choices, times), ((fixed,), 1)
         self._releases = self._most(lambda law: 1.0)
         self.slack, self.loss_error = self._most(_slack), self._most(lambda law: law.loss_error)
-        self._blocks: Kept[float, _Block] = Kept(CACHED_TABLES)
 
     def _most(self, measure: Callable[[GridPLD], float]) -> float:
         """Return the sum over all releases of the largest value of `measure` among the choices."""
@@ -119,7 +117,7 @@ class Adaptive:
         if self.loss_error > self.step or abs(at) > 2.0**24 * self.step:
             # Rounding errors exceed the step of the grid, or eps is 2**24 steps away from 0: return the trivial bound.
             return 0.0 if self.upper else -math.inf
-        block = self._recursion(self._guide.center(at))
+        block = self._solved(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
         if not 1 <= place < block.f.size - 2:
             return 0.0 if self.upper else -math.inf
@@ -141,9 +139,6 @@ class Adaptive:
         slack = self.slack + ULP * (64 + (16 + self._releases) * abs(block.scale) + 16 * (abs(block.theta * at) + abs(raw)))
         side = 1 if self.upper else -1
         return float(np.logaddexp(raw + math.log(total), block.log_rest)) + side * slack
-
-    def _recursion(self, center: float) -> _Block:
-        return self._blocks.of(center, partial(self._solved, center))
 
     def _tilted(self, law: GridPLD, theta: float, more: FloatArray, enough: float) -> _Tilted:
         held = np.flatnonzero(law.log_p > -np.inf)
@@ -169,6 +164,7 @@ class Adaptive:
         moments = np.array([log_sum(power + step * loss) for step in more])
         return _Tilted(place, weight, top, float(weight.sum()), math.exp(-NEGLIGIBLE), ULP * (8 + size), moments, log_rest)
 
+    @kept(CACHED_TABLES)
     def _solved(self, center: float) -> _Block:
         step = self.step
         # The tilted distribution may have a single loss and standard deviation 0, so a standard deviation is at least half a step.
@@ -202,7 +198,7 @@ class Adaptive:
         with np.errstate(over="ignore"):
             f = np.exp(theta * np.minimum(x, 0.0)) * np.maximum(-np.expm1(x), 0.0)
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
-        run = _Run(size, length, theta * x[0], best)
+        run = _Recursion(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
         # The recursion runs backwards in time: the distribution that is applied last belongs to the first release.
         for several, r in finite if self.upper else finite[::-1]:
@@ -235,7 +231,7 @@ class _State:
     right: float
 
 
-class _Run:
+class _Recursion:
     """Applies the recursion of the module docstring, one release at a time, with a bound of all errors."""
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:

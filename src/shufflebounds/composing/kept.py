@@ -1,12 +1,14 @@
-"""A cache that forgets the least recently used values when their total size exceeds a limit."""
+"""A cache that forgets the least recently used values when their total size exceeds a limit, and methods with such a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["Kept", "kept"]
 
+Arguments = ParamSpec("Arguments")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -60,3 +62,25 @@ class Kept(dict[Key, Value]):
             self.pop(key, None)
             held -= size
         self._held = held
+
+
+def kept(
+    most: float, size: Callable[[Any], int] = _one
+) -> Callable[[Callable[Concatenate[Any, Arguments], Value]], Callable[Concatenate[Any, Arguments], Value]]:
+    """Return a decorator for methods: each object keeps the values of the method by its arguments, in a `Kept` with this limit.
+
+    The cache of a method m is the attribute ``_kept_m`` of the object. Values must not be None, and arguments must be hashable.
+    """
+
+    def decorated(method: Callable[Concatenate[Any, Arguments], Value]) -> Callable[Concatenate[Any, Arguments], Value]:
+        name = f"_kept_{method.__name__}"
+
+        @wraps(method)
+        def answer(self: Any, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Value:
+            known = vars(self).get(name) or vars(self).setdefault(name, Kept(most, size))
+            found: Value = known.of((*args, *kwargs.items()), lambda: method(self, *args, **kwargs))
+            return found
+
+        return answer
+
+    return decorated

@@ -280,7 +280,8 @@ def union_probability(chances: list[tuple[float, int]]) -> float:
 
     `chances` holds the log of the probability of an event and its number of repetitions.
     """
-    if max(log for log, _ in chances) < -600:
+    chances = [(log, times) for log, times in chances if times and log > -math.inf]
+    if max((log for log, _ in chances), default=-math.inf) < -600:
         return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))
     none = sum(times * (math.log1p(-math.exp(log)) if log < -1 else math.log(-math.expm1(log))) if log < 0 else -math.inf
                for log, times in chances)

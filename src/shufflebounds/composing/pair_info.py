@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds.composing.inversion import LossTransform
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
 from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
 from shufflebounds.tradeoff.convex import distinct
@@ -294,19 +293,9 @@ class DominatingPairInfo:
         values = VALUES["range of a release"] + sampled
         return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
-    @cached_property
-    def _scales(self) -> Kept[float, Scale]:
-        return Kept(CACHED_ANSWERS)
-
-    @cached_property
-    def _started(self) -> Kept[float, tuple[SampledProfile, SampledProfile]]:
-        return Kept(CACHED_ANSWERS)
-
+    @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:
         """Return range, mean and variance of the losses, with a truncated mass of e^log_tail."""
-        return self._scales.of(log_tail, partial(self._scale, log_tail))
-
-    def _scale(self, log_tail: float) -> Scale:
         if self.atoms is not None:
             x = self.atoms.loss
             return Scale.of(self.atoms, float(x[0]), float(x[-1])) if x.size else Scale(0.0, 0.0, 0.0, 0.0)
@@ -328,11 +317,9 @@ class DominatingPairInfo:
         rough = supporting_lines(index, self.hockey_stick, self.back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
+    @kept(CACHED_ANSWERS)
     def samples(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of the divergences of (P, Q) and of (Q, P) at a few eps, for divergences down to e^log_tail."""
-        return self._started.of(log_tail, partial(self._sampled, log_tail))
-
-    def _sampled(self, log_tail: float) -> tuple[SampledProfile, SampledProfile]:
         own, back = self._hockey_sticks
         depth = math.sqrt(-2 * log_tail)
         first = SampledProfile(own, self.pure, 0.6, depth=depth)
@@ -416,11 +403,11 @@ class DominatingPairInfo:
         near = min(max(12 * math.sqrt(scale.var) / (step * stride), 1000.0), TABLE_SIZE / 12)
         away = max(last - center, center - first) / stride
         growth = np.exp(np.arange(1, 2 + near * max(0.0, math.log(away / near))) / near) if away > near else np.empty(0)
-        steps = stride * _distinct(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
+        steps = stride * _without_repeats(np.round(np.append(np.arange(0, math.ceil(near)), near * growth)).astype(np.int64))
         index = np.concatenate([center - steps[::-1], center + steps])
         # The ends of the range may be atoms, which are breakpoints.
         ends = [first + np.arange(4), last - np.arange(4)]
-        index = _distinct(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
+        index = _without_repeats(np.sort(np.concatenate([index[(index > first) & (index < last)], *ends]), kind="stable"))
         join = round(-anchor / step)
         if min(np.count_nonzero(index > join), np.count_nonzero(index < join)) < 2:
             # The divergences of (P, Q) and (Q, P) join at eps = 0, and each needs two points.
@@ -450,7 +437,7 @@ class DominatingPairInfo:
         return atoms.law(anchor, step, upper=upper)
 
 
-def _distinct(rising: NDArray[np.int64]) -> NDArray[np.int64]:
+def _without_repeats(rising: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the distinct numbers of a non-decreasing array."""
     return np.asarray(rising[np.append(True, np.diff(rising) > 0)])
 

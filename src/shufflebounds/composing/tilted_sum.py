@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from shufflebounds._costs import BYTES
 from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import TooLongError
 from shufflebounds.composing.window import Tails
 
@@ -48,22 +47,6 @@ class Summand(NamedTuple):
     times: int
 
 
-class _Window(NamedTuple):
-    """A truncation range: its first grid point, its number of points, and an upper bound of the tilted mass outside of it."""
-
-    lowest: int
-    size: int
-    outside: float
-
-
-class _Interval(NamedTuple):
-    """The tilt of an interval of levels, and the range of levels that its transform serves."""
-
-    theta: float
-    low: float
-    high: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Transform:
     """Sums of tilted masses at the grid points of a truncation range, which give the bounds at one interval of levels K.
@@ -84,7 +67,7 @@ class _Transform:
     outside: float
 
 
-def _bytes(transform: _Transform) -> int:
+def _transform_bytes(transform: _Transform) -> int:
     return transform.tail.nbytes + transform.excess.nbytes
 
 
@@ -137,8 +120,6 @@ class TiltedSum:
         self._summands, self.origin, self.step, self._discount, self._near = summands, origin, step, discount, near
         self._widest = widest
         self.upper, self.log_rest, self.slack, self.level_error = upper, log_rest, slack, level_error
-        self._transforms: Kept[float, _Transform] = Kept(CACHED_BYTES, _bytes)
-        self._intervals: Kept[float, _Interval] = Kept(CACHED_ANSWERS)
 
     def moments(self, theta: float) -> tuple[float, float, float]:
         """Return the log of the moment generating function at theta (relative to the origin), and the tilted mean and variance."""
@@ -232,18 +213,17 @@ class TiltedSum:
             width /= 4
         return out
 
-    def _interval(self, center: float) -> _Interval:
-        return self._intervals.of(center, partial(self._tilted_to, center))
-
-    def _tilted_to(self, center: float) -> _Interval:
+    @kept(CACHED_ANSWERS)
+    def _interval(self, center: float) -> tuple[float, float, float]:
+        """Return the tilt of the interval of levels around `center`, and the range of levels that its transform serves."""
         theta = self.tilt(center)
         # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
-        return _Interval(theta, -math.inf if theta == self.least_tilt else center - far, center + far)
+        return theta, -math.inf if theta == self.least_tilt else center - far, center + far
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
-        return self._transformed(self.center(level)).size
+        return self._transform(self.center(level)).size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
@@ -277,9 +257,6 @@ class TiltedSum:
             values[blurred[better]], slopes[blurred[better]] = again[better], steeper[better]
         return values, slopes
 
-    def _transformed(self, center: float) -> _Transform:
-        return self._transforms.of(center, partial(self._transform, center))
-
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the bounds at the levels, minus their slopes, and the fraction of each bound that is rounding error.
 
@@ -288,7 +265,7 @@ class TiltedSum:
         out = np.empty((3, levels.size))
         for center in np.unique(centers).tolist():
             held = np.flatnonzero(centers == center)
-            one, at = self._transformed(center), levels[held]
+            one, at = self._transform(center), levels[held]
             logs, slopes, shares = _losses.read_excess(
                 at, one.tail, one.excess, one.first, one.size, one.origin, self.step, one.theta, self._discount, one.error,
                 one.outside, self.upper,
@@ -302,6 +279,7 @@ class TiltedSum:
             out[1, held], out[2, held] = slopes, shares
         return out[0], out[1], out[2]
 
+    @kept(CACHED_BYTES, _transform_bytes)
     def _transform(self, center: float) -> _Transform:
         theta, low, high = self._interval(center)
         step = self.step
@@ -348,8 +326,10 @@ class TiltedSum:
             outside + lost,
         )
 
-    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> _Window:
+    def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
+
+        It is returned as its first grid point, its number of points, and an upper bound of the tilted mass outside.
 
         On either side of the range, the mass is at most e^-NEGLIGIBLE. If this range would have more than TABLE_SIZE/4 points, the
         mass is at most e^-NEGLIGIBLE_ROUGHLY, and if even this range would have more than LARGE_TABLE_SIZE points, at most e^-20. A
@@ -373,8 +353,8 @@ class TiltedSum:
                 f"{LARGE_TABLE_SIZE}: compose fewer releases at once"
             )
         if size >= support:
-            return _Window(sum(r * int(place[0]) for _, place, r in tilted), size, 0.0)
-        return _Window(first, size, 2 * math.exp(-depth) * (1 + 1e-6))
+            return sum(r * int(place[0]) for _, place, r in tilted), size, 0.0
+        return first, size, 2 * math.exp(-depth) * (1 + 1e-6)
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:

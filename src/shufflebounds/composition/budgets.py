@@ -20,7 +20,8 @@ from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing import Composer, DominatingPairInfo, LossAtoms
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.lattice import common_step
 
 __all__ = ["BudgetSum"]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import announced
 from shufflebounds._search import least_int, least_real
 from shufflebounds._types import probability
 from shufflebounds._validate import MAX_COUNT, quiet
-from shufflebounds.composing.kept import Kept
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["least_count", "least_parameter", "meets"]
@@ -36,10 +36,9 @@ def least_parameter(
     """
     goal = math.sqrt(-math.log(delta))
 
-    known: Kept[float, float] = Kept(CACHED_ANSWERS)
-
+    @lru_cache(CACHED_ANSWERS)
     def log_delta(value: float) -> float:
-        return known.of(value, lambda: build(value).log_delta(eps))
+        return build(value).log_delta(eps)
 
     def excess(value: float) -> float:
         return goal - math.sqrt(-log_delta(value)) if log_delta(value) > -math.inf else -1e3

@@ -21,19 +21,10 @@ from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import USUAL_DELTA, Question
+from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
-from shufflebounds.composing import (
-    MOST_VALUE_EFFORT,
-    AdaptiveChoice,
-    Composer,
-    Cost,
-    CurveBounds,
-    DominatingPairInfo,
-    LossAtoms,
-    announced,
-)
-from shufflebounds.composing.composer import LOOSE
+from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
+from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
 from shufflebounds.composing.inversion import Inversion
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
@@ -115,13 +106,10 @@ class Composition(PrivacyProfile):
                 raise TypeError(f"{profile!r} must be a PrivacyProfile to be composed")
             parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
             for part, number in parts:
-                same = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), None)
-                before = 0 if same is None else flat[same][1]
-                total = _validate.integer("times", before + number * count, 1)
-                if same is None:
-                    flat.append((part, total))
-                else:
-                    flat[same] = (part, total)
+                # `place` is that of an equal factor; without one, it is the end of the list.
+                place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
+                before = sum(times for _, times in flat[place : place + 1])
+                flat[place : place + 1] = [(part, _validate.integer("times", before + number * count, 1))]
         if not flat:
             raise ValueError("factors must not be empty: give at least one mechanism")
         object.__setattr__(self, "factors", tuple(flat))

@@ -46,6 +46,7 @@ class ExportMixin(BoundedProfile):
     def reverse(self) -> ExportMixin:
         """Return the guarantee with both datasets exchanged, which is the profile itself if the relation is symmetric."""
 
+    @np.errstate(all="ignore")
     def to_dp_accounting(self, interval: float = 1e-4, *, log_tail: float = -50.0) -> Any:
         r"""Return a privacy loss distribution of dp-accounting whose delta is an upper bound.
 
@@ -89,7 +90,27 @@ class ExportMixin(BoundedProfile):
         >>> print(f"{noise.delta(0.05):.9e} {pld.get_delta_for_epsilon(0.05):.9e}")
         4.114890085e-05 4.114890085e-05
         """
-        return _privacy_loss_distribution(self, self.reverse(), interval, log_tail)
+        interval = _validate.real("interval", interval, 0, 10, open_low=True)
+        log_tail = _validate.real("log_tail", log_tail, -700, -1)
+        try:
+            from dp_accounting.pld import privacy_loss_distribution as pld
+        except ImportError as problem:
+            raise ImportError("to_dp_accounting needs dp-accounting: pip install 'shufflebounds[interop]'") from problem
+        opposite = self.reverse()
+        sides = [self] if opposite is self else [self, opposite]
+        tops = [_top(side, interval, log_tail) for side in sides]
+        laws, rests = [], []
+        for i, side in enumerate(sides):
+            index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
+            atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
+            masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _MARGIN), 1.0)
+            laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
+            rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _MARGIN)))
+        if len(sides) == 1:
+            return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
+        return pld.PrivacyLossDistribution.create_from_rounded_probability(
+            laws[0], rests[0], interval, True, laws[1], rests[1], symmetric=False
+        )
 
     def to_opendp(self) -> Any:
         """Return the upper bound of delta as a privacy profile of OpenDP.
@@ -115,7 +136,18 @@ class ExportMixin(BoundedProfile):
         >>> noise.to_opendp().delta(epsilon=0.05) == noise.delta(0.05)
         True
         """
-        return _opendp_profile(self)
+        try:
+            from opendp.measures import new_privacy_profile
+        except ImportError as problem:
+            raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
+        pure = self.epsilon(0.0)
+
+        # OpenDP chooses the points at which it calls this function, so no warning is printed.
+        @_validate.quiet()
+        def delta(eps: float) -> float:
+            return 0.0 if eps >= pure else self.delta(min(eps, LARGEST_EXPONENT))
+
+        return new_privacy_profile(delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Return this profile as plain data for JSON, as :func:`~shufflebounds.composition.to_dict` does.
@@ -294,44 +326,3 @@ def _top(profile: BoundedProfile, interval: float, log_tail: float) -> int:
             )
         eps = LARGEST_EXPONENT
     return max(1, math.ceil(float(eps) / interval))
-
-
-@np.errstate(all="ignore")
-def _privacy_loss_distribution(profile: BoundedProfile, opposite: BoundedProfile, interval: float, log_tail: float) -> Any:
-    """Return the pessimistic distribution whose delta equals the profile's upper bound at the multiples of `interval`."""
-    interval = _validate.real("interval", interval, 0, 10, open_low=True)
-    log_tail = _validate.real("log_tail", log_tail, -700, -1)
-    try:
-        from dp_accounting.pld import privacy_loss_distribution as pld
-    except ImportError as problem:
-        raise ImportError("to_dp_accounting needs dp-accounting: pip install 'shufflebounds[interop]'") from problem
-    sides = [profile] if opposite is profile else [profile, opposite]
-    tops = [_top(side, interval, log_tail) for side in sides]
-    laws, rests = [], []
-    for i, side in enumerate(sides):
-        index = np.arange(-tops[-1 - i], tops[i] + 1, dtype=np.float64)
-        atoms = connect_the_dots(interval * index, side._log_delta, sides[-1 - i]._log_delta)
-        masses = np.minimum(np.exp(atoms.log_p + atoms.slack) * (1 + _MARGIN), 1.0)
-        laws.append(dict(zip(np.rint(atoms.loss / interval).astype(int).tolist(), masses.tolist())))
-        rests.append(min(1.0, math.exp(atoms.log_rest + atoms.slack) * (1 + _MARGIN)))
-    if len(sides) == 1:
-        return pld.PrivacyLossDistribution.create_from_rounded_probability(laws[0], rests[0], interval)
-    return pld.PrivacyLossDistribution.create_from_rounded_probability(
-        laws[0], rests[0], interval, True, laws[1], rests[1], symmetric=False
-    )
-
-
-def _opendp_profile(profile: BoundedProfile) -> Any:
-    """Return the upper bound of delta as a privacy profile of OpenDP."""
-    try:
-        from opendp.measures import new_privacy_profile
-    except ImportError as problem:
-        raise ImportError("to_opendp needs opendp: pip install 'shufflebounds[interop]'") from problem
-    pure = profile.epsilon(0.0)
-
-    # OpenDP chooses the points at which it calls this function, so no warning is printed.
-    @_validate.quiet()
-    def delta(eps: float) -> float:
-        return 0.0 if eps >= pure else profile.delta(min(eps, LARGEST_EXPONENT))
-
-    return new_privacy_profile(delta)

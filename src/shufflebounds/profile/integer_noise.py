@@ -10,14 +10,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._validate import MAX_COUNT, InfeasibleError
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -76,11 +75,8 @@ class IntegerNoise(PrivacyProfile):
     def _log_sf(self, k: FloatArray) -> FloatArray:
         """Return log Pr[K > k] at each integer k."""
 
+    @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
-        return self._pairs
-
-    @cached_property
-    def _pairs(self) -> tuple[DominatingPair, ...]:
         return _Shift(self, False), _Shift(self, True)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -121,14 +117,8 @@ class _Shift(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.noise, not self.shifted_first)
 
-    @cached_property
-    def _kept(self) -> Kept[float, LossAtoms]:
-        return Kept(CACHED_TABLES)
-
+    @kept(CACHED_TABLES)
     def _atoms(self, log_tail: float) -> LossAtoms:
-        return self._kept.of(log_tail, lambda: self._listed(log_tail))
-
-    def _listed(self, log_tail: float) -> LossAtoms:
         plain, shifted, log_lost = self.noise._window(log_tail)
         error = self.noise.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
         first, second = (shifted, plain) if self.shifted_first else (plain, shifted)

@@ -10,7 +10,7 @@ from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import DEPTH, FULL_DETAIL, STAGES
 from shufflebounds.profile.curves import SKETCH
 
-__all__ = ["curve_values", "predicted_values", "spread_values"]
+__all__ = ["curve_values", "predicted_values", "sketch_step", "spread_values"]
 
 
 def spread_values(step: float, depth: float = DEPTH) -> int:
@@ -28,6 +28,12 @@ def curve_values(sketch: float) -> int:
     return math.ceil(STAGES[0] / sketch) + VALUES["refined curve"]
 
 
+def sketch_step(known: DominatingPairInfo) -> float:
+    """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
+    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
+
+
 def predicted_values(question: Question, known: DominatingPairInfo, most: int) -> int:
     """Return the predicted number of values of delta; at most `most` refine mu or a Renyi divergence of an expensive profile."""
     both = 1 if known.reverse is None else 2
@@ -43,7 +49,7 @@ def predicted_values(question: Question, known: DominatingPairInfo, most: int) -
     if question == "tradeoff":
         if not known.expensive:
             return both * spread_values(known.spacing)
-        return both * curve_values(max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing)
+        return both * curve_values(sketch_step(known))
     if known.unbounded_loss:
         return 0
     if known.spacing < 0.1:

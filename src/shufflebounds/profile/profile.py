@@ -22,12 +22,12 @@ from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
-from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, curve, gdp_mu, mu_of_knots
+from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.predictions import predicted_values
+from shufflebounds.profile.predictions import predicted_values, sketch_step
 from shufflebounds.profile.renyi import Tail, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -127,37 +127,34 @@ class PrivacyProfile(ExportMixin):
         """
         return ()
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
-        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; None otherwise.
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
 
         Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
         of it, where one of the guarantees covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
         are then at most those of (P, Q), which are finite for Gaussian noise.
         """
-        return None
+        return (), 1.0
 
     def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
         """Return upper bounds of the Renyi divergences by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        if mixture is None:
+        parts, rate = self._mixture()
+        if not parts:
             return np.full(orders.size, np.inf)
-        parts, rate = mixture
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
     def _mixture_tail(self) -> Tail | None:
         """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps; None if this is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        if mixture is None:
+        parts, rate = self._mixture()
+        if not parts:
             return None
-        parts, rate = mixture
         orders = 1 + np.geomspace(0.01, 1e6, 400)
         divergences = np.max([part._rdp(orders, True) for part in parts], axis=0)
         return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
 
     def _mixture_mu(self) -> float:
         """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        mixture = self._mixture()
-        return math.inf if mixture is None else max(part._gdp_mu(True) for part in mixture[0])
+        return max((part._gdp_mu(True) for part in self._mixture()[0]), default=math.inf)
 
     def _seconds(self) -> float:
         return self._pair_info().predicted
@@ -200,7 +197,7 @@ class PrivacyProfile(ExportMixin):
             parts = [pair._cost(log_delta, question) for pair in pairs]
             return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
         # Without pure privacy, mu is bounded by joint convexity alone.
-        unproven = known.pure == math.inf and self._mixture() is not None and question == "gdp_mu"
+        unproven = known.pure == math.inf and self._mixture()[0] and question == "gdp_mu"
         values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
         # The field `setup` of an expensive profile is that of its compositions, and not of a single value.
         setup = known.setup if values and not known.expensive else 0.0
@@ -211,12 +208,7 @@ class PrivacyProfile(ExportMixin):
         if pairs:
             return largest(pair._loss_tail(eps) for pair in pairs)
 
-        def lower(at: FloatArray) -> FloatArray:
-            return self._known_side(at, upper=False)
-
-        def upper(at: FloatArray) -> FloatArray:
-            return self._known_side(at, upper=True)
-
+        lower, upper = (partial(self._known_side, upper=side) for side in (False, True))
         known = self._pair_info()
         single = known.single and known.convex
         if not known.expensive:
@@ -228,31 +220,17 @@ class PrivacyProfile(ExportMixin):
         """Cache of both bounds of the tail of the privacy loss, for the last arrays of eps."""
         return Kept(16)
 
-    @cached_property
-    def _stages(self) -> Kept[tuple[float, int], tuple[SampledProfile, SampledProfile]]:
-        return Kept(CACHED_ANSWERS)
-
+    @kept(CACHED_ANSWERS)
     def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
         """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
-        def sampled() -> tuple[SampledProfile, SampledProfile]:
-            if not stage:
-                return self._samples(step, first_stage=True)
-            forward, own = self._staged(step, stage - 1)
-            deeper = own.extended(step, stage)
-            return deeper if forward is own else forward.extended(step, stage), deeper
-
-        return self._stages.of((step, stage), sampled)
-
-    @property
-    def _sketch(self) -> float:
-        """Distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-        known = self._pair_info()
-        # If the lower bound is not convex, it is only known to be monotone between samples, so its gap is proportional to their
-        # distance.
-        return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
+        if not stage:
+            return self._samples(step, first_stage=True)
+        forward, own = self._staged(step, stage - 1)
+        deeper = own.extended(step, stage)
+        return deeper if forward is own else forward.extended(step, stage), deeper
 
     def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
         """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
@@ -374,7 +352,7 @@ class PrivacyProfile(ExportMixin):
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
         known = self._pair_info()
         if known.expensive:
-            return Tradeoff(Staged(self._staged, known.spacing, self._sketch, upper=upper))
+            return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
         return curve(*self._samples(known.spacing), upper=upper)
 
     @np.errstate(all="ignore")

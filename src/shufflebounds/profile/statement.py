@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -124,14 +124,13 @@ def statement(profile: PrivacyProfile, delta: float) -> Statement:
     parts = tuple(part for part, _ in getattr(profile, "factors", ((profile, 1),)))
     changes = _joined((part.neighbours.partition("; the analyst sees ")[0] for part in parts), "; or: ")
     views = _joined((part.neighbours.partition("; the analyst sees ")[2] or "the output" for part in parts), ", and ")
-    insiders = _joined((_INSIDER.get(type(part).__module__.split(".")[1], _ANY_INSIDER) if _is_ours(part) else _ANY_INSIDER
-                        for part in parts), ", or ")
+    insiders = _joined((_INSIDER.get(_subpackage(part), _ANY_INSIDER) for part in parts), ", or ")
     everywhere = " in every release" if _several(profile) else ""
     sentences = (
         f"{_SUBJECT[profile.relation]}. The guarantee compares two situations that differ in one way{everywhere}: {changes}.",
         f"From anyone who learns only {views}, whatever else they know about the rest of the data, and with any amount of "
         f"computing power. Not covered: {insiders}.",
-        _guarantee(profile, delta, upper, lower),
+        _guarantee_sentence(profile, delta, upper, lower),
         _assumptions(profile),
         _proof(profile, delta),
     )
@@ -143,8 +142,10 @@ def _several(profile: PrivacyProfile) -> bool:
     return sum(times for _, times in getattr(profile, "factors", ((profile, 1),))) > 1
 
 
-def _is_ours(profile: PrivacyProfile) -> bool:
-    return type(profile).__module__.startswith("shufflebounds.")
+def _subpackage(profile: PrivacyProfile) -> str:
+    """Return the subpackage of this library that defines the class of a profile; "" if none does."""
+    package, _, module = type(profile).__module__.partition(".")
+    return module.partition(".")[0] if package == "shufflebounds" else ""
 
 
 def _joined(texts: Iterable[str], between: str) -> str:
@@ -152,26 +153,26 @@ def _joined(texts: Iterable[str], between: str) -> str:
     return between.join(dict.fromkeys(texts))
 
 
-def _rounded(value: float, rounding: str, digits: int = 6) -> str:
+def _shortened(value: float, rounding: str, digits: int = 6) -> str:
     context = decimal.Context(prec=digits, rounding=rounding)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
-def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
+def _guarantee_sentence(profile: PrivacyProfile, delta: float, upper: float, lower: float) -> str:
     """Return the sentence on the guarantee: both bounds of epsilon, and what they mean for probabilities and for a test."""
     if upper == math.inf:
         return (
             f"For delta = {delta:g} no finite epsilon is guaranteed: this mechanism needs a larger delta, "
             "and this statement promises nothing."
         )
-    high, low = _rounded(upper, decimal.ROUND_CEILING), _rounded(lower, decimal.ROUND_FLOOR)
+    high, low = _shortened(upper, decimal.ROUND_CEILING), _shortened(lower, decimal.ROUND_FLOOR)
     text = (
         f"With delta = {delta:g}, the privacy loss epsilon is at most {high}. "
         f"Computed without any rounding or approximation, the proof would give a value between {low} and {high}. "
     )
     shift = f" plus {delta:g}" if delta else ""
     if upper < 20:
-        factor = _rounded(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
+        factor = _shortened(math.exp(upper) * (1 + 1e-12), decimal.ROUND_CEILING)
         text += (
             f"Any set of results is at most {factor} times as likely in one of the two situations as in the other{shift}; "
             "a factor of 1 would be perfect protection. "
@@ -183,7 +184,7 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
     if miss >= 1e-4:
         text += (
             f"Someone who tells the two situations apart by the results, and wrongly reports the second in at most {_ACCUSED:.0%} "
-            f"of the cases, overlooks it in at least {_rounded(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
+            f"of the cases, overlooks it in at least {_shortened(100 * miss, decimal.ROUND_FLOOR, 4)}% of the cases where it is "
             f"true; guessing without the results overlooks it in {1 - _ACCUSED:.0%}."
         )
     else:
@@ -194,11 +195,10 @@ def _guarantee(profile: PrivacyProfile, delta: float, upper: float, lower: float
 def _assumptions(profile: PrivacyProfile) -> str:
     factors = getattr(profile, "factors", ((profile, 1),))
     listed = [
-        _described(part) if times == 1 else f"{plotting.number(times)} releases of {_described(part)}" for part, times in factors
+        f"{f'{plotting.number(times)} releases of ' if times > 1 else ''}{_class_and_parameters(part)}" for part, times in factors
     ]
     shown = "; ".join(listed[:8]) + (f"; and {len(listed) - 8} more" if len(listed) > 8 else "")
-    acting = _joined((_ACTING.get(type(part).__module__.split(".")[1], _ANYBODY_ACTING) if _is_ours(part) else _ANYBODY_ACTING
-                      for part, _ in factors), ". ")
+    acting = _joined((_ACTING.get(_subpackage(part), _ANYBODY_ACTING) for part, _ in factors), ". ")
     text = f"The mechanism is {shown}. {acting}. The random numbers are new and unrelated to anyone else's. "
     if _several(profile):
         return (
@@ -210,7 +210,7 @@ def _assumptions(profile: PrivacyProfile) -> str:
     return text + "It covers one contribution: a person who contributes several times has weaker protection."
 
 
-def _described(profile: PrivacyProfile) -> str:
+def _class_and_parameters(profile: PrivacyProfile) -> str:
     """Return the class of a profile and its parameters."""
     described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
     name = type(profile).__name__.lstrip("_")
@@ -220,7 +220,7 @@ def _described(profile: PrivacyProfile) -> str:
 def _parameter(name: str, value: Any) -> str:
     """Return a parameter in words: another profile with its own parameters, a long list by its size."""
     if isinstance(value, PrivacyProfile):
-        return f"{name} = ({_described(value)})"
+        return f"{name} = ({_class_and_parameters(value)})"
     shown = plotting.number(value)
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 
@@ -283,20 +283,10 @@ _STYLE = """
 """
 
 
-class _Frame(NamedTuple):
-    """Size of the plot and the positions of the four edges of its frame, in the units of the SVG."""
-
-    width: int = 640
-    height: int = 360
-    left: int = 80
-    right: int = 620
-    top: int = 16
-    bottom: int = 304
-
-
 def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float, float] | None) -> str:
     """Return the curve as SVG: epsilon to the right, log10 of delta upwards."""
-    frame = _Frame()
+    # The size of the plot and the four edges of its frame, in the units of the SVG.
+    width, height, left, right, upper_edge, lower_edge = 640, 360, 80, 620, 16, 304
     finite = np.concatenate([low[np.isfinite(low)], high[np.isfinite(high)]])
     # The scale follows the upper bound, because the last value of a lower bound may be far smaller.
     floor = float(high[np.isfinite(high)].min()) if np.isfinite(high).any() else -1.0
@@ -304,10 +294,10 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     top = max(0.0, float(finite.max())) if finite.size else 0.0
 
     def across(value: float) -> float:
-        return frame.left + (frame.right - frame.left) * value / float(eps[-1])
+        return left + (right - left) * value / float(eps[-1])
 
     def down(value: float) -> float:
-        return frame.top + (frame.bottom - frame.top) * (top - max(value, bottom)) / (top - bottom)
+        return upper_edge + (lower_edge - upper_edge) * (top - max(value, bottom)) / (top - bottom)
 
     def line(values: FloatArray, kind: str) -> str:
         seen = np.isfinite(values)
@@ -317,23 +307,23 @@ def _svg(eps: FloatArray, low: FloatArray, high: FloatArray, point: tuple[float,
     step = 10.0 ** math.floor(math.log10(eps[-1] / 2))
     step *= next(m for m in (1, 2, 5) if eps[-1] / (m * step) <= 10 or m == 5)
     ticks = [
-        f'<text x="{across(i * step):.1f}" y="{frame.bottom + 18}" text-anchor="middle">{i * step:.4g}</text>'
+        f'<text x="{across(i * step):.1f}" y="{lower_edge + 18}" text-anchor="middle">{i * step:.4g}</text>'
         for i in range(int(eps[-1] / step) + 1)
     ]
     jump = max(1, math.ceil(-bottom / 6))
     ticks += [
-        f'<text x="{frame.left - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
+        f'<text x="{left - 8}" y="{down(-i) + 4:.1f}" text-anchor="end">{"1" if i == 0 else f"1e-{i}"}</text>'
         for i in range(0, -bottom + 1, jump)
     ]
     dot = f'<circle class="dot" cx="{across(point[0]):.1f}" cy="{down(point[1]):.1f}" r="5"/>' if point else ""
     return (
-        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="delta over epsilon, upper and lower bound">'
-        f'<rect class="frame" x="{frame.left}" y="{frame.top}" '
-        f'width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"/>'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="delta over epsilon, upper and lower bound">'
+        f'<rect class="frame" x="{left}" y="{upper_edge}" '
+        f'width="{right - left}" height="{lower_edge - upper_edge}"/>'
         f'{"".join(ticks)}{line(low, "lower")}{line(high, "upper")}{dot}'
-        f'<text x="{(frame.left + frame.right) / 2:.0f}" y="{frame.height - 12}" text-anchor="middle">'
+        f'<text x="{(left + right) / 2:.0f}" y="{height - 12}" text-anchor="middle">'
         'privacy loss epsilon (nats)</text>'
-        f'<text transform="translate(18 {(frame.top + frame.bottom) / 2:.0f}) rotate(-90)" text-anchor="middle">'
+        f'<text transform="translate(18 {(upper_edge + lower_edge) / 2:.0f}) rotate(-90)" text-anchor="middle">'
         'delta (probability)</text>'
         "</svg>"
     )

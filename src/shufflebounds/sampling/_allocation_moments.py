@@ -45,7 +45,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
     total, power, log_choices = -np.inf, np.concatenate([[0.0], np.full(order, -np.inf)]), 0.0
     rest = order - np.arange(order + 1.0)
     for j in range(1, min(steps, order // 2) + 1):
-        power = _product(power, log_r)
+        power = _series_product(power, log_r)
         log_choices += math.log((steps - j + 1) / j)
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
@@ -58,7 +58,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
     return value * (1 + (4 * ULP if upper else -4 * ULP))
 
 
-def _product(log_first: FloatArray, log_second: FloatArray) -> FloatArray:
+def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray:
     """Return the logarithms of the coefficients of a product of two power series, as many as each of the two has."""
     size = log_first.size
     # Row m has the terms first_i second_(m - i); the padding has the coefficients of negative index, which are 0.

@@ -17,7 +17,7 @@ from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["Ratios", "ratios"]
+__all__ = ["Ratios", "ratios", "smaller_tails"]
 
 Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """A function that returns log Pr[loss <= x] and log Pr[loss > x] for an array of x."""
@@ -72,13 +72,19 @@ class Ratios:
         return np.asarray(np.minimum(np.logaddexp(out, self.tail_q(loss)[0]) + 64 * ULP, 0.0))
 
 
+def smaller_tails(below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logs of two tails for each interval between edges, whose difference is its mass, the smaller tail first.
+
+    The mass is a difference of two lower tails, `below` the edges, or of two upper tails, `above` them. The pair with the smaller
+    tails has less cancellation.
+    """
+    left = below[1:] < above[1:]
+    return np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
+
+
 def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the masses of the density between neighbouring edges, and a bound of the relative error of each."""
-    below, above = tail(edges)
-    # The mass of an interval is a difference of two lower tails or of two upper tails. The pair with the smaller tails has less
-    # cancellation.
-    left = below[1:] < above[1:]
-    low, high = np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])
+    low, high = smaller_tails(*tail(edges))
     with np.errstate(invalid="ignore", divide="ignore"):
         part = np.where(high > -np.inf, -np.expm1(np.minimum(low - high, 0.0)), 0.0)
         mass = np.where(part > 0, np.exp(high) * part, 0.0)

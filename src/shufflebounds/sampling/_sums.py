@@ -145,7 +145,7 @@ class StopLoss(TiltedSum):
             near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
         )
         if held.size:
-            starts = _groups(self._place, heaviest)
+            starts = _group_starts(self._place, heaviest)
             self._group_ends = self._place[np.append(starts[1:], held.size) - 1]
             self._group_mass = np.add.reduceat(self._mass, starts)
 
@@ -200,7 +200,7 @@ class StopLoss(TiltedSum):
         return np.asarray(log_total + np.log(np.maximum(mean - levels, 1e-300)) - slack)
 
 
-def _groups(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
+def _group_starts(index: FloatArray, heaviest: int) -> NDArray[np.intp]:
     """Return the index of the first point of each of the groups into which the grid points are divided.
 
     Within 1024 points of the heaviest one, a group is a single point. The length of the other groups is 0.3 % of their distance

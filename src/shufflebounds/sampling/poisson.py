@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.kept import kept
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
@@ -26,11 +26,6 @@ from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
-
-
-def checked_rate(name: str, value: float) -> float:
-    """Return the value if it is a probability in [1e-100, 1], whose square is a normal double; raise ValueError otherwise."""
-    return _validate.real(name, value, 1e-100, 1)
 
 
 def sampled_eps(eps: FloatArray, rate: float) -> FloatArray:
@@ -46,17 +41,27 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
     """Return an upper bound of log(1 - rate + rate e^pure) (record removed), or -log(1 - rate + rate e^-pure) (record added)."""
     if pure == 0 or (removed and pure == math.inf):
         return pure
-    if removed:
-        value = float(mixed_losses(np.array([pure]), rate)[0])
-    else:
-        # 1 - q + q e^-pure is computed without cancellation for small q and pure.
-        value = -float(mixed_losses(np.array([-pure]), rate)[0]) if rate < 1 else pure
+    # 1 - q + q e^-pure is computed without cancellation for small q and pure.
+    sign = 1 if removed else -1
+    value = sign * float(mixed_losses(np.array([sign * pure]), rate)[0])
     # A positive budget that underflows is replaced by the smallest positive double.
     return max(value * (1 + 16 * ULP), 5e-324)
 
 
 @dataclass(frozen=True)
-class SampledPair(OfPresence, DominatingPair):
+class _Sampled(OfPresence):
+    """A guarantee of a mechanism on a Poisson sample, in which a record is with probability `rate`."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The square of the rate is a normal double.
+        _validate.real_field(self, "rate", 1e-100, 1)
+
+
+@dataclass(frozen=True)
+class SampledPair(_Sampled, DominatingPair):
     r"""The distributions of a mechanism that uses one record with probability q, and of the mechanism without the record.
 
     .. math:: H_E((1-q) Q + q P \| Q) = q\, H_{1 + (E-1)/q}(P \| Q) \quad \text{(remove)}, \qquad
@@ -87,15 +92,10 @@ class SampledPair(OfPresence, DominatingPair):
     0.002635151 0.000963144
     """
 
-    rate: float
     removed: bool = True
 
     theorem: ClassVar[str] = "exact for Poisson sampling of the mechanism's pair (Li, Qardaji, Su 2012; Zhu, Dong, Wang 2022)"
     neighbours: ClassVar[str] = "remove the record (removed=True) or add it"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
 
     def reverse(self) -> SampledPair:
         return SampledPair(self.mechanism, self.rate, not self.removed)
@@ -120,7 +120,7 @@ class SampledPair(OfPresence, DominatingPair):
         gap = -np.expm1(-np.where(inside, rest, 1.0))
         at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
         value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
-        return np.where(inside, round_outward(value, np.log(gap), upper=upper), -np.inf)
+        return np.where(inside, log_rounded_outward(value, np.log(gap), upper=upper), -np.inf)
 
     @property
     def _gaussian(self) -> SampledGaussian | None:
@@ -193,7 +193,7 @@ class SampledPair(OfPresence, DominatingPair):
         return mixture(base, base, self.rate, self.removed, symmetric=True) or base
 
 
-def round_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
+def log_rounded_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
     """Return `value`, a sum of `weight` and a logarithm, moved up (upper) or down by the rounding error of both; -inf stays."""
     finite = value > -np.inf
     error = ULP * (4 * np.abs(weight) + 2 * np.abs(np.where(finite, value, 0.0)) + 8)
@@ -208,7 +208,7 @@ def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, eps_e
     at, weight = sampled_eps(eps, rate), math.log(rate)
     lower = weight + mechanism._log_side(at * (1 + eps_error), upper=False)
     upper = weight + mechanism._log_side(at * (1 - eps_error), upper=True)
-    return IntervalArray(round_outward(lower, weight, upper=False), round_outward(upper, weight, upper=True))
+    return IntervalArray(log_rounded_outward(lower, weight, upper=False), log_rounded_outward(upper, weight, upper=True))
 
 
 def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, symmetric: bool) -> LossAtoms | None:
@@ -243,7 +243,7 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 
 @dataclass(frozen=True)
-class Subsampled(OfPresence, LargestPair):
+class Subsampled(_Sampled, LargestPair):
     r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -281,20 +281,11 @@ class Subsampled(OfPresence, LargestPair):
     1.8282 1.8282
     """
 
-    rate: float
-
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rate", checked_rate("rate", self.rate))
-
+    @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
-        return self._both
-
-    @cached_property
-    def _both(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def _adjacencies(self) -> tuple[DominatingPair, ...]:

@@ -12,6 +12,7 @@ from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 from shufflebounds.profile import DominatingPair
+from shufflebounds.sampling._ratios import smaller_tails
 
 __all__ = ["shuffled_sgd_delta"]
 
@@ -80,7 +81,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     sigma = _validate.real("sigma", sigma, 0.01, 1e6)
     steps = _validate.integer("steps", steps, 1)
     epochs = _validate.integer("epochs", epochs, 1)
-    log_p, log_q = largest(sigma, steps)
+    log_p, log_q = largest_entry(sigma, steps)
     pair = DominatingPair.from_pmfs(log_p, log_q)
     # Log tails at neighbouring edges differ by at least 1e-3 and are at least -700, with relative errors of 1e-15. So the mass of
     # an interval has a relative error below 1e-8. Over all epochs, these errors change the losses by at most twice their sum, and
@@ -91,7 +92,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     return max(0.0, math.exp(log_delta) * (1 - 2 * loss_error) - 1e-300)
 
 
-def largest(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
+def largest_entry(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the log masses of the intervals of the largest entry under P and under Q."""
     # The edges are in units of sigma. Under both distributions, the mass below the first edge and the mass above the last edge are
     # below about 1e-18.
@@ -128,11 +129,6 @@ def _kept_edges(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
 
 
 def _masses(below: FloatArray, above: FloatArray) -> FloatArray:
-    """Return the log masses of the intervals between edges and of the two tails, from the log tails `below` and `above` the edges.
-
-    The mass of an interval is the difference of the smaller tails at its two edges, lower or upper ones.
-    """
-    left = below[1:] < above[1:]
-    high = np.where(left, below[1:], above[:-1])
-    fall = np.where(left, below[:-1] - below[1:], above[1:] - above[:-1])
-    return np.concatenate([below[:1], high + np.log(-np.expm1(fall)), above[-1:]])
+    """Return the log masses of the intervals between edges and of the two tails, from the log tails below and above the edges."""
+    low, high = smaller_tails(below, above)
+    return np.concatenate([below[:1], high + np.log(-np.expm1(low - high)), above[-1:]])

@@ -5,56 +5,32 @@ from typing import TYPE_CHECKING
 from shufflebounds._lazy import lazily
 
 if TYPE_CHECKING:
-    from shufflebounds.comparison import compare_at
-    from shufflebounds.shuffle import samples
-    from shufflebounds.shuffle.bits import ShuffledBits
-    from shufflebounds.shuffle.clear_reports import ClearReports
-    from shufflebounds.shuffle.clones import Clones, StrongerClones
-    from shufflebounds.shuffle.deployments import (
-        clones_epsilon,
-        clones_log_delta,
-        noise_epsilon,
-        noise_log_delta,
-    )
-    from shufflebounds.shuffle.flipped_reports import FlippedReports
-    from shufflebounds.shuffle.histogram import ShuffledHistogram
-    from shufflebounds.shuffle.noise import BinomialNoise
-    from shufflebounds.shuffle.personalized import PersonalizedClones
-    from shufflebounds.shuffle.personalized_bits import PersonalizedBits
-    from shufflebounds.shuffle.shuffled import Shuffled
-    from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon, shuffled_log_delta
-    from shufflebounds.shuffle.sums import RealSum
-    from shufflebounds.shuffle.variation_ratio import VariationRatio
-    from shufflebounds.shuffle.zero_sum import ZeroSum
-
-__all__ = [
-    "BinomialNoise",
-    "ClearReports",
-    "Clones",
-    "FlippedReports",
-    "PersonalizedBits",
-    "PersonalizedClones",
-    "RealSum",
-    "Shuffled",
-    "ShuffledBits",
-    "ShuffledHistogram",
-    "StrongerClones",
-    "VariationRatio",
-    "ZeroSum",
-    "clones_epsilon",
-    "clones_log_delta",
-    "compare_at",
-    "noise_epsilon",
-    "noise_log_delta",
-    "samples",
-    "shuffled_epsilon",
-    "shuffled_log_delta",
-]
+    # Each name is repeated after "as", by which type checkers know that it is public.
+    from shufflebounds.comparison import compare_at as compare_at
+    from shufflebounds.shuffle import samples as samples
+    from shufflebounds.shuffle.bits import ShuffledBits as ShuffledBits
+    from shufflebounds.shuffle.clear_reports import ClearReports as ClearReports
+    from shufflebounds.shuffle.clones import Clones as Clones
+    from shufflebounds.shuffle.clones import StrongerClones as StrongerClones
+    from shufflebounds.shuffle.deployments import clones_epsilon as clones_epsilon
+    from shufflebounds.shuffle.deployments import clones_log_delta as clones_log_delta
+    from shufflebounds.shuffle.deployments import noise_epsilon as noise_epsilon
+    from shufflebounds.shuffle.deployments import noise_log_delta as noise_log_delta
+    from shufflebounds.shuffle.flipped_reports import FlippedReports as FlippedReports
+    from shufflebounds.shuffle.histogram import ShuffledHistogram as ShuffledHistogram
+    from shufflebounds.shuffle.noise import BinomialNoise as BinomialNoise
+    from shufflebounds.shuffle.personalized import PersonalizedClones as PersonalizedClones
+    from shufflebounds.shuffle.personalized_bits import PersonalizedBits as PersonalizedBits
+    from shufflebounds.shuffle.shuffled import Shuffled as Shuffled
+    from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon as shuffled_epsilon
+    from shufflebounds.shuffle.shuffled_deployments import shuffled_log_delta as shuffled_log_delta
+    from shufflebounds.shuffle.sums import RealSum as RealSum
+    from shufflebounds.shuffle.variation_ratio import VariationRatio as VariationRatio
+    from shufflebounds.shuffle.zero_sum import ZeroSum as ZeroSum
 
 _HOMES = {
     "BinomialNoise": "shufflebounds.shuffle.noise",
     "ClearReports": "shufflebounds.shuffle.clear_reports",
-    "Clones": "shufflebounds.shuffle.clones",
     "FlippedReports": "shufflebounds.shuffle.flipped_reports",
     "PersonalizedBits": "shufflebounds.shuffle.personalized_bits",
     "PersonalizedClones": "shufflebounds.shuffle.personalized",
@@ -62,16 +38,14 @@ _HOMES = {
     "Shuffled": "shufflebounds.shuffle.shuffled",
     "ShuffledBits": "shufflebounds.shuffle.bits",
     "ShuffledHistogram": "shufflebounds.shuffle.histogram",
-    "StrongerClones": "shufflebounds.shuffle.clones",
     "VariationRatio": "shufflebounds.shuffle.variation_ratio",
     "ZeroSum": "shufflebounds.shuffle.zero_sum",
-    "clones_epsilon": "shufflebounds.shuffle.deployments",
-    "clones_log_delta": "shufflebounds.shuffle.deployments",
     "compare_at": "shufflebounds.comparison",
-    "noise_epsilon": "shufflebounds.shuffle.deployments",
-    "noise_log_delta": "shufflebounds.shuffle.deployments",
     "samples": "",
-    "shuffled_epsilon": "shufflebounds.shuffle.shuffled_deployments",
-    "shuffled_log_delta": "shufflebounds.shuffle.shuffled_deployments",
+    **dict.fromkeys(("Clones", "StrongerClones"), "shufflebounds.shuffle.clones"),
+    **dict.fromkeys(("clones_epsilon", "clones_log_delta"), "shufflebounds.shuffle.deployments"),
+    **dict.fromkeys(("noise_epsilon", "noise_log_delta"), "shufflebounds.shuffle.deployments"),
+    **dict.fromkeys(("shuffled_epsilon", "shuffled_log_delta"), "shufflebounds.shuffle.shuffled_deployments"),
 }
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -27,13 +27,11 @@ Of = Literal["bin", "any"]
 """The error of one bin that is chosen beforehand, or the largest error of any bin."""
 
 
-def _doubles(value: Interval) -> int:
-    """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
-    return 100
+_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE // 100)
+"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them.
 
-
-_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
-"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
+An entry with its key takes at most 800 bytes, as much as 100 entries of a table.
+"""
 
 
 @with_passages
@@ -64,9 +62,6 @@ class ErrorLaw(ABC):
         low, high = self._error(a, truth)
         # The upper bound is the union bound over all bins; the lower bound is the tail of a single bin.
         return Interval(low, min(0.0, high + math.log(self._many()) * (1 + ULP)))
-
-    def _sides(self, a: Fraction, truth: Any, of: str) -> Interval:
-        return self._error(a, truth) if of == "bin" else self._any_error(a, truth)
 
     def _checked_truth(self, truth: Any) -> Any:
         if truth is not None:
@@ -113,7 +108,8 @@ class ErrorLaw(ABC):
         return self._tail(Fraction(a), self._checked_truth(truth), of, upper)
 
     def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
-        return float(probability(min(0.0, self._sides(a, truth, of)[upper]), upper))
+        sides = self._error(a, truth) if of == "bin" else self._any_error(a, truth)
+        return float(probability(min(0.0, sides[upper]), upper))
 
     def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         """Return a bound of the smallest error that is exceeded with probability at most `beta`.

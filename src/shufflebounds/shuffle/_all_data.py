@@ -29,7 +29,7 @@ def _error(users: int) -> float:
     return 6e-14 + 8 * users * float(np.finfo(float).eps)
 
 
-def _laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _sum_laws(users: int, flip: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the distributions P0 and P1 of the sum, for every number of ones among the other users' bits."""
     others = users - 1
     for ones in range(users):
@@ -50,7 +50,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
     """Return an upper or lower bound of the convex hull of the trade-off curves of all datasets."""
     error = _error(users)
     curves = []
-    for zero, one in _laws(users, flip):
+    for zero, one in _sum_laws(users, flip):
         # The test rejects P0 if the sum is larger than k. As k decreases, its level alpha = Pr_P0[S > k] increases.
         alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
         with np.errstate(divide="ignore"):
@@ -69,7 +69,7 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
     """Return an upper or lower bound of the largest Renyi divergence over all datasets, for finite orders and flip > 0."""
     error = _error(users)
     best, hidden = np.zeros(orders.size), False
-    for zero, one in _laws(users, flip):
+    for zero, one in _sum_laws(users, flip):
         seen = (zero > TINY) & (one > TINY)
         hidden |= not seen.any()
         if not seen.any():

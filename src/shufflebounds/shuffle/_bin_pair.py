@@ -88,17 +88,16 @@ def _without_law(first: tuple[int, int], second: tuple[int, int], flip: float, e
     return Interval(lower, min(0.0, upper + 1e-13))
 
 
-class BinTables(Kept[tuple[int, int, float], tuple[FloatArray, ...]]):
-    """Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
-
-    def __init__(self, most: float) -> None:
-        super().__init__(most, lambda tables: sum(table.nbytes for table in tables))
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.most,)
+BinTables = Kept[tuple[int, int, float], tuple[FloatArray, ...]]
+"""Cache of the distributions of the sum of a bin, limited in bytes. The key is (ones, zeros, log of the truncated mass)."""
 
 
-class Bins:
+def bytes_of(tables: tuple[FloatArray, ...]) -> int:
+    """Return the size of several arrays in bytes."""
+    return sum(table.nbytes for table in tables)
+
+
+class TwoBins:
     """Bounds of `log_delta` from cached tables of the distribution of each bin.
 
     They take less time than `log_delta`, which matters in searches, and have a gap of about 1e-9.
@@ -107,7 +106,7 @@ class Bins:
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
         # A cache that is passed in is shared by several eps; those with the same `log_tail` use the same tables.
-        self.laws = BinTables(math.inf) if laws is None else laws
+        self.laws = Kept(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
         """Return the masses P and Q of the sum S of a bin, -P/Q, and the sums Pr_P[S <= k] and Pr_Q[S <= k] for k = -1, 0, ..."""
@@ -148,7 +147,7 @@ def both_bins(others: int, fakes: int, bins: int, flip: float) -> tuple[Dominati
     returned if the sums have too many values.
     """
     table = FakeTable(fakes, bins, flip, LISTED_TAIL, TABLE_SIZE // 2)
-    laws = table.joint((others, 0), (0, others), flip, LISTED_TAIL)
+    laws = table.joint((others, 0), (0, others))
     return () if laws is None else tuple(_listed(p.ravel(), q.ravel()) for p, q in (laws, laws[::-1]))
 
 
@@ -174,7 +173,9 @@ class FakeTable:
         one = single + both
         rows = binomial_range(fakes, one, log_tail)
         cells = (rows[1] - rows[0] + 1) ** 2
-        self.fits, self.start, self.table, self.lost = cells <= most, (rows[0], rows[0]), np.zeros((0, 0)), 4 * math.exp(log_tail)
+        self.flip, self.log_tail, self.fits, self.table = flip, log_tail, cells <= most, np.zeros((0, 0))
+        # Mass is truncated in the table and in the sums of the users' bits.
+        self.lost = 8 * math.exp(log_tail)
         if not self.fits:
             return
         f = np.arange(rows[0], rows[1] + 1, dtype=np.float64)
@@ -192,46 +193,39 @@ class FakeTable:
             table[i, inside] = weight[i] * law[inside.start - start : inside.stop - start]
         self.table = table
 
-    def log_delta(
-        self, first: tuple[int, int], second: tuple[int, int], flip: float, eps: float, log_tail: float = -90.0
-    ) -> Interval | None:
+    def log_delta(self, first: tuple[int, int], second: tuple[int, int], eps: float) -> Interval | None:
         """Return bounds of log H of the target's move, with the dummy records and (ones, zeros) other real bits in each bin.
 
         Under P the target is in the first bin. Return None if a table would be too large.
         """
-        sides = self._real(first, second, flip, log_tail)
+        sides = self._real(first, second)
         if sides is None:
             return None
         (zero, one), (zero_after, one_after) = sides
         if one.size * one_after.size > LARGE_TABLE_SIZE:
-            lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * one.size
-            return Interval(self._tested((one, zero), (zero_after, one_after), eps, lost), 0.0)
+            return Interval(self._tested((one, zero), (zero_after, one_after), eps, self.lost + 1e-290 * one.size), 0.0)
         here, there = self._joint(sides)
         there = there * math.exp(eps)
         low, high = positive_difference(here, there, 2e-12)
-        lost = self.lost + 4 * math.exp(log_tail) + 1e-290 * here.size
+        lost = self.lost + 1e-290 * here.size
         low -= lost * math.exp(eps)
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
-    def joint(
-        self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
-    ) -> tuple[FloatArray, FloatArray] | None:
+    def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
         """Return the joint masses of both sums for the P and Q of `log_delta`; None if there are too many."""
-        sides = self._real(first, second, flip, log_tail)
+        sides = self._real(first, second)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
         return self._joint(sides)
 
-    def _real(
-        self, first: tuple[int, int], second: tuple[int, int], flip: float, log_tail: float
-    ) -> list[tuple[FloatArray, FloatArray]] | None:
+    def _real(self, first: tuple[int, int], second: tuple[int, int]) -> list[tuple[FloatArray, FloatArray]] | None:
         """Return, for each bin, the distributions of the sum of the users' bits if the target's bit is 0 and if it is 1.
 
         None is returned if a table would be too large.
         """
         if not self.fits:
             return None
-        sides = []
+        sides, flip, log_tail = [], self.flip, self.log_tail
         for ones, zeros in (first, second):
             width = 2 * math.sqrt(2 * -log_tail * (ones + zeros) * flip * (1 - flip)) + 2 * -log_tail
             if min(width, ones + zeros) * self.table.shape[0] > LARGE_TABLE_SIZE:

@@ -69,7 +69,7 @@ class Compositions:
         self._starts = np.cumsum([0, *(law[0].size for law in self._laws)], dtype=np.intp)
         self._count, self._users, self._slack = len(kinds), users, slack
         self.evaluations = 0
-        self._tilt: _Tilt | None = None
+        self._tilt: _BerryEsseen | None = None
 
     def log_excess(self, numbers: Sequence[int], rtol: float = 1e-4) -> float:
         """Return an upper bound of log E S_+ for these numbers of users of each kind, and the blanket for the remaining users."""
@@ -145,7 +145,7 @@ class Compositions:
                 return []
             wide = max(range(self._count), key=lambda j: high[j] - low[j])
             edges = self._divided(low[wide], high[wide], (bound - goal) / tolerance)
-            parts = (_tightened(_with(low, wide, first), _with(high, wide, end - 1), self._users) for first, end in pairwise(edges))
+            parts = (_tightened(_put(low, wide, first), _put(high, wide, end - 1), self._users) for first, end in pairwise(edges))
             pieces = [part for part in parts if part is not None]
             parents.update((piece, cell) for piece in pieces)
             return pieces
@@ -179,7 +179,7 @@ class Compositions:
 
 
 @dataclass(frozen=True)
-class _Tilt:
+class _BerryEsseen:
     """The moments of each kind in the Berry-Esseen bound at one theta, and the log of n E X_+ over the dropped outputs.
 
     The columns of `moments` are log E e^(theta X), and the means, variances and third absolute central moments of X under the
@@ -197,7 +197,7 @@ class _Tilt:
         return float(np.logaddexp(most, self.log_gain)) if self.log_gain > -math.inf else most
 
 
-def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _Tilt | None:
+def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[float], users: int) -> _BerryEsseen | None:
     """Return the moments of the kinds, tilted at the saddle point of the kind with the largest Chernoff bound of E S_+.
 
     The result is None if X is never positive for some kind, or if theta |X| exceeds 700, where e^(theta X) would overflow.
@@ -226,7 +226,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
     loss_error = 1e-9 + ULP * users * (64 + 2 * terms) * (theta * size + float(np.abs(moments[:, 0]).max()))
     gain = max(log_gains)
     log_gain = gain + math.log(users) if gain > -math.inf else gain
-    return _Tilt(theta, moments, log_gain, loss_error)
+    return _BerryEsseen(theta, moments, log_gain, loss_error)
 
 
 def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -260,7 +260,7 @@ def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
     return theta
 
 
-def _with(numbers: Numbers, place: int, number: int) -> Numbers:
+def _put(numbers: Numbers, place: int, number: int) -> Numbers:
     """Return `numbers` with the entry at index `place` replaced by `number`."""
     return (*numbers[:place], number, *numbers[place + 1 :])
 

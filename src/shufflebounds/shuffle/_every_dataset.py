@@ -29,13 +29,13 @@ from shufflebounds._logs import capped_exp
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
 
-__all__ = ["EveryDataset", "Found", "Shares", "all_shares", "most_enumerated"]
+__all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "most_enumerated"]
 
 Shares = tuple[int, ...]
 """Numbers of other users with each input."""
 
 
-class Found(NamedTuple):
+class LargestDivergence(NamedTuple):
     """The dataset with the largest divergence, the target's two inputs, and bounds of the divergence (not of its logarithm)."""
 
     lower: float
@@ -60,7 +60,7 @@ class EveryDataset:
         self._extreme = _extreme(rows) if rows.shape[1] == 2 else list(range(len(rows)))
         self._rows = rows[self._extreme]
         inputs, outputs = self._rows.shape
-        self.listed = _enumerated(inputs, outputs, users)
+        self.listed = _affordable(inputs, outputs, users)
         self._inputs = len(rows)
 
     @cached_property
@@ -121,7 +121,7 @@ class EveryDataset:
             if moved < left:
                 law = self._rows[x] @ np.append(law, 0.0)[steps[self._users - 1 - left + moved]]
 
-    def largest(self, eps: float) -> Found:
+    def largest(self, eps: float) -> LargestDivergence:
         """Return the dataset with the largest divergence.
 
         Parameters
@@ -137,25 +137,20 @@ class EveryDataset:
         shares = [0] * self._inputs
         for x, count in zip(self._extreme, self._shares[dataset]):
             shares[x] = count
-        return Found(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
+        return LargestDivergence(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
 
     def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
         """Return the largest divergence for two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
         equal, above, below = self._bits
         (q0, p0), (q1, p1) = self._rows
-        found = []
+        best = (-math.inf, 0.0, 0, (0, 0))
+        # Blocks of this size fit in the cache of the processor.
+        step = max(1, BLOCK // equal.shape[1])
         # The sums with the target's bit, whose probability of 1 is p, have the tails Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
         # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
-            values = []
-            for error in (self._error, -self._error):
-                high, low = 1 + error, factor * (1 - error)
-                values.append((high * p - low * q, high - low))
-            found.append((pair, tail, values))
-        best = (-math.inf, 0.0, 0, (0, 0))
-        for pair, tail, ((a, b), (c, d)) in found:
-            # Blocks of this size fit in the cache of the processor.
-            step = max(1, BLOCK // equal.shape[1])
+            widened = [(1 + error, factor * (1 - error)) for error in (self._error, -self._error)]
+            (a, b), (c, d) = ((high * p - low * q, high - low) for high, low in widened)
             for start in range(0, len(equal), step):
                 some = slice(start, start + step)
                 value = a * equal[some]
@@ -186,7 +181,7 @@ class EveryDataset:
         return (largest * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
 
 
-def _enumerated(inputs: int, outputs: int, users: int) -> bool:
+def _affordable(inputs: int, outputs: int, users: int) -> bool:
     """Return whether every dataset of that number of users is enumerated. If so, every dataset of fewer users is, too."""
     if min(inputs, outputs, users) < 2:
         return False
@@ -208,7 +203,7 @@ def most_enumerated(rows: FloatArray) -> int:
     """
     inputs, outputs = rows.shape
     extreme = min(inputs, 2) if outputs == 2 else inputs
-    beyond = least_int(lambda users: not _enumerated(extreme, outputs, users), 2)
+    beyond = least_int(lambda users: not _affordable(extreme, outputs, users), 2)
     # The limit is exceeded below 2**53 users, unless there is only one input or one output.
     return 1 if beyond is None else beyond - 1
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import combinations, permutations
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +26,10 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
-from shufflebounds.shuffle._every_dataset import EveryDataset, Found, Shares, all_shares
+from shufflebounds.composing.kept import kept
+from shufflebounds.shuffle._every_dataset import EveryDataset, LargestDivergence, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]
-
-
-def _bytes(table: FloatArray) -> int:
-    """Return the size of a table in bytes."""
-    return table.nbytes
 
 
 class MixedData:
@@ -56,11 +52,6 @@ class MixedData:
         # substitution leaves.
         few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
-        # The caches keep the answers of a composition, which evaluates up to some thousand eps, each for both bounds.
-        self._largest: Kept[float, Found] = Kept(4 * MANY)
-        self._powers: Kept[tuple[int, int], FloatArray] = Kept(CACHED_BYTES, _bytes)
-        self._laws: Kept[Shares, FloatArray] = Kept(CACHED_BYTES, _bytes)
-        self._found: Kept[float, tuple[float, Shares, tuple[int, int]]] = Kept(4 * MANY)
 
     @cached_property
     def _shifts(self) -> list[int]:
@@ -75,24 +66,20 @@ class MixedData:
         # user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
+    @kept(CACHED_BYTES, attrgetter("nbytes"))
     def _power(self, x: int, count: int) -> FloatArray:
         """Return the coefficients of P_x^count (module docstring): the messages of `count` users with input x."""
-        def made() -> FloatArray:
-            if count > 1:
-                return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
-            one = np.zeros(self._shifts[-1] + 1 if count else 1)
-            one[self._shifts if count else 0] = self.rows[x] if count else 1.0
-            return one
+        if count > 1:
+            return np.convolve(self._power(x, count // 2), self._power(x, count - count // 2))
+        one = np.zeros(self._shifts[-1] + 1 if count else 1)
+        one[self._shifts if count else 0] = self.rows[x] if count else 1.0
+        return one
 
-        return self._powers.of((x, count), made)
-
+    @kept(CACHED_BYTES, attrgetter("nbytes"))
     def _law(self, shares: Shares) -> FloatArray:
         """Return the probabilities of all vectors of numbers of messages of each kind, one row for each input of the target."""
-        def made() -> FloatArray:
-            rows = self._convolved(shares, self._power)
-            return np.asarray(rows[:, rows.any(axis=0)])
-
-        return self._laws.of(shares, made)
+        rows = self._convolved(shares, self._power)
+        return np.asarray(rows[:, rows.any(axis=0)])
 
     def _convolved(self, shares: Shares, power: Callable[[int, int], FloatArray]) -> FloatArray:
         """Return the coefficients of the product of the other users' factors and the target's, for every input of the target.
@@ -117,8 +104,8 @@ class MixedData:
 
         return self._convolved(shares, power)[:, self._convolved(shares, self._power).any(axis=0)] > 0
 
-    def _value(self, shares: Shares, eps: float) -> tuple[float, tuple[int, int]]:
-        """Return a lower bound of the largest hockey-stick divergence over the target's pairs of inputs, and this pair."""
+    def _value(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
+        """Return a lower bound of the largest divergence over the target's pairs of inputs, the dataset and this pair."""
         law = self._law(shares)
         low = law * (1 - self._error)
         if eps <= LARGEST_EXPONENT:
@@ -129,8 +116,11 @@ class MixedData:
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
-        return values[best] * (1 - self._error), best
+        return values[best] * (1 - self._error), shares, best
 
+    # The caches of `best` and `_every_largest` keep the answers of a composition, which evaluates up to some thousand eps, each for
+    # both bounds.
+    @kept(4 * MANY)
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
 
@@ -139,11 +129,8 @@ class MixedData:
         eps : float
             Privacy loss in nats, >= 0.
         """
-        def found() -> tuple[float, Shares, tuple[int, int]]:
-            value, shares, pair = self._searched(eps)
-            return math.log(value) if value > 0 else -math.inf, shares, pair
-
-        return self._found.of(eps, found)
+        value, shares, pair = self._searched(eps)
+        return math.log(value) if value > 0 else -math.inf, shares, pair
 
     @property
     def every(self) -> bool:
@@ -161,8 +148,9 @@ class MixedData:
         value = self._every_largest(eps).upper
         return math.log(value) if value > 0 else -math.inf
 
-    def _every_largest(self, eps: float) -> Found:
-        return self._largest.of(eps, lambda: self._every.largest(eps))
+    @kept(4 * MANY)
+    def _every_largest(self, eps: float) -> LargestDivergence:
+        return self._every.largest(eps)
 
     def _searched(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         if self.every and eps <= LARGEST_EXPONENT:
@@ -170,12 +158,12 @@ class MixedData:
             return found.lower, found.shares, found.pair
         inputs, others = len(self.rows), self.users - 1
         if math.comb(others + inputs - 1, inputs - 1) <= COMPARED:
-            return max(self._valued(shares, eps) for shares in all_shares(others, inputs))
+            return max(self._value(shares, eps) for shares in all_shares(others, inputs))
         start = [_two(inputs, others, x, y, others * part // 4) for x, y in combinations(range(inputs), 2) for part in range(5)]
-        best = max(self._valued(shares, eps) for shares in set(start))
+        best = max(self._value(shares, eps) for shares in set(start))
         step, left = max(1, others // 8), COMPARED
         while left > 0:
-            tried = [self._valued(shares, eps) for shares in _moved(best[1], step)]
+            tried = [self._value(shares, eps) for shares in _neighbouring(best[1], step)]
             left -= len(tried)
             better = max(tried)
             if better > best:
@@ -185,10 +173,6 @@ class MixedData:
             else:
                 step //= 2
         return best
-
-    def _valued(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
-        value, pair = self._value(shares, eps)
-        return value, shares, pair
 
 
 def merged_outputs(rows: FloatArray) -> FloatArray:
@@ -215,7 +199,7 @@ def _two(inputs: int, others: int, x: int, y: int, count: int) -> Shares:
     return tuple(shares)
 
 
-def _moved(shares: Shares, step: int) -> list[Shares]:
+def _neighbouring(shares: Shares, step: int) -> list[Shares]:
     """Return the datasets in which up to `step` users change from one input to another, for every pair of inputs."""
     out = []
     for x, y in permutations(range(len(shares)), 2):

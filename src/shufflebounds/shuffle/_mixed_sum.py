@@ -60,7 +60,7 @@ def enclose_sum(
             if (end - edge) * step >= 0:
                 near = edge + step * pieces[pieces <= abs(end - edge)]
                 far = np.append(near[1:] - step, end)
-                rest = _blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
+                rest = _sum_of_blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
                 outside = float(np.logaddexp(outside, rest))
         return outside
 
@@ -69,7 +69,7 @@ def enclose_sum(
         high = _edge(upper_terms, peak, last, top - depth)
         width = math.ceil((high - low + 1) / MOST_TERMS)
         starts = np.arange(low, high + 1, width, dtype=np.float64)
-        lower, upper = _blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
+        lower, upper = _sum_of_blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
         # Few blocks suffice unless the mode is far from the range: then the mass and g change by large factors within a block.
         outside = beyond(low, high, 16, 2.0)
         if outside >= upper - 34:
@@ -105,7 +105,7 @@ def at_any_eps(
     return IntervalArray(*sides)
 
 
-def _blocks(
+def _sum_of_blocks(
     log_pmf: Callable[[FloatArray], FloatArray],
     mode: float,
     starts: FloatArray,

@@ -20,7 +20,7 @@ from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.shuffle._known_bits import near_budget
 
-__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "grouped"]
+__all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Groups(NamedTuple):
     counts: FloatArray
 
 
-def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
+def by_kind(local_eps: FloatArray, data: FloatArray) -> Groups:
     """Return the distinct (budget, bit) pairs with their multiplicities."""
     # Calling np.unique once for each bit takes a tenth of the time of one call for pairs.
     kinds = [(bit, *np.unique(local_eps[data == bit], return_counts=True)) for bit in (0.0, 1.0)]
@@ -76,7 +76,7 @@ def grouped(local_eps: FloatArray, data: FloatArray) -> Groups:
                   np.concatenate([counts for *_, counts in kinds]).astype(np.float64))
 
 
-def _rounded(exact: Groups) -> Groups:
+def _coarser(exact: Groups) -> Groups:
     """Return fewer groups, for an upper bound: each budget is rounded up to the largest budget of its interval of a grid.
 
     A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
@@ -103,8 +103,8 @@ class WorstTarget:
     @classmethod
     def of(cls, local_eps: FloatArray, data: FloatArray) -> Self:
         """Return the search for users with these budgets and bits."""
-        exact = grouped(local_eps, data)
-        return cls(exact, _rounded(exact))
+        exact = by_kind(local_eps, data)
+        return cls(exact, _coarser(exact))
 
     @cached_property
     def targets(self) -> FloatArray:
@@ -145,37 +145,24 @@ class WorstTarget:
         rest = BernoulliGroups(law.one, law.zero, np.where(inside, 0, law.counts))
         return max(rest.sides(largest, eps).upper, rest.mirrored().sides(largest, eps).upper)
 
-    def _search(self, eps: float, known: float, exact: bool) -> tuple[float, float, float]:
-        """Return bounds of the largest log delta by branch and bound, and the budget of the target with the largest value found.
-
-        The blocks are ranges of sorted budgets. If `exact` is false, both bounds are those for rounded budgets.
-        """
-        worst = [known, float(self.targets[-1])]
-
+    def sides(self, eps: float) -> Interval:
+        """Return bounds of log delta for the user whose delta is largest, by branch and bound over ranges of sorted budgets."""
         def measure(intervals: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
             out = []
             for first, last in intervals:
-                middle = (first + last) // 2
-                bound = self._above(first, last, eps)
+                middle, bound = (first + last) // 2, self._above(first, last, eps)
                 # The target in the middle is evaluated only if the bound of the block permits that it is the worst.
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)
-                    low = high
-                    if exact:
-                        low = self._below(self.targets[middle], eps) if high > enough else -math.inf
-                if high > worst[0]:
-                    worst[:] = high, float(self.targets[middle])
+                    low = self._below(self.targets[middle], eps) if high > enough else -math.inf
                 out.append((low, high, bound))
             return out
 
+        known = self._below(float(self.targets[-1]), eps)
         # The tolerance is below SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
         found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
-        return found.lower, found.upper, worst[1]
-
-    def sides(self, eps: float) -> Interval:
-        """Return bounds of log delta for the user whose delta is largest."""
-        return Interval(*self._search(eps, self._below(float(self.targets[-1]), eps), True)[:2])
+        return Interval(found.lower, found.upper)
 
     def rough(self) -> Curve:
         """Return the upper bound for the user with the largest budget."""

@@ -34,7 +34,7 @@ def local(flip: float, eps: float) -> float:
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
 
-def blanket(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
+def blanket_bound(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
     """Return an upper bound of log delta of shuffled records by the privacy blanket, valid for every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
@@ -125,8 +125,8 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float
         low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
 
 
-def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> Interval:
-    """Return bounds of log delta of records of two bins by enumeration, for every dataset; `known` dummies count as other users.
+def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
+    """Return bounds of log delta of records of two bins by enumeration, for every dataset of `others` reports of known bins.
 
     The records 00 and 11 are independent of the data, so the numbers of records 10 and 01 determine the divergence.
     """
@@ -136,25 +136,24 @@ def enumerated(users: int, fakes: int, known: int, flip: float, eps: float) -> I
     even = np.array([[2 * p * q, c / 2], [c / 2, 0.0]])
     rest = np.ones((1, 1))
     for _ in range(fakes):
-        rest = _with(rest, even)
-    others = users - 1 + known
+        rest = _with_record(rest, even)
     # The first entry has all other users in the second bin; the loop below moves them to the first bin one at a time.
     seconds = [rest]
     for _ in range(others):
-        seconds.append(_with(seconds[-1], one_hot[1]))
+        seconds.append(_with_record(seconds[-1], one_hot[1]))
     low = high = 0.0
     for ones in range(others + 1):
         law = seconds[others - ones]
         for _ in range(ones):
-            law = _with(law, one_hot[0])
-        here, there = _with(law, one_hot[0]), _with(law, one_hot[1])
+            law = _with_record(law, one_hot[0])
+        here, there = _with_record(law, one_hot[0]), _with_record(law, one_hot[1])
         for first, second in ((here, there), (there, here)):
-            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (users + fakes + known + 4))
+            found = positive_difference(first, math.exp(eps) * second, 1e-14 * (others + fakes + 5))
             low, high = max(low, found.lower), max(high, found.upper)
     return Interval(math.log(low) - 1e-14 if low > 0 else -math.inf, math.log(high) + 1e-14 if high > 0 else -math.inf)
 
 
-def _with(law: FloatArray, record: FloatArray) -> FloatArray:
+def _with_record(law: FloatArray, record: FloatArray) -> FloatArray:
     """Return the joint distribution of the numbers of records 10 and 01 after one more record is added."""
     size = law.shape[0]
     out = np.zeros((size + 1, size + 1))

@@ -37,29 +37,26 @@ def fewest_users(build: Callable[[int], _Profile], eps: float, delta: float) -> 
 def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
     """Return the profile with the largest local budget, to a relative 1e-9, whose upper bounds meet the target."""
     eps, delta = _validate.target(eps, delta, open_eps=True)
-    with _validate.quiet():
-        return _largest(build, eps, delta)
 
-
-def _largest(build: Callable[[float], _Profile], eps: float, delta: float) -> _Profile:
     def is_met(budget: float) -> bool:
         return build(budget).delta(eps) <= delta
 
-    low = high = eps
-    # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee. In that case
-    # smaller budgets are tried.
-    while not is_met(low):
-        low /= 2
-        if low < _BUDGETS[0]:
-            raise _validate.InfeasibleError(f"no local budget from {_BUDGETS[0]:g} on meets delta={delta:g} at eps={eps:g}")
-    if low == eps:
-        while is_met(high):
-            low = high
-            if high == _BUDGETS[1]:
-                break
-            high = min(2 * high, _BUDGETS[1])
-    else:
-        high = 2 * low
-    if low < high:
-        low = bracket(lambda budget: not is_met(budget), low, high, rtol=1e-9)[0]
-    return build(expand_bracket(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))
+    with _validate.quiet():
+        low = high = eps
+        # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee. In that
+        # case smaller budgets are tried.
+        while not is_met(low):
+            low /= 2
+            if low < _BUDGETS[0]:
+                raise _validate.InfeasibleError(f"no local budget from {_BUDGETS[0]:g} on meets delta={delta:g} at eps={eps:g}")
+        if low == eps:
+            while is_met(high):
+                low = high
+                if high == _BUDGETS[1]:
+                    break
+                high = min(2 * high, _BUDGETS[1])
+        else:
+            high = 2 * low
+        if low < high:
+            low = bracket(lambda budget: not is_met(budget), low, high, rtol=1e-9)[0]
+        return build(expand_bracket(low, lambda budget: meets(build(budget), eps, delta), -1e-12 * low, _BUDGETS[0]))

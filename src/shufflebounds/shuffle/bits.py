@@ -264,21 +264,17 @@ class ShuffledBits(FlippedProtocol):
         return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self.ones != "worst" or self.flip in (0, 0.5):
+        if self.ones != "worst" or self.flip in (0, 0.5) or not (upper or self._listed()):
             return super()._tradeoff(upper)
         if self._listed():
             return _all_data.curve_of_all(self.users, self.flip, upper)
-        if not upper:
-            return super()._tradeoff(upper)
         curves = [pair._tradeoff(True) for pair in self._tried()]
         return convex_hull([*curves, *(curve.inverse() for curve in curves)])
 
     def _gdp_mu(self, upper: bool) -> float:
         if self.flip == 0:
             return math.inf
-        if self.ones != "worst" or self.flip == 0.5:
-            return super()._gdp_mu(upper)
-        return super()._gdp_mu(upper) if upper else self.pair(0)._gdp_mu(upper)
+        return super()._gdp_mu(upper) if upper or self.ones != "worst" or self.flip == 0.5 else self.pair(0)._gdp_mu(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.flip == 0:

@@ -19,6 +19,7 @@ from shufflebounds._limits import CACHED_BYTES, SEARCH_GAP
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
@@ -174,41 +175,47 @@ class FlippedReports(FlippedProtocol):
         if eps > 700:
             # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
             return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
-        uniform = self.fake == "uniform" and self.fakes > 0
-        low, high = self._records(eps, uniform) if self.view == "records" else self._sums(eps, uniform, rough)
+        low, high = self._records(eps) if self.view == "records" else self._sums(eps, rough)
         high = min(high, _record_pair.local(self.flip, eps))
-        if uniform:
+        if self._uniform:
             high = min(high, self.clear._log_side_at(eps, upper=True))
         return Interval(low, max(low, min(high, 0.0)))
 
-    def _records(self, eps: float, uniform: bool) -> Interval:
-        if self.bins == 2 and self.users + self.fakes <= _record_pair.ENUMERATED:
-            return _record_pair.enumerated(self.users, self.fakes if uniform else 0, 0 if uniform else self.fakes, self.flip, eps)
+    def _records(self, eps: float) -> Interval:
+        if self.bins == 2 and self._others < _record_pair.ENUMERATED:
+            return _record_pair.enumerated(*self._counted[:2], self.flip, eps)
         return Interval(
             _record_pair.projected(*self._counted, self.flip, eps),
-            _record_pair.blanket(*self._counted, self.flip, eps),
+            _record_pair.blanket_bound(*self._counted, self.flip, eps),
         )
+
+    @property
+    def _uniform(self) -> bool:
+        """Whether there are dummy reports whose bins the analyst does not know."""
+        return self.fake == "uniform" and self.fakes > 0
+
+    @property
+    def _others(self) -> int:
+        """Number of reports other than the target's: those of the other users and the dummies."""
+        return self.users - 1 + self.fakes
 
     @property
     def _counted(self) -> tuple[int, int, int]:
         """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins d (2 without uniform dummies)."""
-        if self.fake == "uniform" and self.fakes > 0:
-            return self.users - 1, self.fakes, self.bins
-        return self.users - 1 + self.fakes, 0, 2
+        return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
 
-    def _sums(self, eps: float, uniform: bool, rough: bool) -> Interval:
-        others = self.users - 1
-        if not uniform:
-            return self._known_sums(others + self.fakes, eps, rough)
+    def _sums(self, eps: float, rough: bool) -> Interval:
+        if not self._uniform:
+            return self._known_sums(eps, rough)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
-            low, high = self._searched_sums(self._fake_table, eps)
+            low, high = self._searched_sums(eps)
             if self.bins == 2:
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
         # The sums of the other bins reveal how many dummies are not in the target's two bins. So the two sums alone give a lower
         # bound only.
-        return Interval(low, self._known_sums(others + self.fakes, eps, rough)[1])
+        return Interval(low, self._known_sums(eps, rough)[1])
 
     @cached_property
     def _fake_table(self) -> _bin_pair.FakeTable:
@@ -217,36 +224,36 @@ class FlippedReports(FlippedProtocol):
     def _uniform_at_worst(self, eps: float) -> float:
         """Return a lower bound of log delta with uniform dummies: that of the dataset with all other users in the target's bin."""
         others = self.users - 1
-        sides = self._fake_table.log_delta((others, 0), (0, others), self.flip, eps)
+        sides = self._fake_table.log_delta((others, 0), (0, others), eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, others: int, eps: float, rough: bool) -> Interval:
-        """Return bounds of log delta for sums, over all datasets of `others` reports whose bins the analyst may know."""
+    def _known_sums(self, eps: float, rough: bool) -> Interval:
+        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports."""
         try:
-            return self._known_sums_searched(others, eps, rough)
+            return self._known_sums_searched(eps, rough)
         except WideWindowError:
             # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
             # two bins with eps/2 each.
-            one = ShuffledBits(others + 1, self.flip)
+            one = ShuffledBits(self._others + 1, self.flip)
             low, high = one._log_delta(np.array([eps, eps / 2]))
             return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
 
     @cached_property
     def _bin_tables(self) -> _bin_pair.BinTables:
         """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
-        return _bin_pair.BinTables(CACHED_BYTES)
+        return Kept(CACHED_BYTES, _bin_pair.bytes_of)
 
-    def _tables(self, others: int, eps: float) -> tuple[Interval, _bin_pair.Bins | None]:
+    def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins | None]:
         """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
 
         The tables are None if log delta is below -540 or the sums are too wide.
         """
-        ends = (0, others), (0, others)
-        if others * self.flip > WIDEST:
+        ends = (0, self._others), (0, self._others)
+        if self._others * self.flip > WIDEST:
             return _bin_pair.log_delta(*ends, self.flip, eps), None
         log_tail = -60.0
         while True:
-            tables = _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
+            tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
             # The lower bound may be far below delta, even 0. So delta is taken to be at least the power 2.2 of its upper bound, and
             # the truncated mass must be below e^-45 times that.
@@ -257,13 +264,13 @@ class FlippedReports(FlippedProtocol):
                 break
             log_tail = wanted
             if near.upper - near.lower < 1:
-                return near, _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
+                return near, _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
         if near.upper < DEEPEST:
             near = _bin_pair.log_delta(*ends, self.flip, eps)
-        return near, None if near.upper < DEEPEST else _bin_pair.Bins(self.flip, eps, log_tail, self._bin_tables)
+        return near, None if near.upper < DEEPEST else _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
 
-    def _known_sums_searched(self, others: int, eps: float, rough: bool) -> Interval:
-        near, tables = self._tables(others, eps)
+    def _known_sums_searched(self, eps: float, rough: bool) -> Interval:
+        others, (near, tables) = self._others, self._tables(eps)
         # The run time of a rough search grows with the inverse square of its gap, which is at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
@@ -294,16 +301,14 @@ class FlippedReports(FlippedProtocol):
         It is the upper bound at the eps with log delta of about DEEPEST + 40, which tables still reach. For larger eps, the search
         over datasets without tables has a large gap when its allowed number of evaluations is used up.
         """
-        others = self.users - 1 + self.fakes
-
         def small(eps: float) -> bool:
-            tables = _bin_pair.Bins(self.flip, eps, DEEPEST - 60)
-            return tables.log_delta((0, others), (0, others)).upper < DEEPEST + 40
+            tables = _bin_pair.TwoBins(self.flip, eps, DEEPEST - 60)
+            return tables.log_delta((0, self._others), (0, self._others)).upper < DEEPEST + 40
 
         at = bracket(small, 0.0, self._pure_epsilon(), rtol=0.02)[0]
-        return self._known_sums_searched(others, at, True).upper
+        return self._known_sums_searched(at, True).upper
 
-    def _searched_sums(self, table: _bin_pair.FakeTable, eps: float) -> Interval:
+    def _searched_sums(self, eps: float) -> Interval:
         """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
 
         A dataset has i other users who are not in the first bin, and j in the second.
@@ -311,7 +316,7 @@ class FlippedReports(FlippedProtocol):
         others = self.users - 1
 
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
-            sides = table.log_delta((others - b - i, i), (j, others - c - j), self.flip, eps)
+            sides = self._fake_table.log_delta((others - b - i, i), (j, others - c - j), eps)
             assert sides is not None
             return sides
 
@@ -319,17 +324,16 @@ class FlippedReports(FlippedProtocol):
 
     def _rough(self, upper: bool) -> Curve | None:
         # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst.
-        reports = self.users + self.fakes
-        if self.view == "records" or reports <= SEARCHED or not 0 < self.flip < 0.5:
+        if self.view == "records" or self._others < SEARCHED or not 0 < self.flip < 0.5:
             return None
 
         def log_delta(eps: float) -> float:
             if eps >= min(700.0, self._pure_epsilon()):
                 return -math.inf
-            if not upper and self.fake == "uniform" and self.fakes:
+            if not upper and self._uniform:
                 return self._uniform_at_worst(eps)
-            near, tables = self._tables(reports - 1, eps)
-            return min(0.0, (tables.log_delta((0, reports - 1), (0, reports - 1)) if tables else near)[upper])
+            near, tables = self._tables(eps)
+            return min(0.0, (tables.log_delta((0, self._others), (0, self._others)) if tables else near)[upper])
 
         return Curve(log_delta, settles=1e-9)
 
@@ -340,15 +344,13 @@ class FlippedReports(FlippedProtocol):
             return replace(known, attained=(pair,)) if pair else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve=CurveBounds(self._rough_log_delta))
-        uniform = self.fake == "uniform" and self.fakes > 0
         if not 0 < self.flip < 0.5:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.
         column = ShuffledBits(self.users + self.fakes, self.flip)
-        if not uniform:
+        if not self._uniform:
             return replace(known, parts=((column._pair_info(), 2),), attained=repeated(column.pair(0), 2))
-        counts = self.users - 1, self.fakes, self.bins
-        pairs = _bin_pair.both_bins(*counts, self.flip) or _record_pair.one_bin_pairs(*counts, self.flip)
+        pairs = _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
         known = replace(known, attained=pairs)
         if self.clear.variance > self.users * self.flip:
             return known
@@ -410,18 +412,14 @@ class FlippedReports(FlippedProtocol):
         (True, 50)
         """
         eps, delta = _validate.target(eps, delta)
-        clear = cls(users, fakes, bins, 0.0, view=view, fake=fake)
+        build = partial(cls, users, fakes, bins, view=view, fake=fake)
+        clear = build(0.0)
         if meets(clear, eps, delta):
             return clear
         high = min(0.5, (1 + 1e-12) / (1 + math.exp(min(eps / 2, 350.0))))
-
-        def build(flip: float) -> FlippedReports:
-            return cls(users, fakes, bins, flip, view=view, fake=fake)
-
         low = -math.expm1(math.log(delta) / 2) / (clear.users + clear.fakes)
         low = math.sqrt(low) if view == "records" else low
-        flip = least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4)
-        return cls(users, fakes, bins, flip, view=view, fake=fake)
+        return build(least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:
         chosen = _validate.labels("values", values, self.bins, self.users)

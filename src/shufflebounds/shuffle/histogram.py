@@ -16,6 +16,7 @@ from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -228,7 +229,7 @@ class ShuffledHistogram(ShuffleProtocol):
         if truth is not None:
             totals, bins = np.unique(truth[truth > 0], return_counts=True)
             sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]
-            low, high = (_any_of([side[i] for side in sides], bins) for i in (0, 1))
+            low, high = (union_probability([(side[i], count) for side, count in zip(sides, bins.tolist())]) for i in (0, 1))
             return Interval(low - 1e-13, min(0.0, high + 1e-13))
         worst = min(math.floor(a) + 1, self.users)
         # `full` is the largest possible number of bins with `worst` users each, and `left` is the number of users left.
@@ -236,23 +237,12 @@ class ShuffledHistogram(ShuffleProtocol):
         left = self.users - full * worst
         others = min(self.bins, self.users) - full
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
-        upper = _any_of([at_worst[1], at_most[1]], np.array([full, others]))
+        upper = union_probability([(at_worst[1], full), (at_most[1], others)])
         # The remaining users are all in one more bin if there is one, and otherwise in one of the full bins.
-        if left and full == self.bins:
-            rest, alone = log_missed(self.users, self.gamma, worst + left, a).lower, full - 1
-        else:
-            rest, alone = log_missed(self.users, self.gamma, left, a).lower, full
-        lower = _any_of([at_worst[0], rest], np.array([alone, 1 if left else 0]))
+        in_full = worst if left and full == self.bins else 0
+        rest, alone = log_missed(self.users, self.gamma, in_full + left, a).lower, full - 1 if in_full else full
+        lower = union_probability([(at_worst[0], alone), (rest, 1 if left else 0)])
         return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
 
     def _scale(self) -> float:
         return self.users * self.gamma + 1
-
-
-def _any_of(log_probs: list[float], counts: NDArray[Any]) -> float:
-    """Return log(1 - prod (1 - e^log_prob)^count), the log probability that at least one of independent events happens."""
-    total = 0.0
-    for log_prob, count in zip(log_probs, counts):
-        if count and log_prob > -math.inf:
-            total += float(count) * (math.log1p(-math.exp(log_prob)) if log_prob < 0 else -math.inf)
-    return math.log(-math.expm1(total)) if total < 0 else -math.inf

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import FloatArray, IntervalArray, at_each
+from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.shuffle._clones.families import Family, Gaussian, Laplace, RandomizedResponse
+from shufflebounds.shuffle._clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._clones.population import Population
@@ -33,7 +33,7 @@ _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalizedClones(PrivacyProfile):
+class PersonalizedClones(EqualByKey, PrivacyProfile):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::
@@ -116,12 +116,6 @@ class PersonalizedClones(PrivacyProfile):
         return (f"PersonalizedClones(weight={self.weight!r}, rates=<{int(self.counts.sum())} users, {self.rates.size} distinct>, "
                 f"scale={self.scale!r})")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PersonalizedClones) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def _key(self) -> tuple[Any, ...]:
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
 
@@ -187,7 +181,7 @@ class PersonalizedClones(PrivacyProfile):
         0.06641
         """
         categories = _validate.integer("categories", categories, 2)
-        return _guarantee(RandomizedResponse(categories), "randomized_response", "eps", eps, target, counts,
+        return _guarantee(RandomizedResponseFamily(categories), "randomized_response", "eps", eps, target, counts,
                           {"categories": categories})
 
     @classmethod
@@ -239,7 +233,7 @@ class PersonalizedClones(PrivacyProfile):
         >>> print(f"{last.epsilon(1e-5):.8f}")
         0.08494562
         """
-        return _guarantee(Laplace(), "laplace", "eps", eps, target, counts, {})
+        return _guarantee(LaplaceFamily(), "laplace", "eps", eps, target, counts, {})
 
     @classmethod
     def gaussian(cls, sigma: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
@@ -273,7 +267,7 @@ class PersonalizedClones(PrivacyProfile):
         True
         """
         sigma = _validate.real_array("sigma", sigma, 0.03, 1e6)
-        return _guarantee(Gaussian(), "gaussian", "sigma", sigma, target, counts, {})
+        return _guarantee(GaussianFamily(), "gaussian", "sigma", sigma, target, counts, {})
 
 
 def _grouped(name: str, values: FloatArray, counts: ArrayLike | None, low: int = 0) -> tuple[FloatArray, FloatArray]:

@@ -15,12 +15,13 @@ from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
-from shufflebounds._types import FloatArray, IntervalArray, at_each, largest
+from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
-from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, grouped
+from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tradeoff import Tradeoff
@@ -74,7 +75,7 @@ class _PersonalPair(DominatingPair):
 
 @with_passages
 @dataclass(frozen=True, eq=False)
-class PersonalizedBits(BetweenProfiles):
+class PersonalizedBits(EqualByKey, BetweenProfiles):
     r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
 
     Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
@@ -143,21 +144,14 @@ class PersonalizedBits(BetweenProfiles):
         if self.target is not None:
             _validate.integer_field(self, "target", 0, budgets.size - 1)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, PersonalizedBits):
-            return NotImplemented
-        same_bits = (self.bits is None) == (other.bits is None) and (
-            self.bits is None or other.bits is None or np.array_equal(self.bits, other.bits)
-        )
-        return self.target == other.target and same_bits and np.array_equal(self.local_eps, other.local_eps)
-
-    def __hash__(self) -> int:
-        return hash((self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target))
+    def _key(self) -> tuple[Any, ...]:
+        return self.local_eps.tobytes(), None if self.bits is None else self.bits.tobytes(), self.target
 
     def __repr__(self) -> str:
         data = "None" if self.bits is None else f"<{int(self.bits.sum())} ones>"
         return f"PersonalizedBits(<{self.local_eps.size} budgets>, bits={data}, target={self.target})"
 
+    @kept(1)
     def pair(self, target: int | None = None) -> DominatingPair:
         """Return the pair of distributions of the sum with the target's bit 0 against 1, for the given dataset.
 
@@ -179,11 +173,7 @@ class PersonalizedBits(BetweenProfiles):
             raise ValueError("target=None must be the index of a user")
         chosen = _validate.integer("target", chosen, 0, self.local_eps.size - 1)
         others = np.arange(self.local_eps.size) != chosen
-        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*grouped(self.local_eps[others], self.bits[others])))
-
-    @cached_property
-    def _pair(self) -> DominatingPair:
-        return self.pair()
+        return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*by_kind(self.local_eps[others], self.bits[others])))
 
     @cached_property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
@@ -201,7 +191,8 @@ class PersonalizedBits(BetweenProfiles):
     def pairs(self) -> tuple[DominatingPair, ...]:
         if self.bits is None or self.target is None:
             return super().pairs()
-        return self._pair, self._pair.reverse()
+        pair = self.pair()
+        return pair, pair.reverse()
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.bits is None:

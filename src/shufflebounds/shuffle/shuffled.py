@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -323,12 +323,10 @@ class Shuffled(BetweenProfiles):
         laws = getattr(self._source, "dataset_laws", None)
         if laws is None or self.users < FEWEST_USERS or self._every or laws(0) is None:
             return (None,) * len(self._pairs)
-        formed: dict[int, WorstPair] = {}
 
+        @cache
         def bound(place: int) -> WorstPair:
-            if place not in formed:
-                formed[place] = WorstPair(laws(place).thinned(self.participation), self.users)
-            return formed[place]
+            return WorstPair(laws(place).thinned(self.participation), self.users)
 
         # A bound is computed when it is first called, because there may be thousands of pairs.
         return tuple(partial(bound, place) for place in range(len(self._pairs)))
@@ -407,11 +405,11 @@ class Shuffled(BetweenProfiles):
         # is mu for normal noise, and slightly less for discrete noise.
         return self.randomizer._gdp_mu(True) if upper else limit
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
         # sent for either input.
         if not isinstance(self.randomizer, PrivacyProfile):
-            return None
+            return (), 1.0
         sides = self.randomizer, self.randomizer.reverse()
         return tuple({id(side): side for side in sides}.values()), self.participation
 

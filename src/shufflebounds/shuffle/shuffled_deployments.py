@@ -28,7 +28,7 @@ class _DeploymentArray:
         self.threads = _threads.checked(threads)
         counts = _validate.whole_array("users", users, 1, _validate.MAX_COUNT).astype(np.float64)
         self.share = participation
-        self.kinds, places = _distinct(randomizer)
+        self.kinds, places = _numbered(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
         # The constructor of `Shuffled` checks the randomizers and the participation.
         self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
@@ -75,7 +75,7 @@ class _DeploymentArray:
         return out
 
 
-def _distinct(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
+def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     """Return the distinct randomizers of a randomizer, a sequence or an array, and the index of each entry among them."""
     entries: NDArray[Any]
     if isinstance(randomizer, Randomizer):

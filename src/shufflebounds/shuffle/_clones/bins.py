@@ -39,7 +39,7 @@ from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._clones.law import CloneLaw
 
-__all__ = ["BinnedLaw", "Bins"]
+__all__ = ["BinnedLaw", "BudgetBins"]
 
 Rates = Callable[[FloatArray], FloatArray]
 
@@ -109,7 +109,7 @@ class BinnedLaw(CloneLaw):
 
 
 @dataclass(frozen=True, eq=False)
-class Bins:
+class BudgetBins:
     """Bins of neighbouring budgets; all fields are arrays with one entry for each bin.
 
     The distinct budgets of all users are sorted; `starts` is the index of the first budget of the bin in this list. `low` and

@@ -24,9 +24,9 @@ import numpy as np
 from shufflebounds._core import _excess
 from shufflebounds._limits import FEW, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.shuffle._clones.blanket_table import log_blanket_table, table_too_large
+from shufflebounds.shuffle._clones.blanket_table import blanket_shares, log_blanket_table, table_too_large
 
-__all__ = ["blanket_shares", "log_blanket_delta", "too_large"]
+__all__ = ["log_blanket_delta", "too_large"]
 
 _ORDER = 6
 """Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap between the
@@ -89,12 +89,6 @@ def log_blanket_delta(
 def too_large(shares: FloatArray, counts: FloatArray) -> bool:
     """Return True only if `log_blanket_delta` would return None for these users; this test takes less time."""
     return int(np.count_nonzero(counts)) > FEW and table_too_large(shares, counts, -NEGLIGIBLE)
-
-
-def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
-    """Return for each budget eps_i the probability g_i = k/(e^eps_i + k - 1) that a message does not depend on the user's value."""
-    k, x = float(categories), np.exp(-budgets)
-    return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
 
 
 def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:

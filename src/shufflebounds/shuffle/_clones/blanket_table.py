@@ -28,7 +28,13 @@ from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.closed import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["log_blanket_table", "table_too_large"]
+__all__ = ["blanket_shares", "log_blanket_table", "table_too_large"]
+
+
+def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
+    """Return for each budget eps_i the probability g_i = k/(e^eps_i + k - 1) that a message does not depend on the user's value."""
+    k, x = float(categories), np.exp(-budgets)
+    return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
 
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
@@ -47,14 +53,12 @@ def log_blanket_table(
 
     `log_scale` is a rough upper bound of the answer; it sets the truncated mass.
     """
-    if eps >= local_eps:
-        return Interval(-math.inf, -math.inf)
     if local_eps < 1e-290:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
         return None
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)
     while True:
-        sides = _summed(budgets, counts, categories, local_eps, eps, log_tail, most)
+        sides = _tabled_sum(budgets, counts, categories, local_eps, eps, log_tail, most)
         # If delta is much smaller than e^log_scale, the truncated mass widens the bounds. Then the table is computed again with
         # less truncated mass.
         if sides is None or sides[1] - sides[0] < 1e-6 or log_tail < -1e4:
@@ -62,15 +66,14 @@ def log_blanket_table(
         log_tail = min(2 * log_tail, sides[0] - 35.0) if sides[0] > -math.inf else 2 * log_tail
 
 
-def _summed(
+def _tabled_sum(
     budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float, log_tail: float, most: int
 ) -> Interval | None:
     """Return bounds of log delta by a table that truncates tails of mass e^log_tail, or None if it has more than `most` cells."""
     k = float(categories)
-    x = np.exp(-budgets)
     present = counts > 0
     if present.any():
-        shares = np.minimum(k * x / (1 + (k - 1) * x), 1.0)[present]
+        shares = blanket_shares(budgets, categories)[present]
         if table_too_large(shares, counts[present], log_tail, most):
             return None
         first, log_weights, weight_error = window_of(inner_law(shares, counts[present]), log_tail)

@@ -32,9 +32,9 @@ import numpy as np
 from shufflebounds._limits import SQUARABLE
 from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.tradeoff.closed import Gaussian as GaussianCurve
+from shufflebounds.tradeoff.closed import Gaussian
 
-__all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
+__all__ = ["Family", "GaussianFamily", "LaplaceFamily", "RandomizedResponseFamily", "Terms"]
 
 ROUNDING = 1e-13
 """Upper bound of the relative rounding error of a computed rate. Rates are lowered by it, because only smaller rates are valid."""
@@ -83,11 +83,11 @@ class Family:
 
     def terms(self, kind: str, low: float, high: float) -> Terms:
         """Return the terms of the decomposition `kind`, without a window, valid for all targets with budgets in [low, high]."""
-        raise self._lacks(f"decomposition {kind}")
+        raise NotImplementedError
 
     def rates(self, kind: str, low: float, high: float, budgets: FloatArray) -> FloatArray:
         """Return the rates of the decomposition `kind` for other users with these budgets."""
-        raise self._lacks(f"decomposition {kind}")
+        raise NotImplementedError
 
     def most_outside(self, low: float, eps: float) -> float:
         """Return the largest log mass outside a window that the search for the best window tries, for eps and budgets >= low."""
@@ -95,15 +95,11 @@ class Family:
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
         """Return the terms of the window that leaves a mass of about e^log_mass in one tail of the target's distribution."""
-        raise self._lacks("window")
+        raise NotImplementedError
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         """Return the rates in the window with parameter T = `reach`; for a column of reaches, one row of rates each."""
-        raise self._lacks("window")
-
-    def _lacks(self, what: str) -> TypeError:
-        """Return the exception to raise for a decomposition that this family does not have."""
-        return TypeError(f"{type(self).__name__} has no {what}")
+        raise NotImplementedError
 
     def pure_epsilon(self, budget: float) -> float:
         """Return the pure eps of the randomizer with this budget: the budget itself, or inf for Gaussian noise."""
@@ -118,7 +114,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Family):
+class RandomizedResponseFamily(Family):
     """K-ary randomized response: the true category with probability e^eps/(e^eps + k - 1), each other with 1/(e^eps + k - 1)."""
 
     categories: int
@@ -142,7 +138,7 @@ class RandomizedResponse(Family):
 
 
 @dataclass(frozen=True)
-class Laplace(Family):
+class LaplaceFamily(Family):
     """Laplace noise of scale 1/eps on a value in [0, 1], not clipped afterwards.
 
     Write z for the output, and x_i and eps_i for the value and the budget of the other user; eps_1 is the target's budget. The
@@ -192,7 +188,7 @@ def _revealed(budget: float) -> float:
 
 
 @dataclass(frozen=True)
-class Gaussian(Family):
+class GaussianFamily(Family):
     r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
 
     The window is G = [1/2-T, 1/2+T], where the ratio of R_0 and R_1 is at most :math:`p = e^{T a^2}`. With b = 1/sigma_i,
@@ -213,7 +209,7 @@ class Gaussian(Family):
         return math.inf
 
     def log_local(self, budget: float, eps: float) -> Interval:
-        lower, upper = (float(GaussianCurve(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
+        lower, upper = (float(Gaussian(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
         return Interval(lower, float(_representable(upper)))
 
     def most_outside(self, low: float, eps: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
 from shufflebounds._limits import FEW, SAME_LOG, SEARCH_GAP
-from shufflebounds._types import ULP, FloatArray, IntervalArray, at_each
+from shufflebounds._types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL
 from shufflebounds.profile import PrivacyProfile
@@ -23,7 +23,7 @@ __all__ = ["OfEveryUser", "OfOneUser"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Guarantee(PrivacyProfile):
+class _Guarantee(EqualByKey, PrivacyProfile):
     """Base class of the guarantees of one user and of all users; it has their fields, equality and repr."""
 
     population: Population
@@ -53,10 +53,10 @@ class _Guarantee(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return self.population.family.pure_epsilon(self._largest_budget)
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float] | None:
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # delta is at most that of the target's own message, of which all messages together are a post-processing.
         if self._pure_epsilon() < math.inf:
-            return None
+            return (), 1.0
         return (late("GaussianMechanism")(1.0, self._largest_budget * (1 + 4 * ULP)),), 1.0
 
     def _gdp_mu(self, upper: bool) -> float:
@@ -70,18 +70,9 @@ class _Guarantee(PrivacyProfile):
         """Number of users, the target included."""
         return int(self.population.counts.sum())
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _Guarantee)
-            and isinstance(other, type(self))
-            and (self.population.family, self.target) == (other.population.family, other.target)
-            and np.array_equal(self.population.budgets, other.population.budgets)
-            and np.array_equal(self.population.counts, other.population.counts)
-        )
-
-    def __hash__(self) -> int:
+    def _key(self) -> tuple[Any, ...]:
         budgets, counts = self.population.budgets.tobytes(), self.population.counts.tobytes()
-        return hash((type(self), self.population.family, self.target, budgets, counts))
+        return type(self), self.population.family, self.target, budgets, counts
 
     def __repr__(self) -> str:
         budgets = self.population.budgets

@@ -7,15 +7,14 @@ user's rate (`_clones/families`). G_m is defined in `CloneLaw.log_sum`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
 from shufflebounds._core import _compound
 from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.kept import Kept
+from shufflebounds.composing.kept import kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law
@@ -24,7 +23,7 @@ __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 
 
 @dataclass
-class _Window:
+class _CloneTable:
     """A table of log Pr[C = first + i], i = 0, 1, ..., around the peak of the distribution of C tilted by e^(-decay c).
 
     `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated there.
@@ -50,7 +49,6 @@ class CloneLaw:
 
     rates: FloatArray
     counts: FloatArray
-    windows: Kept[tuple[float, float], _Window] = field(default_factory=lambda: Kept(CACHED_TABLES))
 
     def __post_init__(self) -> None:
         positive = (self.rates > 0) & (self.counts > 0)
@@ -71,10 +69,11 @@ class CloneLaw:
         """Log of the probability that there is no clone."""
         return float(np.log1p(-self.probs) @ self.counts) if not self.sure else -math.inf
 
-    def _window(self, decay: float, log_tail: float) -> _Window:
+    @kept(CACHED_TABLES)
+    def _window(self, decay: float, log_tail: float) -> _CloneTable:
         """Return the table around the peak of the distribution tilted by e^(-decay c), with tail mass at most e^log_tail."""
         if self.rates.size == 0:
-            return _Window(decay, 0, np.zeros(1), 0.0, True, True)
+            return _CloneTable(decay, 0, np.zeros(1), 0.0, True, True)
         shrink = math.exp(-decay)
         scale = self.probs * math.expm1(-decay)
         tilted = np.minimum(self.probs * shrink / (1 + scale), 1.0)
@@ -85,7 +84,7 @@ class CloneLaw:
         last = first + log_weights.size - 1
         log_weights = log_weights + decay * np.arange(first, last + 1, dtype=np.float64) + total
         error += 4 * ULP * (spread + abs(decay) * last + 4)
-        return _Window(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
+        return _CloneTable(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
     def log_sum(self, u: float, v: float) -> Interval:
         """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1), where v = 1 - u and G_m = E(D - u m)_+, D a sum of m signs +-1.
@@ -100,7 +99,7 @@ class CloneLaw:
         # longer; with a larger one, more calls would need a second table.
         middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
-            window = self.windows.of((middle, log_tail), partial(self._window, middle, log_tail))
+            window = self._window(middle, log_tail)
             inside, error, outside = self._sum(window, u, v, decay, beyond)
             if outside <= inside - NEGLIGIBLE_ROUGHLY or log_tail < -1e4:
                 break
@@ -117,7 +116,7 @@ class CloneLaw:
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
 
-    def _sum(self, window: _Window, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
+    def _sum(self, window: _CloneTable, u: float, v: float, decay: float, beyond: float) -> tuple[float, float, float]:
         """Return the log of the sum over the table, its error, and an upper bound of the log of the truncated terms."""
         weights = window.log_weights
         inside, error = _compound.log_weighted_excess(float(window.first), weights, u, v)
@@ -146,7 +145,7 @@ def _log_cosh(x: float) -> float:
     return math.log1p(2 * math.sinh(x / 2) ** 2)
 
 
-def _threshold(budget: Budget, eps: float) -> tuple[float, float, float]:
+def _threshold_and_factor(budget: Budget, eps: float) -> tuple[float, float, float]:
     """Return the threshold u = tanh(eps/2)/tanh(eps1/2), v = 1 - u, and the log of the factor tanh(eps1/2)(1 + e^eps)."""
     local_eps = budget.head
     u = min(1.0, math.tanh(eps / 2) / math.tanh(local_eps / 2))
@@ -162,7 +161,7 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     """
     if budget.less(eps) <= 0:
         return Interval(-math.inf, -math.inf)
-    u, v, factor = _threshold(budget, eps)
+    u, v, factor = _threshold_and_factor(budget, eps)
     # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
     alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)

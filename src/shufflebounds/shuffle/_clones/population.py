@@ -24,9 +24,10 @@ from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
-from shufflebounds.shuffle._clones.bins import Bins
-from shufflebounds.shuffle._clones.blanket import blanket_shares, log_blanket_delta, too_large
-from shufflebounds.shuffle._clones.families import Family, RandomizedResponse, Terms
+from shufflebounds.shuffle._clones.bins import BudgetBins
+from shufflebounds.shuffle._clones.blanket import log_blanket_delta, too_large
+from shufflebounds.shuffle._clones.blanket_table import blanket_shares
+from shufflebounds.shuffle._clones.families import Family, RandomizedResponseFamily, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
 __all__ = ["Population", "SearchBox"]
@@ -95,9 +96,9 @@ class Population:
     def __post_init__(self) -> None:
         size = self.budgets.size
         windowed = self.family.windowed
-        self.bins = [Bins.of(self.budgets, self.counts, number, windowed=windowed) for number in BINS if size > 2 * number]
+        self.bins = [BudgetBins.of(self.budgets, self.counts, number, windowed=windowed) for number in BINS if size > 2 * number]
         self.exact = len(self.bins)
-        self.sketch = Bins.of(self.budgets, self.counts, min(COMPARED, size), windowed=windowed)
+        self.sketch = BudgetBins.of(self.budgets, self.counts, min(COMPARED, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
@@ -182,11 +183,6 @@ class Population:
             guesses.append(self.estimate("window", eps, i, i, self._log_mass(eps, i, i, nearby, rough=True)))
         return min(guesses)
 
-    def _useful_window(self, i: int) -> bool:
-        # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
-        pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
-        return self.family.windowed and not (pure and i == self.budgets.size - 1)
-
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
         """Return the log mass outside the window whose estimate for the targets i..j is close to the smallest.
 
@@ -253,7 +249,9 @@ class Population:
     def candidates(self, eps: float, i: int) -> list[tuple[str, float]]:
         """Return the decompositions that may give the smallest bound for target i, as (kind, log mass outside the window)."""
         kinds: list[tuple[str, float]] = [(kind, 0.0) for kind in self.family.kinds]
-        if self._useful_window(i):
+        # In a family of pure budgets, windows improve the bound only if other users have larger budgets than the target.
+        pure = self.family.pure_epsilon(float(self.budgets[i])) < math.inf
+        if self.family.windowed and not (pure and i == self.budgets.size - 1):
             kinds.append(("window", self._polished(eps, i, self._log_mass(eps, i, i))))
         if not self.exact or len(kinds) == 1:
             return kinds
@@ -291,7 +289,7 @@ class Population:
                 break
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         last = self.budgets.size - 1
-        if blanket is None and i < last and isinstance(self.family, RandomizedResponse) and self.family.categories > 2:
+        if blanket is None and i < last and isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2:
             # The table for this target is too large. The bound for a target with the largest budget needs a smaller table. It is
             # valid for this target, too, because the positive parts in the blanket's bound increase with the budget of the target.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
@@ -308,7 +306,7 @@ class Population:
 
         `best` is an upper bound of log delta that is already known; it sets the truncated mass.
         """
-        if not isinstance(self.family, RandomizedResponse) or self.family.categories == 2:
+        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
             return None
         shares, log_others = self._shares
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
@@ -330,7 +328,7 @@ class Population:
         They are the probability that a user with this budget sends a data-independent message, and the log of the probability that
         no user with this budget does.
         """
-        assert isinstance(self.family, RandomizedResponse)
+        assert isinstance(self.family, RandomizedResponseFamily)
         shares = blanket_shares(self.budgets, self.family.categories)
         return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
 
@@ -379,7 +377,7 @@ class Population:
 
     def every(
         self, eps: float, guess: int, tolerance: float = SEARCH_GAP, frontier: list[SearchBox] | None = None, *,
-        coarse: bool = False, goal: float = math.inf,
+        coarse: bool = False,
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and the position of a target that attains the lower bound.
 
@@ -392,8 +390,6 @@ class Population:
         frontier : blocks that together cover all targets, with the decompositions that bounded them at another eps; or an empty
             list. It is replaced in place by the blocks and decompositions of this eps.
         coarse : evaluate single targets with bins, too, as far as the tolerance permits.
-        goal : log delta that a caller wants to meet. If log delta of the first or of the last target exceeds both `goal` and log
-            delta of the guessed target, the search ends at once with the trivial upper bound log delta <= 0.
         """
         if self.budgets.size <= FEW:
             sides = [self.single(eps, i) for i in range(self.budgets.size)]
@@ -416,8 +412,6 @@ class Population:
 
         for end in {0, self.budgets.size - 1} - {guess}:
             compare(end)
-        if best != guess and lower > goal:
-            return lower, 0.0, best
         frontier = [] if frontier is None else frontier
         hint = dict(self.candidates(eps, best)).get("window", 0.0)
         frontier[:] = [box._replace(log_mass=hint, nearby=hint) if box.common else box for box in frontier]
