@@ -14,11 +14,10 @@ import numpy as np
 from shufflebounds import plotting
 from shufflebounds._limits import MOST_ROWS
 from shufflebounds._types import FloatArray
-from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.answers import add_questions, asked_of
 from shufflebounds.cli.files import save
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import as_json, explain, report
-from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile, _pictures
 
 __all__ = ["KINDS", "add_arguments", "check_out", "run"]
@@ -29,14 +28,7 @@ SUFFIXES = (".png", ".csv", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
-    if add_questions(parser, words, {}, _add_curve):
-        _add_file(parser)
-
-
-def _add_curve(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Add the options for several releases and for the curve."""
-    add_releases(command, mechanism)
-    _add_file(command)
+    add_questions(parser, words, {}, _add_file)
 
 
 def _add_file(command: argparse.ArgumentParser) -> None:

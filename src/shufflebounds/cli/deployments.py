@@ -10,9 +10,7 @@ from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_value, report, round_outward
 from shufflebounds.cli.releases import of_row, rows_of
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "eps of every deployment in a CSV file"
+__all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
@@ -26,7 +24,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
     """Return the report of one row."""
     name, profile, told = of_row(row, place, ("delta",))
     try:
-        answers = {"epsilon": both(lambda side: profile.epsilon(told["delta"], bound=side))}
+        answers = {"epsilon": both(profile.epsilon, told["delta"])}
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
     return {"name": (row.get("name") or "").strip(), **report(name, profile, told, answers)}

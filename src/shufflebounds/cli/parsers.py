@@ -131,7 +131,8 @@ def add_mechanisms(
 
     `wanted` selects the options, `required` says which of them have no default, and `more` adds further arguments.
     """
-    chosen = add_choices(parser, "MECHANISM", MECHANISMS if names is None else names, _summary, words)
+    known = MECHANISMS if names is None else names
+    chosen = add_choices(parser, "MECHANISM", known, lambda name: summary(MECHANISMS[name].build), words)
     if len(chosen) > 1:
         return
     for name, sub in chosen.items():
@@ -150,7 +151,3 @@ def add_mechanisms(
         if more is not None:
             more(sub, mechanism)
         sub.set_defaults(_options=tuple(sub._option_string_actions))
-
-
-def _summary(name: str) -> str:
-    return summary(MECHANISMS[name].build)

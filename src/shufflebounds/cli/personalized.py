@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"categories={arguments.categories!r} goes with --randomizer rr only")
     eps, counts = _read(arguments.file)
     profile = _profile(arguments, eps, counts)
-    answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
+    answers = {"epsilon": both(profile.epsilon, arguments.delta)}
     asked: dict[str, Any] = {
         "file": arguments.file,
         "randomizer": arguments.randomizer,

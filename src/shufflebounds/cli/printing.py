@@ -5,35 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any
 
 from shufflebounds import __version__
 from shufflebounds._types import Bound
-from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
-    "SIDES", "as_json", "as_table", "both", "explain", "format_value", "parameters_of", "print_report", "report", "round_outward",
+    "SIDES", "as_json", "as_table", "both", "explain", "format_value", "print_report", "report", "round_outward",
 ]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
 _SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
 
 
-def both(answer: Callable[[Bound], float]) -> dict[str, float]:
+def both(method: Callable[..., float], value: float) -> dict[str, float]:
     """Return the upper and the lower bound of a number."""
-    return {side: answer(side) for side in SIDES}
-
-
-def parameters_of(profile: PrivacyProfile, mechanism: Mechanism) -> dict[str, Any]:
-    """Return the profile's parameters by the names of the command's options."""
-    names = {old: new for new, old in mechanism.renamed.items()}
-    return {
-        names.get(f.name, f.name): getattr(profile, f.name)
-        for f in fields(profile)  # type: ignore[arg-type]
-        if f.init
-    }
+    return {side: method(value, bound=side) for side in SIDES}
 
 
 def report(

@@ -54,6 +54,10 @@ class Mechanism:
                     raise ValueError(str(problem).replace(name, option, 1)) from None
             raise
 
+    def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
+        """Return the profile's parameters by the names of the command's options."""
+        return {option: getattr(profile, self.renamed.get(option, option)) for option in self.options}
+
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
         return name not in self.defaults
@@ -181,9 +185,15 @@ class _Registry(Mapping[str, Mechanism]):
 MECHANISMS = _Registry()
 
 
-def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
-    """Return the mechanism with the given options, shuffled among `users` and composed `times` times if these are given."""
+def released(mechanism: Mechanism, given: dict[str, Any], users: Any, times: Any) -> tuple[PrivacyProfile, dict[str, Any]]:
+    """Return the mechanism with the given options, shuffled among `users` and composed `times` times if these are not None.
+
+    The second result is the dictionary of the parameters as they are printed.
+    """
     profile = mechanism.make(given)
+    told = mechanism.parameters_of(profile)
     if users is not None:
-        profile = profile.shuffled(users)  # type: ignore[attr-defined]
-    return profile if times is None else profile.self_compose(times)
+        profile, told["users"] = profile.shuffled(users), users  # type: ignore[attr-defined]
+    if times is not None:
+        profile, told["times"] = profile.self_compose(times), times
+    return profile, told
