@@ -48,11 +48,6 @@ def _least_flip(users: int, bins: int, fakes: int) -> float:
     return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 
-def _proposition(reports: int, eps: float, delta: float) -> float:
-    half = -math.expm1(-eps / 2)
-    return _level(delta) / (reports * half * half) + 4 / (reports * half)
-
-
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     reason="depends on (4.48), and on seeing the sums of bins only; no violation found there",
@@ -66,7 +61,8 @@ def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     >>> round(10**6 * published.zhilyaev_flip_sums(10**6, 1.0, 1e-6), 6)
     304.740114
     """
-    return _proposition(reports, eps, delta)
+    half = -math.expm1(-eps / 2)
+    return _level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
 def _records_counterexample() -> Counterexample:
@@ -89,7 +85,7 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     >>> round(published.zhilyaev_flip_records(10**4, 1.0, 1e-6), 8)
     0.03047401
     """
-    return _proposition(reports, eps, delta)
+    return zhilyaev_flip_sums.formula(reports, eps, delta)
 
 
 @_frequency(

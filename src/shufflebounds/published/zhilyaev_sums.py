@@ -103,10 +103,6 @@ def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> floa
     return below + (math.exp(poisson_binom_logsf(right, *law)) if right < users else 0.0)
 
 
-def _tail_bound(users: int, flip: float, distance: float) -> float:
-    return 2 * math.exp(-distance * distance * users * flip / 3)
-
-
 @printed(
     "false", f"{_PAPER}, Proposition 4.4, (4.46)",
     reason="Chernoff's bound with mean mu_m >= n q holds for t <= 1; the paper states no range, and it is false at t = 3",
@@ -125,7 +121,7 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
     """
-    return _tail_bound(users, flip, distance)
+    return 2 * math.exp(-distance * distance * users * flip / 3)
 
 
 @printed(
@@ -143,4 +139,4 @@ def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
     """
-    return _tail_bound(users, flip, distance)
+    return zhilyaev_tail_relative.formula(users, flip, distance)

@@ -17,7 +17,7 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, Given
 from shufflebounds.published._printed import At, printed
-from shufflebounds.published.personalized import clones, log_test
+from shufflebounds.published.liu import clones, log_test
 from shufflebounds.shuffle.personalized import PersonalizedClones
 
 __all__ = ["liu2024_delta_literal", "liu2024_tradeoff"]
