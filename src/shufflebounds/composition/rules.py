@@ -139,8 +139,8 @@ def composition_log_delta(
     budgets, failures, counts = _mechanisms(eps, delta, k)
     totals = _validate.real_array("eps_total", eps_total, 0)
     law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[upper]
-    out = np.array([_with_failures(lost, law.log_excess(e)[upper]) for e in totals.ravel().tolist()]).reshape(totals.shape)
-    return plain(out)
+    out = np.array([_with_failures(lost, law.log_excess(e)[upper]) for e in totals.ravel().tolist()])
+    return plain(out.reshape(totals.shape))
 
 
 @with_passages
@@ -279,12 +279,11 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
     for name, array in (("delta", failures), ("k", counts)):
         if array.ndim and array.shape != budgets.shape:
             raise ValueError(f"{name} has shape {array.shape}: it must be a number, or of the shape of eps, {budgets.shape}")
-    if (counts % 1 != 0).any():
-        first = _validate.format_value(float(counts[counts % 1 != 0].flat[0]))
-        raise ValueError(f"k holds {first}: every entry must be an integer")
-    if np.broadcast_to(counts, budgets.shape).sum() > MOST_MECHANISMS:
-        raise ValueError(f"k sums to {np.broadcast_to(counts, budgets.shape).sum():.0f}: the total must not exceed 2**36")
-    return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
+    _validate.every_entry("k", counts, counts % 1 == 0, "an integer")
+    failures, counts = (np.broadcast_to(array, budgets.shape) for array in (failures, counts))
+    if counts.sum() > MOST_MECHANISMS:
+        raise ValueError(f"k sums to {counts.sum():.0f}: the total must not exceed 2**36")
+    return budgets, failures, counts.astype(np.int64)
 
 
 def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:

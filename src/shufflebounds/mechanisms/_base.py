@@ -241,8 +241,7 @@ class AdditiveNoise(LocalRandomizer):
 
         {raises: If `messages` is empty or not finite.}
         """
-        released = _validate.real_array("messages", messages)
-        return plain(released)
+        return plain(_validate.real_array("messages", messages))
 
     def error_tail(self, t: float, k: int = 1) -> float:
         r"""Return the probability that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.

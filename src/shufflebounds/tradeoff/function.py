@@ -20,8 +20,7 @@ __all__ = ["Function"]
 
 def _shaped(method: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
     """Return the values of `method`, which takes a 1-D array, at all entries of `array`, in the shape of `array`."""
-    value = method(array.ravel()).reshape(array.shape)
-    return plain(value)
+    return plain(method(array.ravel()).reshape(array.shape))
 
 
 @with_passages
@@ -153,8 +152,7 @@ class Function:
         -------
         float or ndarray
         """
-        value = np.exp(np.asarray(self.log_delta(eps)))
-        return plain(value)
+        return plain(np.exp(np.asarray(self.log_delta(eps))))
 
     @overload
     def epsilon(self, delta: float) -> float: ...
