@@ -15,6 +15,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["MECHANISMS", "Mechanism", "plain", "released", "summary"]
@@ -156,7 +157,7 @@ class _Registry(Mapping[str, Mechanism]):
 
     def __init__(self) -> None:
         self._places = {
-            SHORT.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Mechanism")).lower(): (room, name)
+            SHORT.get(name) or module_name(name).replace("_", "-"): (room, name)
             for room in (shuffle, mechanisms)
             for name in room.__all__
             if name[0].isupper()

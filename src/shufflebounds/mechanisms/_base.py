@@ -220,10 +220,7 @@ class AdditiveNoise(LocalRandomizer):
 
         {raises: If `values` is empty, not finite or, for whole-number noise, not whole, or `rng` is no generator.}
         """
-        if self.whole:
-            whole = _validate.whole_array("values", values)
-            return np.asarray(whole + self._noise(_validate.generator(rng), whole.shape))
-        array = _validate.real_array("values", values)
+        array: NDArray[Any] = (_validate.whole_array if self.whole else _validate.real_array)("values", values)
         return np.asarray(array + self._noise(_validate.generator(rng), array.shape))
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:

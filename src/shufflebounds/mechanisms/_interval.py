@@ -10,6 +10,8 @@ discrete Gaussian this is checked numerically for the given parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from shufflebounds import _validate
@@ -140,8 +142,10 @@ def interval_laws(
     return (PairLaws(inputs, upper, listed, symmetric=True),)
 
 
-def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:
-    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs).
+def matrix_laws(
+    rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = ()
+) -> tuple[PairLaws, ...]:
+    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs); `names` are those of the inputs.
 
     In the lower bounds all other users have the same input, or the inputs are equally frequent. Outputs that some input cannot
     produce are cut sets, which identify the target's message, in the upper and the lower bound.
@@ -149,11 +153,12 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     base = rows.min(axis=0)
     # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
     rest = float((rows[0] - base).sum())
-    others = [(f"every other user has input {x}", row) for x, row in enumerate(rows)]
+    names = names or range(len(rows))
+    others = [(f"every other user has input {name}", row) for name, row in zip(names, rows)]
     if len(rows) > 2:
         others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
     return tuple(
-        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
+        PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
                  tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(upper=False)) for text, row in others), symmetric)
         for i, j in pairs
     )

@@ -97,18 +97,17 @@ class Rappor(CountEstimate, LocalRandomizer):
     neighbours: ClassVar[str] = "replace the user's value; the analyst sees one report"
 
     def __post_init__(self) -> None:
-        f = _validate.real("f", self.f, 0, 1, open_high=True)
-        p = _validate.real("p", self.p, 0, 1, open_low=True)
-        q = _validate.real("q", self.q, 0, p, open_high=True)
-        hashes = _validate.integer("hashes", self.hashes, 1, 512)
+        _validate.real_field(self, "f", 0, 1, open_high=True)
+        _validate.real_field(self, "p", 0, 1, open_low=True)
+        _validate.real_field(self, "q", 0, self.p, open_high=True)
+        _validate.integer_field(self, "hashes", 1, 512)
+        f, p, q = self.f, self.p, self.q
         if f == 0 and (p == 1 or q == 0):
             raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a certain bit reveals the value")
-        for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
-            object.__setattr__(self, name, value)
         if min(self._support_probabilities()[:4]) < 1e-305:
             raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every probability of a bit must be at least 1e-305")
         if self.bits is not None:
-            _validate.integer_field(self, "bits", hashes + 1)
+            _validate.integer_field(self, "bits", self.hashes + 1)
 
     @property
     def _differ(self) -> int:
