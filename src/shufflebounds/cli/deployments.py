@@ -8,7 +8,7 @@ from typing import Any
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_value, report, round_outward
-from shufflebounds.cli.releases import of_row, rows_of
+from shufflebounds.cli.release_files import of_row, rows_of
 
 __all__ = ["add_arguments", "run"]
 

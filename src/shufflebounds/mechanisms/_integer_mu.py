@@ -44,7 +44,7 @@ import numpy as np
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._scipy import erfinv
 from shufflebounds._types import SLACK, ULP, FloatArray, Interval
-from shufflebounds.tradeoff.closed import QUANTILE_ERROR
+from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
 __all__ = ["mu_bounds"]

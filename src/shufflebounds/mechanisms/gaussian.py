@@ -25,7 +25,7 @@ from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, n
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import Gaussian
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 if TYPE_CHECKING:
     from shufflebounds.profile import Composition
@@ -277,7 +277,7 @@ class GaussianMechanism(AdditiveNoise):
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Gaussian(next_float(self.mu, upper), 1 if upper else -1))
+        return Tradeoff(GaussianCurve(next_float(self.mu, upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)

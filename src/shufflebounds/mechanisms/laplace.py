@@ -22,7 +22,7 @@ from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import Laplace
+from shufflebounds.tradeoff.closed_curves import LaplaceCurve
 
 __all__ = ["LaplaceMechanism"]
 
@@ -189,7 +189,7 @@ class LaplaceMechanism(AdditiveNoise):
         return shift_by_error(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
+        return Tradeoff(LaplaceCurve(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha

@@ -32,7 +32,7 @@ import numpy as np
 from shufflebounds._limits import SQUARABLE
 from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.tradeoff.closed import Gaussian as GaussianCurve
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 __all__ = ["Family", "Gaussian", "Laplace", "RandomizedResponse", "Terms"]
 

@@ -11,7 +11,7 @@ from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import SLACK, ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
-__all__ = ["QUANTILE_ERROR", "Gaussian", "Laplace"]
+__all__ = ["QUANTILE_ERROR", "GaussianCurve", "LaplaceCurve"]
 
 QUANTILE_ERROR = 4e-15
 """Assumed relative error of normal quantiles computed from logarithms; ten times the measured error. Raised: less tight curves.
@@ -32,7 +32,7 @@ _NODES, _WEIGHTS = _double_exponential()
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Representation):
+class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
     If `side` is 0, values are not moved in either direction; if it is 1, they are above the exact curve, and if it is -1, below.
@@ -104,7 +104,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Representation):
+class LaplaceCurve(Representation):
     """The trade-off function of Laplace noise of scale 1 and its shift by eps; `side` as for :class:`Gaussian`."""
 
     eps: float
