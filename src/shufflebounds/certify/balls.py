@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from shufflebounds import _validate
@@ -159,7 +160,4 @@ def largest_answer(answers: Iterable[Answer]) -> Answer:
 
 def larger(*values: Ball) -> Ball:
     """Return the largest of the balls."""
-    out = values[0]
-    for value in values[1:]:
-        out = out.max(value)
-    return out
+    return reduce(lambda one, other: one.max(other), values)

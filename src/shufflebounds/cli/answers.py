@@ -6,7 +6,6 @@ import argparse
 import inspect
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 from shufflebounds._late import late
@@ -25,8 +24,8 @@ TIMES = "number of releases, each with fresh randomness (default 1)"
 def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     """Add the options that shuffle the mechanism among users and that compose several releases."""
     if mechanism.shuffles:
-        parser.add_argument("--users", type=partial(number, ()), help=SHUFFLED)
-    parser.add_argument("--times", type=partial(number, ()), help=TIMES)
+        parser.add_argument("--users", type=number, help=SHUFFLED)
+    parser.add_argument("--times", type=number, help=TIMES)
     parser.add_argument("--compose", metavar="FILE", help=COMPOSE)
 
 
@@ -46,7 +45,7 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
         return
     parser.add_argument("--compose", metavar="FILE", required=True, help=COMPOSE)
     for option, text in extra.items():
-        parser.add_argument(f"--{option}", type=partial(number, ()), required=True, help=text)
+        parser.add_argument(f"--{option}", type=number, required=True, help=text)
     add_forms(parser)
     parser.set_defaults(mechanism=None)
     add_own(parser)
@@ -138,7 +137,7 @@ class Calibrate:
 def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     if _needs_users(mechanism.build):
         text = "number of users, to print the messages per user (the guarantee does not depend on it)"
-        parser.add_argument("--users", type=partial(number, ()), help=text)
+        parser.add_argument("--users", type=number, help=text)
 
 
 def _needs_users(protocol: Any) -> bool:

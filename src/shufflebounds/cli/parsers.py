@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 
-__all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number"]
+__all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number", "number_or_word"]
 
 
 def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) -> list[str]:
@@ -73,7 +73,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def number(words: tuple[str, ...], text: str) -> int | float | str:
+def number_or_word(words: tuple[str, ...], text: str) -> int | float | str:
     """Return the number in text, or text itself if it is one of the words.
 
     Integers such as 3000000, 3_000_000 and 3e6 become an int.
@@ -87,6 +87,10 @@ def number(words: tuple[str, ...], text: str) -> int | float | str:
             continue
         return int(value) if "e" in text.lower() and float(value).is_integer() else value
     raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else ""))
+
+
+number = partial(number_or_word, ())
+"""Converts the text of an argument that must be a number."""
 
 
 def add_choices(
@@ -142,7 +146,7 @@ def add_mechanisms(
             sub.add_argument(
                 f"--{option.replace('_', '-')}",
                 dest=option,
-                type=partial(number, mechanism.words.get(option, ())),
+                type=partial(number_or_word, mechanism.words.get(option, ())),
                 required=option in extra or required(mechanism, option),
                 default=default,
                 help=text.replace("%", "%%") + (f" (default {default})" if default is not None else ""),

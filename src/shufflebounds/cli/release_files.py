@@ -10,7 +10,7 @@ from typing import Any
 
 from shufflebounds import composition
 from shufflebounds.cli.files import text_of
-from shufflebounds.cli.parsers import number
+from shufflebounds.cli.parsers import number_or_word
 from shufflebounds.cli.registry import MECHANISMS, released
 from shufflebounds.profile import PrivacyProfile
 
@@ -45,7 +45,7 @@ def number_in(row: dict[str, str], option: str, words: tuple[str, ...], place: s
     if not text:
         return None
     try:
-        return number(words, text)
+        return number_or_word(words, text)
     except argparse.ArgumentTypeError as problem:
         raise ValueError(f"{place}: {option}: {problem}") from None
 

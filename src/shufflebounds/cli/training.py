@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.printing import as_json, as_table, both, round_outward
@@ -26,7 +25,7 @@ class Sgd:
         given.add_argument("--sigma", type=float, help=SIGMA)
         given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
         parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
-        parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches, over all epochs")
+        parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
         _add_delta(parser)
 
     @staticmethod
@@ -47,10 +46,10 @@ class Allocate:
     def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
         parser.add_argument("--sigma", type=float, required=True, help=SIGMA)
-        parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches of an epoch")
+        parser.add_argument("--steps", type=number, required=True, help="number of batches of an epoch")
         text = "number of batches of an epoch that a record enters; 1 by default"
-        parser.add_argument("--chosen", type=partial(number, ()), default=1, help=text)
-        parser.add_argument("--epochs", type=partial(number, ()), default=1, help="number of epochs; 1 by default")
+        parser.add_argument("--chosen", type=number, default=1, help=text)
+        parser.add_argument("--epochs", type=number, default=1, help="number of epochs; 1 by default")
         _add_delta(parser)
 
     @staticmethod

@@ -19,6 +19,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._logs import log_sum
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import Composer, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.lattice import common_step
@@ -278,6 +279,4 @@ def _meet(left: _Half, right: _Half, e: float) -> float:
     with np.errstate(divide="ignore"):
         beyond = edge + right.log_mass[above] + np.log(-np.expm1(levels - edge))
         hockey_stick = log_add_exp(right.log_hockey_stick[above - 1], beyond)
-    terms = left.log_p[inside] + hockey_stick
-    top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum())) if top > -math.inf else -math.inf
+    return log_sum(left.log_p[inside] + hockey_stick)
