@@ -12,7 +12,7 @@ from shufflebounds._types import Bound
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
-    "SIDES", "as_json", "as_table", "both", "explain", "format_value", "print_report", "report", "round_outward",
+    "SIDES", "as_json", "as_table", "both", "explain", "format_parameter", "print_report", "report", "format_bound",
 ]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
@@ -59,7 +59,7 @@ def as_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def round_outward(value: float, side: Bound) -> str:
+def format_bound(value: float, side: Bound) -> str:
     """Return twelve digits of a bound: an upper bound rounded up, a lower bound rounded down."""
     if not math.isfinite(value):
         return str(value)
@@ -69,7 +69,7 @@ def round_outward(value: float, side: Bound) -> str:
     return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
 
 
-def format_value(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """Return a parameter as text; an integer gets an underscore between groups of three digits."""
     return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
 
@@ -84,7 +84,7 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = told[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", told["mechanism"])]
-    rows += [(name.replace("_", "-"), format_value(value)) for name, value in told["parameters"].items() if value is not None]
+    rows += [(name.replace("_", "-"), format_parameter(value)) for name, value in told["parameters"].items() if value is not None]
     rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in told.get("accuracy", {}).items()]
     print(as_table(rows))
     explain(told, arguments)

@@ -18,7 +18,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds._lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["MECHANISMS", "Mechanism", "plain", "released", "summary"]
+__all__ = ["MECHANISMS", "Mechanism", "without_markup", "released", "summary"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
@@ -93,7 +93,7 @@ _MARKUP = (
 )
 
 
-def plain(line: str) -> str:
+def without_markup(line: str) -> str:
     """Return a line of a docstring without markup."""
     math = re.compile(r":math:`([^`]*)`")
     line = math.sub(r"\1", line)
@@ -104,16 +104,16 @@ def plain(line: str) -> str:
 
 def summary(documented: Any) -> str:
     """Return the first line of a docstring without markup."""
-    return plain((inspect.getdoc(documented) or "").partition("\n")[0])
+    return without_markup((inspect.getdoc(documented) or "").partition("\n")[0])
 
 
-def _described(build: type) -> dict[str, str]:
+def _parameter_texts(build: type) -> dict[str, str]:
     """Return the first sentence about each parameter in the docstring of the class."""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", inspect.getdoc(build) or "", re.S | re.M)
     out: dict[str, str] = {}
     for names, text in re.findall(r"^([\w, ]+) : [^\n]*\n((?:    [^\n]*\n?|\n)*)", section[1] if section else "", re.M):
         sentence = re.split(r"(?<=[^ .]{2})[.;](?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
-        out.update((name, plain(sentence)) for name in names.split(", "))
+        out.update((name, without_markup(sentence)) for name in names.split(", "))
     return out
 
 
@@ -129,11 +129,11 @@ def _is_scalar(hint: Any) -> bool:
     return all(part in (int, float, str, bool, type(None)) or typing.get_origin(part) is Literal for part in parts)
 
 
-def _read(name: str, build: Any) -> Mechanism | None:
+def _inspected(name: str, build: Any) -> Mechanism | None:
     """Return the mechanism that a class describes, or None if its parameters are not all numbers or words."""
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
         return None
-    hints, told = typing.get_type_hints(build), _described(build)
+    hints, told = typing.get_type_hints(build), _parameter_texts(build)
     asked = [f for f in fields(build) if f.init]
     if not asked or not all(_is_scalar(hints[f.name]) for f in asked):
         return None
@@ -168,7 +168,7 @@ class _Registry(Mapping[str, Mechanism]):
     def _find(self, name: str) -> Mechanism | None:
         if name not in self._found:
             room, known = self._places[name]
-            self._found[name] = _read(name, getattr(room, known))
+            self._found[name] = _inspected(name, getattr(room, known))
         return self._found[name]
 
     def __getitem__(self, name: str) -> Mechanism:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shufflebounds.cli.parsers import add_forms, number
-from shufflebounds.cli.printing import as_json, as_table, both, round_outward
+from shufflebounds.cli.printing import as_json, as_table, both, format_bound
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation
@@ -70,7 +70,7 @@ def _print_eps(whole: PrivacyProfile, arguments: argparse.Namespace, found: dict
     if arguments.json:
         print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
         return
-    cells = [*(repr(value) for value in found.values()), *(round_outward(sides[side], side) for side in ("lower", "upper"))]
+    cells = [*(repr(value) for value in found.values()), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
     print(as_table([(*found, "eps lower", "eps upper"), cells]))
     if arguments.explain:
         print("neighbours: add or remove one record")

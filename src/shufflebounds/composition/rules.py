@@ -204,7 +204,7 @@ def compose_dp(
     law = BudgetSum(budgets, counts)
     pure = law.pure * (1 + SLACK)
     if method == "basic" or (method == "optimal" and slack == 0) or law.pure == 0:
-        return Guarantee(pure, _failure(_with_failures(lost, -math.inf)))
+        return Guarantee(pure, _raised_delta(_with_failures(lost, -math.inf)))
     if method == "advanced":
         total = _advanced(budgets, counts, slack)
     else:
@@ -212,7 +212,7 @@ def compose_dp(
         total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
         # The search ends at 1e6 nats. If no eps was found, the smaller closed form is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
-    return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
+    return Guarantee(total, _raised_delta(_with_failures(lost, math.log(slack) + SLACK)))
 
 
 @with_passages
@@ -311,5 +311,5 @@ def _with_failures(lost: float, log_delta: float) -> float:
     return float(log1mexp(-math.exp(total))) if total > -36 else total
 
 
-def _failure(log_delta: float) -> float:
+def _raised_delta(log_delta: float) -> float:
     return above(log_delta, 1 + abs(log_delta)) if log_delta > -math.inf else 0.0

@@ -20,7 +20,7 @@ from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
@@ -67,7 +67,7 @@ def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
     return *sums[0], *sums[1]
 
 
-def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
+def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
     """Return at most `cells` runs of neighbouring outcomes, as arrays.
 
     These are the log masses of each run under the farther and under the nearer input, and the largest and smallest privacy loss in

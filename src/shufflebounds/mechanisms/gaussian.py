@@ -18,7 +18,7 @@ from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import erfcx, log_ndtr, ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, product, ratio, shift_by_error
+from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._gaussian_inputs import MOST_STEPS, WIDEST, gaussian_rows, grid_numbers
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
@@ -372,20 +372,20 @@ class GaussianMechanism(AdditiveNoise):
         return -self.sigma * float(ndtri_exp(log_prob - math.log(2)))
 
 
-def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray, float, float]:
+def _normal_threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray, float, float]:
     """Return x = (2 eps sigma^2 - Delta^2)/(2 sigma Delta) as a double-double, and sigma, Delta scaled to 1 <= Delta < 2."""
     d, power = math.frexp(sensitivity)
     d, s = 2 * d, math.ldexp(sigma, 1 - power)
-    square, square_low = product(s, s)
-    p, p_low = product(2 * eps, square)
+    square, square_low = exact_product(s, s)
+    p, p_low = exact_product(2 * eps, square)
     p_low = p_low + 2 * eps * square_low
-    r, r_low = product(d, d)
+    r, r_low = exact_product(d, d)
     top = p - r
     part = top - p
     top_low = (p - (top - part)) + (-r - part) + (p_low - r_low)
-    g, g_low = product(2 * s, d)
+    g, g_low = exact_product(2 * s, d)
     x = top / g
-    t, t_low = product(x, g)
+    t, t_low = exact_product(x, g)
     x_low = ((top - t) - t_low + top_low - x * g_low) / g
     # The caller passes only the head to Mills' ratio, so the head must be the double nearest to x.
     head = x + x_low
@@ -394,10 +394,10 @@ def _threshold(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[Float
 
 def _log_excess(sigma: float, sensitivity: float, eps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log delta of Gaussian noise at each eps, and bounds of the errors."""
-    x, x_low, s, d = _threshold(sigma, sensitivity, eps)
+    x, x_low, s, d = _normal_threshold(sigma, sensitivity, eps)
     h, c = d / (2 * s), eps * s / d
     y = c + h
-    square, square_low = product(x, x)
+    square, square_low = exact_product(x, x)
     log_density = -0.5 * (square + (square_low + 2 * x * x_low)) - 0.5 * math.log(2 * math.pi)
     # The continued fraction converges in 140 steps for c = eps/mu >= 1.5.
     large = c >= 1.5

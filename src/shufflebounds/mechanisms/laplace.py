@@ -14,7 +14,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, shift_by_error
+from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._laplace_interval import interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
@@ -182,7 +182,7 @@ class LaplaceMechanism(AdditiveNoise):
             # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
             grown = step * e0
             part = a / (2 * a - 1)
-            excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
+            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, 600.0)) + a * exp_remainder(-a * e0))
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
             value = np.where(grown < 600, near, far)

@@ -188,7 +188,7 @@ def das2022_numeric_sparse_scale(eps: float, delta: float, cutoff: int) -> float
     return math.sqrt(32 * cutoff * math.log(1 / delta)) / eps
 
 
-def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
+def _numeric_sparse_error(n_queries: int, beta: float, cutoff: int, eps: float, delta: float) -> float:
     """Return the error that NumericSparse exceeds with probability at most beta, for noise scales that are proven private."""
     scales = svt_scales(eps, delta, cutoff, numeric=True, method="advanced")
     return svt_accuracy(SVTScales(*scales), n_queries, beta)
@@ -197,7 +197,7 @@ def _accuracy(n_queries: int, beta: float, cutoff: int, eps: float, delta: float
 @printed(
     "false", f"{_SURVEY}, Theorem 6.8, delta > 0",
     reason="the root should not cover sqrt(512) + 1, and a term sqrt(8) ln(2c/beta) for the released numbers is missing",
-    counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _accuracy),
+    counterexample=At("eps = 1, delta = 1e-6, one answer, ten queries", (10, 0.05, 1, 1.0, 1e-6), _numeric_sparse_error),
     returns="The published error, which is too small.",
     where={"eps": BUDGET},
 )

@@ -48,9 +48,9 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     t, log_w = np.concatenate(nodes), np.concatenate(log_weights)
     out = np.full(s.size, -np.inf)
     product = np.zeros(t.size)
-    for part in _blocks(s.size, t.size):
+    for part in _row_blocks(s.size, t.size):
         product += counts[part] @ np.log1p(-np.outer(s[part], t))
-    for part in _blocks(s.size, t.size):
+    for part in _row_blocks(s.size, t.size):
         out[part] = _log_sum_exp(log_w + product - np.log1p(-np.outer(s[part], t)))
     return out
 
@@ -116,7 +116,7 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
     """
     base = log_w + _log_product(y, counts, x)
     out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
-    for part in _blocks(y.size - above, x.size):
+    for part in _row_blocks(y.size - above, x.size):
         at = slice(part.start + above, part.stop + above)
         gap = x - y[at, None]
         out[at] = np.logaddexp(out[at], _log_sum_exp(base - gap - np.log(2 - np.exp(-gap))))
@@ -125,7 +125,7 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
 def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray:
     """Return log prod_j F(x - y_j)^c_j at every x, with F the Laplace distribution function."""
     out = np.zeros(x.size)
-    for part in _blocks(y.size, x.size):
+    for part in _row_blocks(y.size, x.size):
         gap = x - y[part, None]
         with np.errstate(over="ignore"):
             out += counts[part] @ np.where(gap < 0, gap - math.log(2), np.log1p(-np.exp(-np.maximum(gap, 0)) / 2))
@@ -149,7 +149,7 @@ def _log_sum_exp(table: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 
 
-def _blocks(rows: int, columns: int) -> list[slice]:
+def _row_blocks(rows: int, columns: int) -> list[slice]:
     """Return slices of the rows, such that a table of the rows of one slice has at most TABLE_SIZE entries."""
     step = max(1, TABLE_SIZE // columns)
     return [slice(i, min(i + step, rows)) for i in range(0, rows, step)]

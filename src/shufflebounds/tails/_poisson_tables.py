@@ -231,14 +231,14 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
     first, logs, error, _ = _block(law, center, Kind.PMF)
     above, up, below, down = -math.inf, [], -math.inf, []
     last, run, mid = first + logs.size - 1, logs, center
-    while last < trials and (above := _beyond(run)) > log_tail - 4:
+    while last < trials and (above := _log_mass_beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, last, last - mid, 1)
         mid, last, error = start, last + run.size, max(error, bound)
         up.append(run)
     if last == trials:
         above = -math.inf
     low, run, mid = first, logs[::-1], center
-    while low > 0 and (below := _beyond(run)) > log_tail - 4:
+    while low > 0 and (below := _log_mass_beyond(run)) > log_tail - 4:
         start, run, bound = _next(law, low, mid - low, -1)
         mid, low, error = start, low - run.size, max(error, bound)
         down.append(run[::-1])
@@ -251,7 +251,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float) -> tuple[int, Fl
     return low, logs, error, below, above
 
 
-def _beyond(run: FloatArray) -> float:
+def _log_mass_beyond(run: FloatArray) -> float:
     """Return a bound of the log mass beyond the end of a run: probabilities are log-concave, so their ratios decrease."""
     if run.size < 2 or run[-1] >= run[-2]:
         return math.inf

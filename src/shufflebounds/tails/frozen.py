@@ -209,7 +209,7 @@ class FrozenLaw(ABC):
 
         if rest.size:
             guess = np.clip(self._guess(target[rest], above[rest]), first, last)
-            out[rest] = _least(met, rest, guess, float(first), float(last))
+            out[rest] = _first(met, rest, guess, float(first), float(last))
         return plain(out.reshape(shape))
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
@@ -218,7 +218,7 @@ class FrozenLaw(ABC):
         return np.asarray(np.floor(self.mean() + np.where(above, -z, z) * self.std()))
 
 
-def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
+def _first(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
            last: float) -> FloatArray:
     """Return for each level in `which` the least k in first..last that meets it; `last` meets every level.
 

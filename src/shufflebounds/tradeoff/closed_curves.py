@@ -52,7 +52,7 @@ class GaussianCurve(Representation):
             quantile = quantile - self.side * QUANTILE_ERROR * np.where(np.isfinite(quantile), 1 + np.abs(quantile) + self.mu, 0.0)
         with np.errstate(invalid="ignore"):
             value = np.minimum(log_ndtr(-quantile - self.mu), rest)
-        return _moved(value, self.side, 16 * ULP)
+        return _conservative(value, self.side, 16 * ULP)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
         value = self._log_delta(eps)
@@ -87,7 +87,7 @@ class GaussianCurve(Representation):
         return self.mu
 
 
-def _moved(log_beta: FloatArray, side: int, error: float) -> FloatArray:
+def _conservative(log_beta: FloatArray, side: int, error: float) -> FloatArray:
     """Return the logarithms moved up (side 1) or down (side -1) by a relative error; a negative logarithm stays negative."""
     return np.asarray(log_beta * (1 - side * error)) if side else log_beta
 
@@ -121,12 +121,12 @@ class LaplaceCurve(Representation):
             # Account for the rounding of the sums of x and e.
             x = x - self.side * 4 * ULP * (1 + np.where(x > -np.inf, np.abs(x), 0.0) + e)
         value = np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4)))
-        return np.minimum(_moved(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
+        return np.minimum(_conservative(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
         e = self.eps - self.side * 4 * ULP * (self.eps + np.abs(eps))
         value = log1mexp(np.minimum(np.where(eps < -e, eps, (eps - e) / 2), 0.0))
-        return np.asarray(_moved(value, -self.side, 16 * ULP))
+        return np.asarray(_conservative(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
         # The curve of Laplace noise with local eps `self.eps` has delta = 1 - e^((eps - self.eps)/2). Solve this for eps, and add
