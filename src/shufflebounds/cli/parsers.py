@@ -67,8 +67,7 @@ class Parser(argparse.ArgumentParser):
                                                             f"; the options are {', '.join(options)}"))
         found, rest = self.parse_known_args(args, namespace)
         if rest:
-            known = getattr(found, "_options", ())
-            near = _near(rest[0].partition("=")[0], known, 1)
+            near = _near(rest[0].partition("=")[0], getattr(found, "_options", ()), 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return found
 

@@ -82,6 +82,7 @@ class Mechanism:
 
 
 _MARKUP = (
+    (r":math:`([^`]*)`", r"\1"),
     (r":\w+:`~?(?:[^`]*\.)?([^`.]*)`", r"\1"),
     (r"\\varepsilon", "eps"),
     (r"\\(Delta|sigma|gamma|lambda|log|ln|exp|max|min)(?![a-z])", r"\1"),
@@ -95,8 +96,6 @@ _MARKUP = (
 
 def without_markup(line: str) -> str:
     """Return a line of a docstring without markup."""
-    math = re.compile(r":math:`([^`]*)`")
-    line = math.sub(r"\1", line)
     for pattern, text in _MARKUP:
         line = re.sub(pattern, text, line)
     return " ".join(line.split())

@@ -76,7 +76,6 @@ class BudgetSum:
         self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
         self._kept: tuple[_AdverseRange, _Half, _Half] | None = None
-        self._composer: Composer | None = None
 
     @cached_property
     def _coarse(self) -> BudgetSum | None:
@@ -127,14 +126,12 @@ class BudgetSum:
         return math.fsum(terms.tolist())
 
     def _on_a_grid(self, e: float) -> Interval:
-        if self._composer is None:
-            releases = self._releases()
-            self._composer = Composer(releases, [releases], 1e-6)
         lower, upper = self._composer.bounds(e)
         return Interval(lower, min(0.0, upper))
 
-    def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
-        """The mechanisms, joined to few products with enumerated outcomes, so that fewer distributions are rounded to a grid."""
+    @cached_property
+    def _composer(self) -> Composer:
+        """Composes the mechanisms, joined to few products with enumerated outcomes, so that few distributions are on a grid."""
         large = self.counts > WHOLE
         # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
         # losses lie on one lattice have at most 2**8 outcomes.
@@ -145,15 +142,13 @@ class BudgetSum:
             out.append((_release([eps], [size]), count // size))
             if count % size:
                 out.append((_release([eps], [count % size]), 1))
-        part: list[int] = []
+        parts: list[list[int]] = [[]]
         for j in np.flatnonzero(~large).tolist():
-            if math.prod(int(self.counts[i]) + 1 for i in [*part, j]) > most:
-                out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
-                part = []
-            part.append(j)
-        if part:
-            out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
-        return out
+            if math.prod(int(self.counts[i]) + 1 for i in [*parts[-1], j]) > most:
+                parts.append([])
+            parts[-1].append(j)
+        out += [(_release(self.eps[part].tolist(), self.counts[part].tolist()), 1) for part in parts if part]
+        return Composer(out, [out], 1e-6)
 
     def _window(self, e: float) -> _AdverseRange:
         counts, eps = self.counts, self.eps

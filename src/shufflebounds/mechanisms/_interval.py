@@ -108,8 +108,7 @@ def interval_laws(
     inputs : str
         Description of the pair.
     """
-    point = low == high
-    mean = np.where(point, low, log_near - log_far)
+    mean = np.where(low == high, low, log_near - log_far)
     # The masses under the first end are recomputed from those under the second one and the mean ratio, so that all three agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)

@@ -16,9 +16,9 @@ from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
-from shufflebounds.mechanisms._integer_datasets import every_pair
 from shufflebounds.mechanisms._integer_mu import mu_bounds
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -243,7 +243,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # `beyond` bounds the mass of the outputs that are left out on either side; it is added to the nearest output.
         rows[:, 0] += beyond
         rows[:, -1] += beyond
-        return every_pair(rows, 4 * beyond)
+        return MatrixDatasets(rows, BLUR, 4 * beyond).of_ends()
 
     def _ends_are_worst(self, cut: int) -> bool:
         """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""

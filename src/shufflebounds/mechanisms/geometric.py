@@ -18,8 +18,8 @@ from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
-from shufflebounds.mechanisms._integer_datasets import every_pair
 from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
@@ -340,7 +340,7 @@ class GeometricMechanism(AdditiveNoise):
         # Outputs beyond the two ends have the likelihood ratios of the ends, so their masses are added to those of the ends.
         share = np.full(s + 1, -math.expm1(-rate))
         share[[0, -1]] = 1.0
-        return every_pair(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)))
+        return MatrixDatasets(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)), BLUR).of_ends()
 
     def _truncated_rows(self, bound: int) -> FloatArray:
         """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""

@@ -80,8 +80,7 @@ class GaussianCurve(Representation):
             ratio = np.where(xf > -30, erfcx(yf / math.sqrt(2)) / erfcx(np.maximum(xf, -30.0) / math.sqrt(2)),
                              np.exp(eps[far] + log_ndtr(-yf) - tail[far]))
             log_gap[far] = np.where(tail[far] > -np.inf, np.log1p(-ratio), 0.0)
-        value: FloatArray = np.minimum(tail + log_gap, 0.0)
-        return value
+        return np.asarray(np.minimum(tail + log_gap, 0.0))
 
     def gdp_mu(self) -> float:
         return self.mu
@@ -99,8 +98,7 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     with np.errstate(under="ignore"):
         # 1 - e^(-mu s) is computed as mu s exprel(-mu s). The factor mu, which may be tiny, is added as log(mu) at the end.
         gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _WEIGHTS * scale
-    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu)
-    return out
+    return np.asarray(np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu))
 
 
 @dataclass(frozen=True, repr=False)

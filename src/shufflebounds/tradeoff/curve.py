@@ -352,8 +352,7 @@ class Tradeoff:
         >>> f.log_beta(-1e5 - np.log(2)), f.log_beta(-1e5), f.log_beta(-1.0)
         (-0.6931471805615919, -100000.0, -100000.45867514539)
         """
-        array = _validate.log_values("log_alpha", log_alpha)
-        return _shaped(self._form.log_beta, array)
+        return _shaped(self._form.log_beta, _validate.log_values("log_alpha", log_alpha))
 
     @overload
     def beta(self, alpha: float) -> float: ...
@@ -413,8 +412,7 @@ class Tradeoff:
         >>> f.log_delta(1e5 - 2**-10)
         -6.931960047113024
         """
-        array = _validate.real_array("eps", eps)
-        return _shaped(self._form.log_delta, array)
+        return _shaped(self._form.log_delta, _validate.real_array("eps", eps))
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike) -> float | FloatArray:
@@ -458,8 +456,7 @@ class Tradeoff:
         >>> round(f.epsilon(0.0), 12), round(f.epsilon(0.1), 12), f.epsilon(0.5)
         (1.0, 0.852905101364, 0.0)
         """
-        array = _validate.real_array("delta", delta, 0, 1)
-        return _shaped(self._form.epsilon, array)
+        return _shaped(self._form.epsilon, _validate.real_array("delta", delta, 0, 1))
 
     def gdp_mu(self) -> float:
         r"""The smallest :math:`\mu` whose Gaussian curve lies below, :math:`G_\mu \le f`.
