@@ -6,7 +6,8 @@ import argparse
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from shufflebounds._late import late
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
@@ -14,7 +15,7 @@ from shufflebounds.cli.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["Calibrate", "Delta", "Epsilon", "add_questions", "asked_of"]
+__all__ = ["DELTA", "EPSILON", "Calibrate", "add_questions", "asked_of"]
 
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
 COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
@@ -66,39 +67,30 @@ def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, A
     return late("Composition")(((profile, 1), *others)), {**told, "compose": file}
 
 
-class _Question:
+@dataclass(frozen=True)
+class Question:
     """A command with one numeric argument; `answers` are the methods of the profile that compute the result."""
 
-    asked: ClassVar[tuple[str, str]]
-    answers: ClassVar[tuple[str, ...]]
+    asked: str
+    text: str
+    answers: tuple[str, ...]
 
-    @classmethod
-    def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
-        add_questions(parser, words, dict([cls.asked]))
+        add_questions(parser, words, {self.asked: self.text})
 
-    @classmethod
-    def run(cls, arguments: argparse.Namespace) -> None:
+    def run(self, arguments: argparse.Namespace) -> None:
         """Compute and print the result."""
-        name, _ = cls.asked
-        value = getattr(arguments, name)
+        value = getattr(arguments, self.asked)
         profile, told = asked_of(arguments)
-        answers = {answer: both(getattr(profile, answer), value) for answer in cls.answers}
-        print_report(report(arguments.mechanism or "composition", profile, {**told, name: value}, answers), arguments)
+        answers = {answer: both(getattr(profile, answer), value) for answer in self.answers}
+        print_report(report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers), arguments)
 
 
-class Epsilon(_Question):
-    """The smallest eps at a given delta."""
-
-    asked = "delta", "failure probability"
-    answers = ("epsilon",)
-
-
-class Delta(_Question):
-    """The smallest delta at a given eps."""
-
-    asked = "eps", "privacy loss, in nats"
-    answers = "delta", "log_delta"
+EPSILON = Question("delta", "failure probability", ("epsilon",))
+"""The smallest eps at a given delta."""
+DELTA = Question("eps", "privacy loss, in nats", ("delta", "log_delta"))
+"""The smallest delta at a given eps."""
 
 
 class Calibrate:

@@ -199,16 +199,13 @@ class GaussianMechanism(AdditiveNoise):
         def training(sigma: float) -> Composition:
             return cls(sigma).subsampled(rate).self_compose(steps)
 
-        def enough(sigma: float) -> bool:
-            return training(sigma).delta(eps) <= delta
-
         with _validate.quiet():
             one = cls.from_dp(eps=eps, delta=delta).sigma
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
             # The starting value comes from the central limit theorem and has an error of 2 to 8 %. The largest sigma that is tried
             # is 1e9, while 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need 4e8. A smaller tolerance than 1e-4 takes two
             # more compositions, 0.1 to 0.4 s each.
-            high = _search.expand_bracket(1.1 * start, enough, 0.1 * start, 1e9)
+            high = _search.expand_bracket(1.1 * start, lambda sigma: training(sigma).delta(eps) <= delta, 0.1 * start, 1e9)
             return cls(least_parameter(training, 0.9 * start, high, eps, delta, 1e-4))
 
     @classmethod

@@ -637,11 +637,7 @@ class Tradeoff:
 
     def _draw(self, ax: Any, label: str, place: int = 0, *, shade: bool = False) -> None:
         """Draw the curve and its advantage, without the diagonal."""
-        try:
-            knots = self.knots[0]
-        except AttributeError:
-            knots = None
-        alpha = plotting.alphas(knots)
+        alpha = plotting.alphas(self.knots[0] if isinstance(self._form, Piecewise) else None)
         plotting.draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
                                shade=shade)
 
