@@ -17,9 +17,9 @@ PAPERS = {
     "Chen and Long, *Distributed Gaussian differential privacy via shuffling*": """
 Definitions 2.1, 2.2 | (eps, delta)-privacy, the trade-off function | PrivacyProfile.delta, Tradeoff.from_pmfs | tradeoff/test_curve.py::test_every_test_of_listed_laws
 Definition 2.3 | f-differential privacy | PrivacyProfile.tradeoff | profile/test_curves.py::test_sides_of_every_profile
-Definition 2.4 | Gaussian differential privacy | Tradeoff.gaussian, PrivacyProfile.gdp_mu | tradeoff/test_closed.py::test_gaussian_beta
+Definition 2.4 | Gaussian differential privacy | Tradeoff.gaussian, PrivacyProfile.gdp_mu | tradeoff/test_closed_curves.py::test_gaussian_beta
 Corollary 2.5 | delta(eps) of a mu-private mechanism | Tradeoff.gaussian, mechanisms.GaussianMechanism | mechanisms/test_gaussian.py::test_delta_in_multiple_precision
-Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_product.py::test_listed_laws
+Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_tensor.py::test_listed_laws
 Theorem 1 | composition | PrivacyProfile.compose | composing/test_composer.py::test_products_of_small_pairs
 Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_dataset_of_up_to_twelve_users
 Definition 3.1 | the compound binomial | tails.compound_binom_logpmf | tails/test_compound_binomial.py::test_exact_small
@@ -46,7 +46,7 @@ Proposition 4.1, Corollary 4.2 | zeros are the worst data on the left: not the w
 (4.36), Lemma 4.3 | flip for all zeros | published.zhilyaev_flip_zeros | published/test_sums.py::test_4_36
 (4.40) | flip for the right tail: false | published.zhilyaev_flip_right | published/test_context.py::test_the_right_tail_is_proven_for_small_distances_only
 Corollaries 4.3, 4.4, 4.5 | mirror images | shuffle.ShuffledBits.pair | shuffle/test_bits.py::test_symmetry_and_monotonicity
-Propositions 4.2, 4.3 | Chernoff bounds of one data set hold for all | tails.chernoff_logsf | tails/test_closed.py::test_above_the_poisson_binomial
+Propositions 4.2, 4.3 | Chernoff bounds of one data set hold for all | tails.chernoff_logsf | tails/test_concentration.py::test_above_the_poisson_binomial
 Proposition 4.4, (4.46) | tail of any data: false beyond t = 1 | published.zhilyaev_tail_relative | published/test_sums.py::test_tails_beyond_their_range
 (4.47) | the same in units of n q | published.zhilyaev_tail | published/test_sums.py::test_tails
 Proposition 4.5, (4.48) | flip for any data | published.zhilyaev_flip, shuffle.ShuffledBits.calibrate | published/test_sums.py::test_4_48
@@ -93,11 +93,11 @@ Definition A.1, Lemmas A.2, A.3, Corollary A.4 | smooth laws | published.balcer_
 """,
     "Das, *Differential privacy: ideas, concepts and advances*": """
 Table 1, section 1.3.1 | reconstruction: 317750 and 30, false | published.das2022_census_ages, published.das2022_census_left | published/test_context.py::test_every_count_of_the_census
-Theorem 2.1 | additive Chernoff bound | tails.chernoff_logsf | tails/test_closed.py::test_above_the_poisson_binomial
+Theorem 2.1 | additive Chernoff bound | tails.chernoff_logsf | tails/test_concentration.py::test_above_the_poisson_binomial
 Theorem 2.2 | multiplicative Chernoff bound: false | published.das2022_chernoff, tails.chernoff_logsf | published/test_survey.py::test_verdicts
 Theorem 2.3 | Hoeffding's bound: false without independence | published.das2022_hoeffding, tails.bounded_difference_logsf | published/test_survey.py::test_hoeffding
 Theorem 2.4 | Stirling's formula | tails.binom_logpmf | core/test_binomial.py
-Theorem 2.5 | Azuma's inequality | tails.bounded_difference_logsf | tails/test_closed.py::test_bounded_differences
+Theorem 2.5 | Azuma's inequality | tails.bounded_difference_logsf | tails/test_concentration.py::test_bounded_differences
 Definitions 3.1 to 3.4 | mechanisms, the simplex, norms | histograms.project_simplex | test_histograms.py::test_projection_against_active_sets
 Definition 3.5 | differential privacy | PrivacyProfile.delta | profile/test_profile.py::test_listed_pairs_by_fractions
 Definition 3.6 | privacy loss | tradeoff.privacy_losses | profile/test_loss.py::test_listed_losses

@@ -190,7 +190,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
     """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart."""
     # Masses below TINY would lose digits or underflow, so these values are rounded to a grid, where masses are added in logarithms.
     rare = log_mass < LOG_TINY
-    moved, log_moved = _rounded(values[rare], log_mass[rare], upper)
+    moved, log_moved = _on_coarse_grid(values[rare], log_mass[rare], upper)
     if rare.all():
         return moved, log_moved
     values, log_mass = values[~rare], log_mass[~rare]
@@ -205,7 +205,7 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
     return np.append(at[kept], moved), np.append(np.log(mass[kept]), log_moved)
 
 
-def _rounded(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
+def _on_coarse_grid(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a distribution with fewer values: each value is rounded up (`upper`) or down to the grid of step _COARSE."""
     nonzero = values != 0
     x, w = values[nonzero], log_mass[nonzero]

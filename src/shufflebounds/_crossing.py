@@ -81,7 +81,7 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         # log delta = -inf from the pure budget on. The search needs only the sign of the excess there, so any large number serves.
         return (target - value) / (goal + math.sqrt(-value)) if value > -math.inf else goal + 1e3
 
-    at, slope = (0.0, 0.0) if rough is None else _guess(rough, target, upper)
+    at, slope = (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
     if slope > 0 and (value >= 0 if upper else value <= 0) and abs(value) <= slope * rtol * at:
         return at
@@ -149,7 +149,7 @@ def _below_pure(excess: Callable[[float], float], below: Point, pure: Point) -> 
     return points[first], points[last]
 
 
-def _guess(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
+def _rough_crossing(rough: Curve, target: float, upper: bool) -> tuple[float, float]:
     """Return the eps at which the rough curve meets the target, and the slope of its sqrt(-log delta) there.
 
     Both are 0 if the rough curve does not meet the target below its pure budget and its cap.

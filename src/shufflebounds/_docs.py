@@ -18,127 +18,105 @@ _Documented = TypeVar("_Documented", bound=Callable[..., Any])
 
 _LINE = re.compile(r"^( *)\{(\w+)(?:: (.*))?\}$", re.MULTILINE)
 
-_PASSAGES = {
-    "axes": """
-        Returns
-        -------
-        matplotlib.axes.Axes
-            The figure is not shown.
-    """,
-    "balcer2020": """
-        References
-        ----------
-        Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, ....
-    """,
-    "balle2019": """
-        References
-        ----------
-        Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
-    """,
-    "chen_long": """
-        References
-        ----------
-        Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, ....
-    """,
-    "population": r"""
-        users : int
-            Number n of users, 1 to 2**53, the target included.
-        local_eps : float
-            The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
-    """,
-    "deltas": """
-        delta : float or array_like
-            Failure probabilities in [0, 1]. The three broadcast against each other.
-    """,
-    "dong2022": """
-        References
-        ----------
-        Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, ....
-    """,
-    "log_probability": """
-        Returns
-        -------
-        ndarray of the shape of k, or float
-            Natural logarithm of the probability; -inf for zero.
-    """,
-    "losses": """
-        eps : float or array_like
-            Privacy losses in nats, finite and >= 0. The three broadcast against each other.
-    """,
-    "noises": """
-        trials : int or array_like
-            Numbers of noise bits, 0 to 2**53.
-        prob : float or array_like
-            Probabilities that a noise bit is 1, in (0, 1).
-    """,
-    "oracle": r"""
-        bins : int
-            Number k of bins, 2 to ....
-        local_eps : float
-            Budget :math:`\varepsilon_0` in nats, in (0, 700].
-    """,
-    "participation": """
-        participation : float
-            Probability in [1e-12, 1] that a user sends a message.
-    """,
-    "raises": """
-        Raises
-        ------
-        ValueError
-            ...
-    """,
-    "raises_of_arrays": """
-        Raises
-        ------
-        ValueError
-            If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
-    """,
-    "raises_of_randomizers": """
-        Raises
-        ------
-        TypeError
-            If an entry of `randomizer` is not a randomizer.
-        ValueError
-            If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
-    """,
-    "randomizers": """
-        randomizer : Randomizer, or sequence or array of them
-            The local randomizers of the deployments: mechanisms of :mod:`shufflebounds.mechanisms`.
-        users : int or array_like
-            Numbers of users, 1 to 2**53, the target included.
-    """,
-    "rare_error": """
-        beta : float
-            Probability of a larger error, in (0, 1).
-        users : int
-            Number n of users, 1 to 2**53.
-    """,
-    "side": """
-        bound : {"upper", "lower"}
-            Whether the result is an upper or a lower bound of the exact value.
-    """,
-    "side_of_eps": """
-        bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
-            lower bound of delta still reaches `delta`.
-    """,
-    "threads": """
-        threads : int
-            Number of threads that compute the rows, 1 by default. The result is the same for every number of threads.
-    """,
-    "target": """
-        eps : float
-            Target privacy loss in nats, finite and >= 0.
-        delta : float
-            Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
-    """,
-    "users": """
-        users : int
-            Number of users, 1 to 2**53.
-    """,
-}
+_TEXT = r"""
+[axes]
+Returns
+-------
+matplotlib.axes.Axes
+    The figure is not shown.
+[balcer2020]
+References
+----------
+Balcer, V., Cheu, A. Separating local and shuffled differential privacy via histograms, 2020, ....
+[balle2019]
+References
+----------
+Balle, B., Bell, J., Gascon, A., Nissim, K. The Privacy Blanket of the Shuffle Model. CRYPTO 2019.
+[chen_long]
+References
+----------
+Chen, L., Long, Y. Distributed Gaussian differential privacy via shuffling, ....
+[population]
+users : int
+    Number n of users, 1 to 2**53, the target included.
+local_eps : float
+    The randomizer's local budget :math:`\varepsilon_0` in nats, in (0, 700].
+[deltas]
+delta : float or array_like
+    Failure probabilities in [0, 1]. The three broadcast against each other.
+[dong2022]
+References
+----------
+Dong, J., Roth, A., Su, W. J. Gaussian differential privacy, 2022, ....
+[log_probability]
+Returns
+-------
+ndarray of the shape of k, or float
+    Natural logarithm of the probability; -inf for zero.
+[losses]
+eps : float or array_like
+    Privacy losses in nats, finite and >= 0. The three broadcast against each other.
+[noises]
+trials : int or array_like
+    Numbers of noise bits, 0 to 2**53.
+prob : float or array_like
+    Probabilities that a noise bit is 1, in (0, 1).
+[oracle]
+bins : int
+    Number k of bins, 2 to ....
+local_eps : float
+    Budget :math:`\varepsilon_0` in nats, in (0, 700].
+[participation]
+participation : float
+    Probability in [1e-12, 1] that a user sends a message.
+[raises]
+Raises
+------
+ValueError
+    ...
+[raises_of_arrays]
+Raises
+------
+ValueError
+    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+[raises_of_randomizers]
+Raises
+------
+TypeError
+    If an entry of `randomizer` is not a randomizer.
+ValueError
+    If an argument lies outside its range or is empty, the shapes do not broadcast, or `bound` is neither word.
+[randomizers]
+randomizer : Randomizer, or sequence or array of them
+    The local randomizers of the deployments: mechanisms of :mod:`shufflebounds.mechanisms`.
+users : int or array_like
+    Numbers of users, 1 to 2**53, the target included.
+[rare_error]
+beta : float
+    Probability of a larger error, in (0, 1).
+users : int
+    Number n of users, 1 to 2**53.
+[side]
+bound : {"upper", "lower"}
+    Whether the result is an upper or a lower bound of the exact value.
+[side_of_eps]
+bound : {"upper", "lower"}
+    "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
+    lower bound of delta still reaches `delta`.
+[threads]
+threads : int
+    Number of threads that compute the rows, 1 by default. The result is the same for every number of threads.
+[target]
+eps : float
+    Target privacy loss in nats, finite and >= 0.
+delta : float
+    Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
+[users]
+users : int
+    Number of users, 1 to 2**53.
+"""
+_PASSAGES: dict[str, str] = dict(re.findall(r"^\[(\w+)\]\n(.*?)\n(?=\[|\Z)", _TEXT, re.DOTALL | re.MULTILINE))
 _WORDS = {"raises": "If an argument lies outside its range."}
-_DEDENTED = {name: textwrap.dedent(passage).strip("\n").rstrip() for name, passage in _PASSAGES.items()}
 
 
 def with_passages(documented: _Documented) -> _Documented:
@@ -156,4 +134,4 @@ def with_passages(documented: _Documented) -> _Documented:
 
 def _passage(found: re.Match[str]) -> str:
     indent, name, words = found.groups()
-    return textwrap.indent(_DEDENTED[name].replace("...", words or _WORDS.get(name, "...")), indent)
+    return textwrap.indent(_PASSAGES[name].replace("...", words or _WORDS.get(name, "...")), indent)

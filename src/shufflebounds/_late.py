@@ -24,7 +24,7 @@ LATE = {
     "AdditiveNoise": "shufflebounds.mechanisms._base",
     "ErrorLaw": "shufflebounds.shuffle._accuracy",
     "MECHANISMS": "shufflebounds.cli.registry",
-    "releases_in": "shufflebounds.cli.releases",
+    "releases_in": "shufflebounds.cli.release_files",
 }
 """The module of each name."""
 

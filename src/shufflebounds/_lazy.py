@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["lazily", "missing"]
+__all__ = ["lazily", "missing", "module_name"]
 
 
 def missing(package: str, name: str, known: Iterable[str]) -> str:
@@ -21,6 +22,11 @@ def missing(package: str, name: str, known: Iterable[str]) -> str:
         near = [one for one in public if name.lower() in one.lower()][:3] or get_close_matches(name, public, 3, 0.6)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"module {package!r} has no attribute {name!r}{hint}"
+
+
+def module_name(kind: str) -> str:
+    """Return the name of the module of a class of that name: kary_response of KaryResponse, gaussian of GaussianMechanism."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.removesuffix("Mechanism")).lower()
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -41,8 +41,4 @@ else:
 
     fft = _Later("scipy.fft")
     toeplitz = _Later("scipy.linalg", "toeplitz")
-    betaincc, betainccinv, betaln, erfcx, erfinv, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp = (
-        _Later("scipy.special", name)
-        for name in ("betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "gammaincc", "log_ndtr", "logsumexp", "ndtr",
-                     "ndtri_exp")
-    )
+    globals().update({name: _Later("scipy.special", name) for name in __all__ if name not in ("fft", "toeplitz")})

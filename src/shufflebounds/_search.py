@@ -13,7 +13,9 @@ from typing import Generic, TypeVar
 from shufflebounds._progress import tick
 from shufflebounds._validate import MAX_COUNT
 
-__all__ = ["Found", "IntRange", "bracket", "halves", "least_int", "least_real", "maximum", "expand_bracket", "narrowed", "root"]
+__all__ = [
+    "IntRange", "SearchResult", "bracket", "expand_bracket", "halves", "least_int", "least_real", "maximum", "narrowed", "root",
+]
 
 B = TypeVar("B")
 
@@ -155,7 +157,7 @@ def halves(interval: IntRange) -> list[IntRange]:
 
 
 @dataclass(frozen=True)
-class Found(Generic[B]):
+class SearchResult(Generic[B]):
     """Result of :func:`maximum`: lower <= maximum <= upper, and in `left` the blocks that were not split, with their upper bounds.
 
     `best` is the block in which the lower bound was found, or None if the lower bound is the value known before the search.
@@ -179,7 +181,7 @@ def maximum(
     batch: int = 1,
     most: float = math.inf,
     stop: Callable[[float], bool] | None = None,
-) -> Found[B]:
+) -> SearchResult[B]:
     """Return bounds of the largest value in the blocks, by best-first branch and bound.
 
     ``measure(blocks, enough)`` returns three numbers for each block: a lower and an upper bound of one of its values (both -inf if
@@ -221,4 +223,4 @@ def maximum(
             blocks = [*blocks, *pieces]
             above += [-bound] * len(pieces)
     left += [(-bound, block) for bound, _, block, _ in heap]
-    return Found(lower, max([upper, *(bound for bound, _ in left)]), best, left, measured)
+    return SearchResult(lower, max([upper, *(bound for bound, _ in left)]), best, left, measured)

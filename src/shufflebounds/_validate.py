@@ -109,16 +109,6 @@ def _array(name: str, value: Any, text: str) -> NDArray[Any]:
     return array
 
 
-def _outside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> Any:
-    """Return True where value is outside of the interval; NaN and infinities count as outside."""
-    bad = ~np.isfinite(value) | (value < low) | (value > high)
-    if open_low:
-        bad |= value == low
-    if open_high:
-        bad |= value == high
-    return bad
-
-
 def _plainly_inside(value: Any, low: float, high: float, open_low: bool, open_high: bool) -> bool:
     """Return whether value is a float or an int inside of the interval; making an array would take ten times as long."""
     if type(value) is not float and (type(value) is not int or abs(value) > MAX_COUNT):
@@ -257,13 +247,21 @@ def real_array(
     array = floats(name, value, f"a number {valid}", copy=True)
     if array.size == 0:
         raise ValueError(f"{name} must not be empty: give at least one number {valid}")
-    bad = _outside(array, low, high, open_low, open_high)
-    if bad.any():
-        first = float(array[bad].flat[0] if array.ndim else array)
-        refused = (f"{name}={format_value(first)} must be {valid}" if array.ndim == 0
-                   else f"{name} holds {format_value(first)}: every entry must be {valid}")
-        raise ValueError(refused + _advice(name))
+    inside = np.isfinite(array) & (array >= low) & (array <= high)
+    if open_low:
+        inside &= array != low
+    if open_high:
+        inside &= array != high
+    if array.ndim == 0 and not inside:
+        raise ValueError(f"{name}={format_value(float(array))} must be {valid}{_advice(name)}")
+    every_entry(name, array, inside, valid + _advice(name))
     return array
+
+
+def every_entry(name: str, array: NDArray[Any], valid: Any, text: str) -> None:
+    """Raise ValueError, with the first invalid entry, unless every entry is valid; `text` describes valid entries."""
+    if not valid.all():
+        raise ValueError(f"{name} holds {format_value(float(array[~valid].flat[0]))}: every entry must be {text}")
 
 
 def orders(name: str, value: ArrayLike) -> NDArray[np.float64]:
@@ -332,17 +330,10 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     return number
 
 
-def _whole(name: str, array: NDArray[np.float64]) -> None:
-    """Raise ValueError unless every entry is an integer."""
-    odd = array[array != np.floor(array)]
-    if odd.size:
-        raise ValueError(f"{name} holds {format_value(float(odd.flat[0]))}: every entry must be a whole number")
-
-
 def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = MAX_COUNT) -> NDArray[np.int64]:
     """Return value as a non-empty array of integers in low..high (floats such as 1e6 are allowed), or raise ValueError."""
     array = real_array(name, value, low, high)
-    _whole(name, array)
+    every_entry(name, array, array == np.floor(array), "a whole number")
     return array.astype(np.int64)
 
 
@@ -351,9 +342,7 @@ def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: st
     bits = real_array(name, value, 0, 1)
     if bits.shape != shape:
         raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
-    odd = bits[(bits != 0) & (bits != 1)]
-    if odd.size:
-        raise ValueError(f"{name} holds {format_value(float(odd.flat[0]))}: every entry must be 0 or 1")
+    every_entry(name, bits, (bits == 0) | (bits == 1), "0 or 1")
     return bits
 
 
@@ -367,7 +356,7 @@ def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> 
     if size is not None and array.size != size:
         raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), one bin a user")
     if array.dtype.kind == "f":
-        _whole(name, array)
+        every_entry(name, array, array == np.floor(array), "a whole number")
     low, high = array.min(), array.max()
     if low < 0 or high >= count:
         raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}; "
@@ -380,7 +369,7 @@ def counts(name: str, value: ArrayLike, high: int, bins: int) -> NDArray[np.floa
     array = real_array(name, value, 0, high)
     if array.shape != (bins,):
         raise ValueError(f"{name} has shape {array.shape}: it must be ({bins},), one count a bin")
-    _whole(name, array)
+    every_entry(name, array, array == np.floor(array), "a whole number")
     return array
 
 

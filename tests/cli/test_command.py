@@ -349,10 +349,10 @@ def test_a_field_beyond_every_limit_is_one_line(capsys, tmp_path):
 
 
 def test_an_interrupt_is_one_line_and_130(capsys, monkeypatch):
-    def stopped(arguments):
+    def stopped(question, arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(answers.Epsilon, "run", stopped)
+    monkeypatch.setattr(answers.Question, "run", stopped)
     code, out, err = run(capsys, "epsilon", "clones", "--users", "9", "--local-eps", "1", "--delta", "0.1")
     assert (code, out, err) == (130, "", "shufflebounds: interrupted\n")
 

@@ -57,7 +57,7 @@ def test_differences_far_out_are_below_their_bound(sigma):
         log_total = DiscreteGaussianMechanism(sigma)._log_total()
         first = math.ceil(max(1.0, 30 * sigma**2, 4 * sigma**2 * log_total))
         t = quantiles(sigma, first + 12)
-        bounds = [_integer_mu._beyond(sigma, log_total, float(j)) for j in range(first + 1, first + 12)]
+        bounds = [_integer_mu._windows_beyond(sigma, log_total, float(j)) for j in range(first + 1, first + 12)]
         assert bounds == sorted(bounds, reverse=True)
         for j, bound in zip(range(first + 1, first + 12), bounds, strict=True):
             assert t[j] - t[j - 1] <= bound < 1.4 * (t[j] - t[j - 1])

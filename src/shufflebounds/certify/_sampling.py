@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
-from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket, blanket_operations, flint, largest_answer
+from shufflebounds.certify.balls import Answer, Ball, Outcomes, blanket_delta, blanket_operations, flint, largest_answer
 from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds.sampling.without_replacement import WithoutReplacement
@@ -64,10 +64,10 @@ def _(pair: AllocationPair) -> Answer:
 
     def value(factor: Ball) -> Ball:
         # P and Q are the distributions of the output of a step with and without the record. delta of random allocation is
-        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket` computes. With L = dP/dQ and E = e^eps,
-        # X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q identifies the step
-        # that used the record.
+        # E max(0, X_1 + ... + X_steps)/steps for independent X_i under Q, which `blanket_delta` computes. With L = dP/dQ and
+        # E = e^eps, X is L - E if the record is removed and 1 - E L if it is added. An outcome that is impossible under Q
+        # identifies the step that used the record.
         laws = [(p, q, q) if pair.removed else (q, p, q) for p, q in outcomes()]
-        return blanket(laws, pair.steps, factor, rest=False)
+        return blanket_delta(laws, pair.steps, factor, rest=False)
 
     return blanket_operations(int(size), pair.steps), value

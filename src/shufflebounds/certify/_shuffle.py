@@ -12,9 +12,9 @@ from shufflebounds.certify.balls import (
     MOST_OPERATIONS,
     Answer,
     Ball,
-    blanket,
+    blanket_delta,
     blanket_operations,
-    clones,
+    clones_delta,
     flint,
     hockey_stick,
     larger,
@@ -53,7 +53,7 @@ def _(protocol: _UniformClones) -> Answer:
     def value(factor: Ball) -> Ball:
         odds = flint().arb(protocol.local_eps).exp()
         rate = 2 / (odds + 1) if protocol._stronger else 1 / odds
-        return clones(polynomial([(1 - rate, rate, protocol.users - 1)]), odds, factor)
+        return clones_delta(polynomial([(1 - rate, rate, protocol.users - 1)]), odds, factor)
 
     return float(protocol.users) ** 2, value
 
@@ -76,7 +76,7 @@ def _(protocol: PersonalizedClones) -> Answer:
         law = polynomial([(1 - 2 * ball(rate), 2 * ball(rate), int(many))
                           for rate, many in zip(protocol.rates.tolist(), protocol.counts.tolist())])
         weight = ball(protocol.weight)
-        return protocol.scale * clones(law, (1 - weight) / weight, factor)
+        return protocol.scale * clones_delta(law, (1 - weight) / weight, factor)
 
     return float(protocol.counts.sum() + 1) ** 2, value
 
@@ -109,9 +109,8 @@ def _(protocol: Shuffled) -> Answer:
         sent = flint().arb(share)
         # "No message" is one more output, with the same probability for every input.
         silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
-        bound = larger(*(
-            blanket([*((sent * a, sent * b, sent * m) for a, b, m in pair), *silent], protocol.users, factor) for pair in outputs()
-        ))
+        messages = ([(sent * a, sent * b, sent * m) for a, b, m in pair] for pair in outputs())
+        bound = larger(*(blanket_delta([*sent_outputs, *silent], protocol.users, factor) for sent_outputs in messages))
         return bound.min(other(factor)) if other is not None else bound
 
     more, other = _every_dataset(protocol) or ((0.0, None) if protocol._bits is None else hockey_stick_of(protocol._bits))
@@ -161,6 +160,6 @@ def _(protocol: VariationRatio) -> Answer:
         alpha = beta / (p - 1)
         rest = (1 - (p + 1) * alpha).max(flint().arb(0))
         outputs = [(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]
-        return blanket(outputs, protocol.users, factor)
+        return blanket_delta(outputs, protocol.users, factor)
 
     return blanket_operations(3, protocol.users), value

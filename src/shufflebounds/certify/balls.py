@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 from shufflebounds import _validate
 from shufflebounds._costs import SECONDS
 
 __all__ = [
-    "Answer", "Ball", "Outcomes", "Outputs", "blanket", "blanket_operations", "certified", "clones", "flint", "hockey_stick",
-    "larger", "largest_answer", "multiset_probabilities", "multisets", "polynomial",
+    "Answer", "Ball", "Outcomes", "Outputs", "blanket_delta", "blanket_operations", "certified", "clones_delta", "flint",
+    "hockey_stick", "larger", "largest_answer", "multiset_probabilities", "multisets", "polynomial",
 ]
 
 Ball = Any
@@ -98,7 +99,7 @@ def polynomial(factors: Sequence[tuple[Ball, Ball, int]]) -> list[Ball]:
     return [out[k] for k in range(1 + sum(many for *_, many in factors))]
 
 
-def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
+def clones_delta(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
     """Return delta of the clone bound, sum_c law[c] H(A + Ber(1 - w) || A + Ber(w)).
 
     law[c] is the probability of c clones, A ~ Bin(c, 1/2), w = 1/(odds + 1), and H the hockey-stick divergence at factor = e^eps.
@@ -117,14 +118,14 @@ def clones(law: Sequence[Ball], odds: Ball, factor: Ball) -> Ball:
 
 
 def blanket_operations(kinds: int, users: int) -> float:
-    """Return the number of ball operations of :func:`blanket`, or inf if min(kinds, users) >= 64.
+    """Return the number of ball operations of :func:`blanket_delta`, or inf if min(kinds, users) >= 64.
 
     It is twice the number of multisets of the outputs of all users, each of one of `kinds` kinds or of the kind with X = 0.
     """
     return 2.0 * math.comb(users + kinds, kinds) if min(kinds, users) < 64 else math.inf
 
 
-def blanket(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) -> Ball:
+def blanket_delta(outputs: Outputs, users: int, factor: Ball, *, rest: bool = True) -> Ball:
     """Return (1/n) E(X_1 + ... + X_n)_+ for n = `users` independent copies of X, the bound of the privacy blanket.
 
     For every output (a, b, m), X has the value (a - factor b)/m with probability m. With `rest`, X is 0 with the remaining
@@ -159,7 +160,4 @@ def largest_answer(answers: Iterable[Answer]) -> Answer:
 
 def larger(*values: Ball) -> Ball:
     """Return the largest of the balls."""
-    out = values[0]
-    for value in values[1:]:
-        out = out.max(value)
-    return out
+    return reduce(lambda one, other: one.max(other), values)

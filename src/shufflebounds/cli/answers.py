@@ -6,17 +6,16 @@ import argparse
 import inspect
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 from shufflebounds._late import late
-from shufflebounds._types import Bound
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
-from shufflebounds.cli.printing import both, parameters_of, print_report, report
+from shufflebounds.cli.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["Calibrate", "Delta", "Epsilon", "add_questions", "add_releases", "asked_of"]
+__all__ = ["DELTA", "EPSILON", "Calibrate", "add_questions", "asked_of"]
 
 SHUFFLED = "number of users whose messages are shuffled; without it, the guarantee of one user's message alone"
 COMPOSE = "a table or JSON of further releases on the same data; - reads standard input"
@@ -26,86 +25,72 @@ TIMES = "number of releases, each with fresh randomness (default 1)"
 def add_releases(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     """Add the options that shuffle the mechanism among users and that compose several releases."""
     if mechanism.shuffles:
-        parser.add_argument("--users", type=partial(number, ()), help=SHUFFLED)
-    parser.add_argument("--times", type=partial(number, ()), help=TIMES)
+        parser.add_argument("--users", type=number, help=SHUFFLED)
+    parser.add_argument("--times", type=number, help=TIMES)
     parser.add_argument("--compose", metavar="FILE", help=COMPOSE)
 
 
 def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict[str, str],
-                  more: Callable[[argparse.ArgumentParser, Mechanism], None] = add_releases) -> bool:
-    """Add a mechanism's options and the extra numbers to the parser.
+                  add_own: Callable[[argparse.ArgumentParser], None] = lambda parser: None) -> None:
+    """Add a mechanism's options, the extra numbers and the options of `add_own` to the parser.
 
-    If the words begin with --compose there is no mechanism, and the releases of the file are the only ones. Returns whether this
-    is so.
+    If the words begin with --compose there is no mechanism, and the releases of the file are the only ones.
     """
+    def more(sub: argparse.ArgumentParser, mechanism: Mechanism) -> None:
+        add_releases(sub, mechanism)
+        add_own(sub)
+
     parser.epilog = "Without a mechanism: --compose FILE composes the releases of a file."
     if not words or words[0].partition("=")[0] != "--compose":
         add_mechanisms(parser, words, extra, more=more)
-        return False
+        return
     parser.add_argument("--compose", metavar="FILE", required=True, help=COMPOSE)
     for option, text in extra.items():
-        parser.add_argument(f"--{option}", type=partial(number, ()), required=True, help=text)
+        parser.add_argument(f"--{option}", type=number, required=True, help=text)
     add_forms(parser)
     parser.set_defaults(mechanism=None)
-    return True
+    add_own(parser)
 
 
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
     """Return the profile that the arguments describe, and its parameters as they are printed."""
     file = arguments.compose
-    others: list[tuple[PrivacyProfile, int]] = []
-    if file is not None:
-        others = late("releases_in")("--compose", file)
+    others = late("releases_in")("--compose", file) if file is not None else []
     if arguments.mechanism is None:
         return late("Composition")(tuple(others)), {"compose": file}
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in mechanism.options}
     users = arguments.users if mechanism.shuffles else None
-    profile = released(mechanism, given, users, arguments.times)
-    if others:
-        profile = late("Composition")(((profile, 1), *others))
-    told = parameters_of(mechanism.make(given), mechanism)
-    more = ("users", users), ("times", arguments.times), ("compose", file)
-    return profile, told | {name: value for name, value in more if value is not None}
+    profile, told = released(mechanism, given, users, arguments.times)
+    if file is None:
+        return profile, told
+    return late("Composition")(((profile, 1), *others)), {**told, "compose": file}
 
 
-class _Question:
+@dataclass(frozen=True)
+class Question:
     """A command with one numeric argument; `answers` are the methods of the profile that compute the result."""
 
-    asked: ClassVar[tuple[str, str]]
-    answers: ClassVar[tuple[str, ...]]
+    asked: str
+    text: str
+    answers: tuple[str, ...]
 
-    @classmethod
-    def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser, words: list[str]) -> None:
         """Add the arguments of the sub-command to its parser."""
-        add_questions(parser, words, dict([cls.asked]))
+        add_questions(parser, words, {self.asked: self.text})
 
-    @classmethod
-    def run(cls, arguments: argparse.Namespace) -> None:
+    def run(self, arguments: argparse.Namespace) -> None:
         """Compute and print the result."""
-        name, _ = cls.asked
-        value = getattr(arguments, name)
+        value = getattr(arguments, self.asked)
         profile, told = asked_of(arguments)
-        answers = {answer: both(partial(_side, getattr(profile, answer), value)) for answer in cls.answers}
-        print_report(report(arguments.mechanism or "composition", profile, {**told, name: value}, answers), arguments)
+        answers = {answer: both(getattr(profile, answer), value) for answer in self.answers}
+        print_report(report(arguments.mechanism or "composition", profile, {**told, self.asked: value}, answers), arguments)
 
 
-def _side(method: Callable[..., float], value: float, bound: Bound) -> float:
-    return method(value, bound=bound)
-
-
-class Epsilon(_Question):
-    """The smallest eps at a given delta."""
-
-    asked = "delta", "failure probability"
-    answers = ("epsilon",)
-
-
-class Delta(_Question):
-    """The smallest delta at a given eps."""
-
-    asked = "eps", "privacy loss, in nats"
-    answers = "delta", "log_delta"
+EPSILON = Question("delta", "failure probability", ("epsilon",))
+"""The smallest eps at a given delta."""
+DELTA = Question("eps", "privacy loss, in nats", ("delta", "log_delta"))
+"""The smallest delta at a given eps."""
 
 
 class Calibrate:
@@ -133,18 +118,18 @@ class Calibrate:
         given = {name: getattr(arguments, name) for name in mechanism.calibration_options()}
         profile = mechanism.calibrate(**given, eps=arguments.eps, delta=arguments.delta)
         answers = {
-            "delta": both(lambda side: profile.delta(arguments.eps, bound=side)),
-            "epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side)),
+            "delta": both(profile.delta, arguments.eps),
+            "epsilon": both(profile.epsilon, arguments.delta),
             **_accuracy(profile, getattr(arguments, "users", None)),
         }
-        told = {**parameters_of(profile, mechanism), "target_eps": arguments.eps, "target_delta": arguments.delta}
+        told = {**mechanism.parameters_of(profile), "target_eps": arguments.eps, "target_delta": arguments.delta}
         print_report(report(arguments.mechanism, profile, told, answers), arguments)
 
 
 def _add_users(parser: argparse.ArgumentParser, mechanism: Mechanism) -> None:
     if _needs_users(mechanism.build):
         text = "number of users, to print the messages per user (the guarantee does not depend on it)"
-        parser.add_argument("--users", type=partial(number, ()), help=text)
+        parser.add_argument("--users", type=number, help=text)
 
 
 def _needs_users(protocol: Any) -> bool:

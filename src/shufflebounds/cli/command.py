@@ -21,8 +21,8 @@ from shufflebounds.cli.progress import watched
 __all__ = ["COMMANDS", "main", "parser_for"]
 
 COMMANDS = {
-    "epsilon": ("answers:Epsilon", "the smallest eps at a given delta"),
-    "delta": ("answers:Delta", "the smallest delta at a given eps"),
+    "epsilon": ("answers:EPSILON", "the smallest eps at a given delta"),
+    "delta": ("answers:DELTA", "the smallest delta at a given eps"),
     "calibrate": ("answers:Calibrate", "the parameters with the smallest error that meet a target"),
     "compare": ("compare", "histogram protocols at equal central privacy: errors, messages and bits"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
@@ -35,11 +35,11 @@ COMMANDS = {
     "deployments": ("deployments", "eps of every deployment in a CSV file"),
     "completion": ("completion", "a script that makes bash or zsh complete commands, mechanisms and options"),
 }
-"""For each sub-command: the module or class with ``add_arguments(parser, words)`` and ``run(arguments)``, and its help text."""
+"""For each sub-command: the module, class or object with ``add_arguments(parser, words)`` and ``run(arguments)``; its help text."""
 
 
 def _place(name: str) -> Any:
-    """Return the module or class of a sub-command."""
+    """Return the module, class or object of a sub-command."""
     module, _, inner = COMMANDS[name][0].partition(":")
     found = importlib.import_module(f"shufflebounds.cli.{module}")
     return getattr(found, inner) if inner else found

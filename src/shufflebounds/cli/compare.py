@@ -24,7 +24,7 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
                        "delta": "failure probability"}.items():
-        command.add_argument(f"--{name}", type=lambda word: number((), word), required=True, help=text)
+        command.add_argument(f"--{name}", type=number, required=True, help=text)
     add_forms(command, "print what the errors assume about the dataset, and which protocols could not meet the target")
 
 

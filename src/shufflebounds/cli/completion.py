@@ -7,9 +7,7 @@ import argparse
 from shufflebounds._late import late
 from shufflebounds.cli.command import COMMANDS, parser_for
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "a script that makes bash or zsh complete commands, mechanisms and options"
+__all__ = ["add_arguments", "run"]
 
 BASH = """_shufflebounds() {
     local cur=${COMP_WORDS[COMP_CWORD]}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy as np
 from shufflebounds import plotting
 from shufflebounds._limits import MOST_ROWS
 from shufflebounds._types import FloatArray
-from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.answers import add_questions, asked_of
 from shufflebounds.cli.files import save
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import as_json, explain, report
-from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile, _pictures
 
 __all__ = ["KINDS", "add_arguments", "check_out", "run"]
@@ -29,20 +27,13 @@ SUFFIXES = (".png", ".csv", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
-    if add_questions(parser, words, {}, _add_curve):
-        _add_file(parser)
-
-
-def _add_curve(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Add the options for several releases and for the curve."""
-    add_releases(command, mechanism)
-    _add_file(command)
+    add_questions(parser, words, {}, _add_file)
 
 
 def _add_file(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kind", choices=KINDS, default="tradeoff",
                          help="tradeoff: beta against alpha; profile: delta against eps (default tradeoff)")
-    command.add_argument("--points", type=partial(number, ()), default=101, help="rows of a table (default 101)")
+    command.add_argument("--points", type=number, default=101, help="rows of a table (default 101)")
     command.add_argument("--out", required=True, metavar="FILE", help="file to write: .png, .csv or .json")
 
 
@@ -118,7 +109,10 @@ def run(arguments: argparse.Namespace) -> None:
     check_out(arguments.out, arguments.points)
     profile, parameters = asked_of(arguments)
     told = report(arguments.mechanism or "composition", profile, parameters, {})
-    _write(profile, arguments, told)
+    if Path(arguments.out).suffix.lower() == ".png":
+        _picture(profile, arguments.kind, arguments.out)
+    else:
+        _write_table(profile, arguments, told)
     if arguments.json:
         print(as_json({**told, "out": arguments.out}))
         return
@@ -126,15 +120,11 @@ def run(arguments: argparse.Namespace) -> None:
     explain(told, arguments)
 
 
-def _write(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
-    """Write the curve of the profile in the format that the ending of the file names."""
-    suffix = Path(arguments.out).suffix.lower()
-    if suffix == ".png":
-        _picture(profile, arguments.kind, arguments.out)
-    else:
-        table = _columns(profile, arguments.kind, arguments.points)
-        text = _csv(table)
-        if suffix == ".json":
-            curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}
-            text = as_json({**told, **curve}) + "\n"
-        save("--out", arguments.out, lambda: Path(arguments.out).write_text(text, encoding="utf-8"))
+def _write_table(profile: PrivacyProfile, arguments: argparse.Namespace, told: dict[str, Any]) -> None:
+    """Write the columns of the curve as CSV or JSON, as the ending of the file says."""
+    table = _columns(profile, arguments.kind, arguments.points)
+    text = _csv(table)
+    if Path(arguments.out).suffix.lower() == ".json":
+        curve = {"kind": arguments.kind, "columns": {name: column.tolist() for name, column in table.items()}}
+        text = as_json({**told, **curve}) + "\n"
+    save("--out", arguments.out, lambda: Path(arguments.out).write_text(text, encoding="utf-8"))

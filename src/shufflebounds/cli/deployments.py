@@ -7,12 +7,10 @@ from typing import Any
 
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import add_forms
-from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_value, report, round_outward
-from shufflebounds.cli.releases import of_row, rows_of
+from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_bound, format_parameter, report
+from shufflebounds.cli.release_files import of_row, rows_of
 
-__all__ = ["HELP", "add_arguments", "run"]
-
-HELP = "eps of every deployment in a CSV file"
+__all__ = ["add_arguments", "run"]
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
@@ -26,7 +24,7 @@ def _deployment(row: dict[str, str], place: str) -> dict[str, Any]:
     """Return the report of one row."""
     name, profile, told = of_row(row, place, ("delta",))
     try:
-        answers = {"epsilon": both(lambda side: profile.epsilon(told["delta"], bound=side))}
+        answers = {"epsilon": both(profile.epsilon, told["delta"])}
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
     return {"name": (row.get("name") or "").strip(), **report(name, profile, told, answers)}
@@ -43,8 +41,8 @@ def run(arguments: argparse.Namespace) -> None:
         return
     rows = [("name", "mechanism", "parameters", "eps (upper)", "eps (lower)")]
     for told in reports:
-        parameters = ", ".join(f"{key}={format_value(value)}" for key, value in told["parameters"].items() if value is not None)
-        rows.append((told["name"], told["mechanism"], parameters, *(round_outward(told["epsilon"][side], side) for side in SIDES)))
+        parameters = ", ".join(f"{key}={format_parameter(value)}" for key, value in told["parameters"].items() if value is not None)
+        rows.append((told["name"], told["mechanism"], parameters, *(format_bound(told["epsilon"][side], side) for side in SIDES)))
     print(as_table(rows))
     if arguments.explain:
         for name, told in {told["mechanism"]: told for told in reports}.items():

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 
-__all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number"]
+__all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number", "number_or_word"]
 
 
 def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) -> list[str]:
@@ -67,13 +67,12 @@ class Parser(argparse.ArgumentParser):
                                                             f"; the options are {', '.join(options)}"))
         found, rest = self.parse_known_args(args, namespace)
         if rest:
-            known = getattr(found, "_options", ())
-            near = _near(rest[0].partition("=")[0], known, 1)
+            near = _near(rest[0].partition("=")[0], getattr(found, "_options", ()), 1)
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; did you mean {near[0]}?" if near else ""))
         return found
 
 
-def number(words: tuple[str, ...], text: str) -> int | float | str:
+def number_or_word(words: tuple[str, ...], text: str) -> int | float | str:
     """Return the number in text, or text itself if it is one of the words.
 
     Integers such as 3000000, 3_000_000 and 3e6 become an int.
@@ -87,6 +86,10 @@ def number(words: tuple[str, ...], text: str) -> int | float | str:
             continue
         return int(value) if "e" in text.lower() and float(value).is_integer() else value
     raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else ""))
+
+
+number = partial(number_or_word, ())
+"""Converts the text of an argument that must be a number."""
 
 
 def add_choices(
@@ -131,7 +134,8 @@ def add_mechanisms(
 
     `wanted` selects the options, `required` says which of them have no default, and `more` adds further arguments.
     """
-    chosen = add_choices(parser, "MECHANISM", MECHANISMS if names is None else names, _summary, words)
+    known = MECHANISMS if names is None else names
+    chosen = add_choices(parser, "MECHANISM", known, lambda name: summary(MECHANISMS[name].build), words)
     if len(chosen) > 1:
         return
     for name, sub in chosen.items():
@@ -141,7 +145,7 @@ def add_mechanisms(
             sub.add_argument(
                 f"--{option.replace('_', '-')}",
                 dest=option,
-                type=partial(number, mechanism.words.get(option, ())),
+                type=partial(number_or_word, mechanism.words.get(option, ())),
                 required=option in extra or required(mechanism, option),
                 default=default,
                 help=text.replace("%", "%%") + (f" (default {default})" if default is not None else ""),
@@ -150,7 +154,3 @@ def add_mechanisms(
         if more is not None:
             more(sub, mechanism)
         sub.set_defaults(_options=tuple(sub._option_string_actions))
-
-
-def _summary(name: str) -> str:
-    return summary(MECHANISMS[name].build)

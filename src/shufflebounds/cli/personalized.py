@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,11 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
     text = "one user per row: column eps, optionally count (- reads standard input); or an .npy array of eps"
     command.add_argument("file", metavar="BUDGETS.csv", help=text)
-    command.add_argument("--delta", type=partial(number, ()), required=True, help="failure probability")
+    command.add_argument("--delta", type=number, required=True, help="failure probability")
     command.add_argument("--randomizer", choices=RANDOMIZERS, default="bits",
                          help="bits: flipped bits; laplace: Laplace noise on [0, 1]; rr: k-ary randomized response (default bits)")
-    command.add_argument("--categories", type=partial(number, ()), help="number of categories, for rr")
-    command.add_argument("--target", type=partial(number, ()), metavar="ROW",
+    command.add_argument("--categories", type=number, help="number of categories, for rr")
+    command.add_argument("--target", type=number, metavar="ROW",
                          help="the guarantee of the user in this row (first: 1) instead of every user's")
     add_forms(command)
 
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"categories={arguments.categories!r} goes with --randomizer rr only")
     eps, counts = _read(arguments.file)
     profile = _profile(arguments, eps, counts)
-    answers = {"epsilon": both(lambda side: profile.epsilon(arguments.delta, bound=side))}
+    answers = {"epsilon": both(profile.epsilon, arguments.delta)}
     asked: dict[str, Any] = {
         "file": arguments.file,
         "randomizer": arguments.randomizer,

@@ -5,35 +5,23 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from typing import Any
 
 from shufflebounds import __version__
 from shufflebounds._types import Bound
-from shufflebounds.cli.registry import Mechanism
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
-    "SIDES", "as_json", "as_table", "both", "explain", "format_value", "parameters_of", "print_report", "report", "round_outward",
+    "SIDES", "as_json", "as_table", "both", "explain", "format_parameter", "print_report", "report", "format_bound",
 ]
 
 SIDES: tuple[Bound, Bound] = ("upper", "lower")
 _SHORT = {"epsilon": "eps", "delta": "delta", "log_delta": "log delta"}
 
 
-def both(answer: Callable[[Bound], float]) -> dict[str, float]:
+def both(method: Callable[..., float], value: float) -> dict[str, float]:
     """Return the upper and the lower bound of a number."""
-    return {side: answer(side) for side in SIDES}
-
-
-def parameters_of(profile: PrivacyProfile, mechanism: Mechanism) -> dict[str, Any]:
-    """Return the profile's parameters by the names of the command's options."""
-    names = {old: new for new, old in mechanism.renamed.items()}
-    return {
-        names.get(f.name, f.name): getattr(profile, f.name)
-        for f in fields(profile)  # type: ignore[arg-type]
-        if f.init
-    }
+    return {side: method(value, bound=side) for side in SIDES}
 
 
 def report(
@@ -71,7 +59,7 @@ def as_table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def round_outward(value: float, side: Bound) -> str:
+def format_bound(value: float, side: Bound) -> str:
     """Return twelve digits of a bound: an upper bound rounded up, a lower bound rounded down."""
     if not math.isfinite(value):
         return str(value)
@@ -81,7 +69,7 @@ def round_outward(value: float, side: Bound) -> str:
     return f"{float(decimal.Context(prec=12, rounding=rounding).create_decimal_from_float(value)):.12g}"
 
 
-def format_value(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """Return a parameter as text; an integer gets an underscore between groups of three digits."""
     return f"{value:,}".replace(",", "_") if isinstance(value, int) else str(value)
 
@@ -96,7 +84,7 @@ def print_report(told: dict[str, Any], arguments: argparse.Namespace) -> None:
             sides = told[key]
             print(f"{short} = {sides['upper']!r}  (upper bound; lower bound {sides['lower']!r})")
     rows = [("mechanism", told["mechanism"])]
-    rows += [(name.replace("_", "-"), format_value(value)) for name, value in told["parameters"].items() if value is not None]
+    rows += [(name.replace("_", "-"), format_parameter(value)) for name, value in told["parameters"].items() if value is not None]
     rows += [(name.replace("_", "-"), f"{value:.6g}") for name, value in told.get("accuracy", {}).items()]
     print(as_table(rows))
     explain(told, arguments)

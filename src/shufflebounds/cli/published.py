@@ -45,10 +45,7 @@ def _row(bound: published.PrintedBound[Any]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "bound": bound.__name__,
         "reference": bound.reference,
-        "setting": compared.setting,
-        "quantity": compared.quantity,
-        "printed": compared.printed,
-        "exact": compared.exact,
+        **compared._asdict(),
         "ratio": compared.ratio,
         "side": bound.side,
         "verdict": bound.verdict,

@@ -15,9 +15,10 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["MECHANISMS", "Mechanism", "plain", "released", "summary"]
+__all__ = ["MECHANISMS", "Mechanism", "without_markup", "released", "summary"]
 
 SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
@@ -54,6 +55,10 @@ class Mechanism:
                     raise ValueError(str(problem).replace(name, option, 1)) from None
             raise
 
+    def parameters_of(self, profile: PrivacyProfile) -> dict[str, Any]:
+        """Return the profile's parameters by the names of the command's options."""
+        return {option: getattr(profile, self.renamed.get(option, option)) for option in self.options}
+
     def required(self, name: str) -> bool:
         """Return whether the option must be given."""
         return name not in self.defaults
@@ -77,6 +82,7 @@ class Mechanism:
 
 
 _MARKUP = (
+    (r":math:`([^`]*)`", r"\1"),
     (r":\w+:`~?(?:[^`]*\.)?([^`.]*)`", r"\1"),
     (r"\\varepsilon", "eps"),
     (r"\\(Delta|sigma|gamma|lambda|log|ln|exp|max|min)(?![a-z])", r"\1"),
@@ -88,10 +94,8 @@ _MARKUP = (
 )
 
 
-def plain(line: str) -> str:
+def without_markup(line: str) -> str:
     """Return a line of a docstring without markup."""
-    math = re.compile(r":math:`([^`]*)`")
-    line = math.sub(r"\1", line)
     for pattern, text in _MARKUP:
         line = re.sub(pattern, text, line)
     return " ".join(line.split())
@@ -99,16 +103,16 @@ def plain(line: str) -> str:
 
 def summary(documented: Any) -> str:
     """Return the first line of a docstring without markup."""
-    return plain((inspect.getdoc(documented) or "").partition("\n")[0])
+    return without_markup((inspect.getdoc(documented) or "").partition("\n")[0])
 
 
-def _described(build: type) -> dict[str, str]:
+def _parameter_texts(build: type) -> dict[str, str]:
     """Return the first sentence about each parameter in the docstring of the class."""
     section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[^\n]*\n-+\n|\Z)", inspect.getdoc(build) or "", re.S | re.M)
     out: dict[str, str] = {}
     for names, text in re.findall(r"^([\w, ]+) : [^\n]*\n((?:    [^\n]*\n?|\n)*)", section[1] if section else "", re.M):
         sentence = re.split(r"(?<=[^ .]{2})[.;](?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
-        out.update((name, plain(sentence)) for name in names.split(", "))
+        out.update((name, without_markup(sentence)) for name in names.split(", "))
     return out
 
 
@@ -124,11 +128,11 @@ def _is_scalar(hint: Any) -> bool:
     return all(part in (int, float, str, bool, type(None)) or typing.get_origin(part) is Literal for part in parts)
 
 
-def _read(name: str, build: Any) -> Mechanism | None:
+def _inspected(name: str, build: Any) -> Mechanism | None:
     """Return the mechanism that a class describes, or None if its parameters are not all numbers or words."""
     if not (isinstance(build, type) and is_dataclass(build) and issubclass(build, PrivacyProfile)) or inspect.isabstract(build):
         return None
-    hints, told = typing.get_type_hints(build), _described(build)
+    hints, told = typing.get_type_hints(build), _parameter_texts(build)
     asked = [f for f in fields(build) if f.init]
     if not asked or not all(_is_scalar(hints[f.name]) for f in asked):
         return None
@@ -152,7 +156,7 @@ class _Registry(Mapping[str, Mechanism]):
 
     def __init__(self) -> None:
         self._places = {
-            SHORT.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Mechanism")).lower(): (room, name)
+            SHORT.get(name) or module_name(name).replace("_", "-"): (room, name)
             for room in (shuffle, mechanisms)
             for name in room.__all__
             if name[0].isupper()
@@ -163,7 +167,7 @@ class _Registry(Mapping[str, Mechanism]):
     def _find(self, name: str) -> Mechanism | None:
         if name not in self._found:
             room, known = self._places[name]
-            self._found[name] = _read(name, getattr(room, known))
+            self._found[name] = _inspected(name, getattr(room, known))
         return self._found[name]
 
     def __getitem__(self, name: str) -> Mechanism:
@@ -181,9 +185,15 @@ class _Registry(Mapping[str, Mechanism]):
 MECHANISMS = _Registry()
 
 
-def released(mechanism: Mechanism, given: dict[str, Any], users: Any = None, times: Any = None) -> PrivacyProfile:
-    """Return the mechanism with the given options, shuffled among `users` and composed `times` times if these are given."""
+def released(mechanism: Mechanism, given: dict[str, Any], users: Any, times: Any) -> tuple[PrivacyProfile, dict[str, Any]]:
+    """Return the mechanism with the given options, shuffled among `users` and composed `times` times if these are not None.
+
+    The second result is the dictionary of the parameters as they are printed.
+    """
     profile = mechanism.make(given)
+    told = mechanism.parameters_of(profile)
     if users is not None:
-        profile = profile.shuffled(users)  # type: ignore[attr-defined]
-    return profile if times is None else profile.self_compose(times)
+        profile, told["users"] = profile.shuffled(users), users  # type: ignore[attr-defined]
+    if times is not None:
+        profile, told["times"] = profile.self_compose(times), times
+    return profile, told

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shufflebounds.cli.answers import add_questions, add_releases, asked_of
+from shufflebounds.cli.answers import add_questions, asked_of
 from shufflebounds.cli.files import save
 from shufflebounds.cli.printing import as_json, report
-from shufflebounds.cli.registry import Mechanism
 
 __all__ = ["add_arguments", "run"]
 
@@ -18,14 +17,7 @@ FORMS = {".txt": "text", ".md": "markdown", ".html": "html"}
 
 def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
     """Add the arguments of the sub-command to its parser."""
-    if add_questions(parser, words, {"delta": "failure probability"}, _add_statement):
-        _add_form(parser)
-
-
-def _add_statement(command: argparse.ArgumentParser, mechanism: Mechanism) -> None:
-    """Add the options for several releases and for the form of the statement."""
-    add_releases(command, mechanism)
-    _add_form(command)
+    add_questions(parser, words, {"delta": "failure probability"}, _add_form)
 
 
 def _add_form(command: argparse.ArgumentParser) -> None:

@@ -3,101 +3,74 @@
 from __future__ import annotations
 
 import argparse
-from abc import ABC, abstractmethod
-from functools import partial
 
 from shufflebounds.cli.parsers import add_forms, number
-from shufflebounds.cli.printing import as_json, as_table, both, round_outward
+from shufflebounds.cli.printing import as_json, as_table, both, format_bound
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation
 
 __all__ = ["Allocate", "Sgd"]
 
-
-_SIGMA = "standard deviation of the noise over the clipping norm"
-
-
-class _Run(ABC):
-    """A command that prints eps of a training run with Gaussian noise."""
-
-    @classmethod
-    def add_arguments(cls, parser: argparse.ArgumentParser, words: list[str]) -> None:
-        """Add the arguments of the sub-command to its parser."""
-        cls.add_noise(parser)
-        cls.add_own(parser)
-        parser.add_argument("--delta", type=float, required=True, help="failure probability")
-        add_forms(parser)
-
-    @classmethod
-    def add_noise(cls, parser: argparse.ArgumentParser) -> None:
-        """Add the option for the noise."""
-        parser.add_argument("--sigma", type=float, required=True, help=_SIGMA)
-
-    @classmethod
-    @abstractmethod
-    def add_own(cls, parser: argparse.ArgumentParser) -> None:
-        """Add the options that say how batches are drawn."""
-
-    @classmethod
-    @abstractmethod
-    def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the profile of the whole run."""
-
-    @classmethod
-    def run(cls, arguments: argparse.Namespace) -> None:
-        """Print both bounds of eps."""
-        whole = cls.profile(arguments)
-        sides = both(lambda bound: whole.epsilon(arguments.delta, bound=bound))
-        found = {} if getattr(arguments, "eps", None) is None else {"sigma": arguments.sigma}
-        if arguments.json:
-            print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
-            return
-        cells = [*(repr(value) for value in found.values()), *(round_outward(sides[side], side) for side in ("lower", "upper"))]
-        print(as_table([(*found, "eps lower", "eps upper"), cells]))
-        if arguments.explain:
-            print("neighbours: add or remove one record")
+SIGMA = "standard deviation of the noise over the clipping norm"
 
 
-class Sgd(_Run):
+class Sgd:
     """The command ``sgd``: every batch is drawn by Poisson subsampling."""
 
-    @classmethod
-    def add_noise(cls, parser: argparse.ArgumentParser) -> None:
-        """Add sigma, or the target eps for which the smallest sigma is found."""
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Add the arguments of the sub-command to its parser; the target eps is an alternative to sigma."""
         given = parser.add_mutually_exclusive_group(required=True)
-        given.add_argument("--sigma", type=float, help=_SIGMA)
+        given.add_argument("--sigma", type=float, help=SIGMA)
         given.add_argument("--eps", type=float, help="target privacy loss in nats; finds the smallest sigma that meets it")
-
-    @classmethod
-    def add_own(cls, parser: argparse.ArgumentParser) -> None:
-        """Add rate and steps."""
         parser.add_argument("--rate", type=float, required=True, help="probability that a record is in a batch")
-        parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches, over all epochs")
+        parser.add_argument("--steps", type=number, required=True, help="number of batches, over all epochs")
+        _add_delta(parser)
 
-    @classmethod
-    def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the composition of all steps. If a target eps is given, sigma is the smallest that meets it."""
-        if arguments.sigma is None:
-            noise = GaussianMechanism.from_training(
-                rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta)
-            arguments.sigma = noise.sigma
-        return GaussianMechanism(arguments.sigma).subsampled(arguments.rate).self_compose(arguments.steps)
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Print eps of the composition of all steps. If a target eps is given, sigma is the smallest that meets it."""
+        sigma = arguments.sigma
+        if sigma is None:
+            sigma = GaussianMechanism.from_training(
+                rate=arguments.rate, steps=arguments.steps, eps=arguments.eps, delta=arguments.delta).sigma
+        whole = GaussianMechanism(sigma).subsampled(arguments.rate).self_compose(arguments.steps)
+        _print_eps(whole, arguments, {} if arguments.eps is None else {"sigma": sigma})
 
 
-class Allocate(_Run):
+class Allocate:
     """The command ``allocate``: random allocation, in which each record enters a fixed number of random batches of an epoch."""
 
-    @classmethod
-    def add_own(cls, parser: argparse.ArgumentParser) -> None:
-        """Add steps, chosen and epochs."""
-        parser.add_argument("--steps", type=partial(number, ()), required=True, help="number of batches of an epoch")
+    @staticmethod
+    def add_arguments(parser: argparse.ArgumentParser, words: list[str]) -> None:
+        """Add the arguments of the sub-command to its parser."""
+        parser.add_argument("--sigma", type=float, required=True, help=SIGMA)
+        parser.add_argument("--steps", type=number, required=True, help="number of batches of an epoch")
         text = "number of batches of an epoch that a record enters; 1 by default"
-        parser.add_argument("--chosen", type=partial(number, ()), default=1, help=text)
-        parser.add_argument("--epochs", type=partial(number, ()), default=1, help="number of epochs; 1 by default")
+        parser.add_argument("--chosen", type=number, default=1, help=text)
+        parser.add_argument("--epochs", type=number, default=1, help="number of epochs; 1 by default")
+        _add_delta(parser)
 
-    @classmethod
-    def profile(cls, arguments: argparse.Namespace) -> PrivacyProfile:
-        """Return the profile of all epochs."""
+    @staticmethod
+    def run(arguments: argparse.Namespace) -> None:
+        """Print eps of all epochs."""
         epoch = RandomAllocation(GaussianMechanism(arguments.sigma), arguments.steps, chosen=arguments.chosen)
-        return epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs)
+        _print_eps(epoch if arguments.epochs == 1 else epoch.self_compose(arguments.epochs), arguments, {})
+
+
+def _add_delta(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--delta", type=float, required=True, help="failure probability")
+    add_forms(parser)
+
+
+def _print_eps(whole: PrivacyProfile, arguments: argparse.Namespace, found: dict[str, float]) -> None:
+    """Print both bounds of eps, and the noise that was found for a target."""
+    sides = both(whole.epsilon, arguments.delta)
+    if arguments.json:
+        print(as_json({"delta": arguments.delta, **found, "epsilon": sides}))
+        return
+    cells = [*(repr(value) for value in found.values()), *(format_bound(sides[side], side) for side in ("lower", "upper"))]
+    print(as_table([(*found, "eps lower", "eps upper"), cells]))
+    if arguments.explain:
+        print("neighbours: add or remove one record")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shufflebounds.cli.parsers import add_mechanisms
-from shufflebounds.cli.printing import both, parameters_of, print_report, report
+from shufflebounds.cli.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 from shufflebounds.shuffle import Shuffled
 
@@ -36,11 +36,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.mechanism in CLONES:
         assert mechanism.calibrate is not None
         profile = mechanism.calibrate(eps=arguments.eps, delta=arguments.delta, **given)
-        told = parameters_of(profile, mechanism)
+        told = mechanism.parameters_of(profile)
     else:
         local = mechanism.make(given)
         profile = Shuffled.calibrate(local, eps=arguments.eps, delta=arguments.delta)  # type: ignore[arg-type]
-        told = {**parameters_of(local, mechanism), "users": profile.users}
-    answers = {"delta": both(lambda side: profile.delta(arguments.eps, bound=side))}
+        told = {**mechanism.parameters_of(local), "users": profile.users}
+    answers = {"delta": both(profile.delta, arguments.eps)}
     print_report(report(arguments.mechanism, profile, {**told, "target_eps": arguments.eps, "target_delta": arguments.delta},
                         answers), arguments)

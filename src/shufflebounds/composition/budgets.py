@@ -19,6 +19,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logs
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._logs import log_sum
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import Composer
@@ -41,7 +42,7 @@ class _Half(NamedTuple):
     log_hockey_stick: FloatArray       # log of the hockey-stick divergence of this half at eps = loss[i]
 
 
-class _Window(NamedTuple):
+class _AdverseRange(NamedTuple):
     """The enumerated numbers first..last of adverse answers (loss -eps_j) of each group, and the log of the truncated mass."""
 
     first: NDArray[np.int64]
@@ -75,8 +76,7 @@ class BudgetSum:
         # The sum of all budgets is computed exactly, because delta is exactly 0 at an eps equal to this sum.
         self._pure = _exact_sum(self.eps.tolist(), self.counts.tolist())
         self.pure = float(self._pure)
-        self._kept: tuple[_Window, _Half, _Half] | None = None
-        self._composer: Composer | None = None
+        self._kept: tuple[_AdverseRange, _Half, _Half] | None = None
 
     @cached_property
     def _coarse(self) -> BudgetSum | None:
@@ -104,7 +104,7 @@ class BudgetSum:
         reach = float(left.loss[0] - left.loss[-1] + right.loss[0] - right.loss[-1]) + self.pure * (window.log_dropped == -math.inf)
         groups = self.eps.size
         shift = ULP * (groups + 2) * (float(np.abs(left.loss[[0, -1]]).max() + np.abs(right.loss[[0, -1]]).max()) + e)
-        lower, upper = (_meet(left, right, e + side * shift) for side in (1.0, -1.0))
+        lower, upper = (_log_divergence(left, right, e + side * shift) for side in (1.0, -1.0))
         depth = -float(left.log_p.min() + right.log_p.min()) if window.log_dropped == -math.inf else -upper
         error = 4e-14 * groups + 4 * ULP * (max(depth, -upper, 1.0) + reach + e)
         error += _chance_error(self.eps, self.counts, window.first, window.last)
@@ -127,14 +127,12 @@ class BudgetSum:
         return math.fsum(terms.tolist())
 
     def _on_a_grid(self, e: float) -> Interval:
-        if self._composer is None:
-            releases = self._releases()
-            self._composer = Composer(releases, [releases], 1e-6)
         lower, upper = self._composer.bounds(e)
         return Interval(lower, min(0.0, upper))
 
-    def _releases(self) -> list[tuple[DominatingPairInfo, int]]:
-        """The mechanisms, joined to few products with enumerated outcomes, so that fewer distributions are rounded to a grid."""
+    @cached_property
+    def _composer(self) -> Composer:
+        """Composes the mechanisms, joined to few products with enumerated outcomes, so that few distributions are on a grid."""
         large = self.counts > WHOLE
         # `common_step` recognises a lattice only if its step is at least 1/4096 of the largest gap. So products of mechanisms whose
         # losses lie on one lattice have at most 2**8 outcomes.
@@ -145,22 +143,20 @@ class BudgetSum:
             out.append((_release([eps], [size]), count // size))
             if count % size:
                 out.append((_release([eps], [count % size]), 1))
-        part: list[int] = []
+        parts: list[list[int]] = [[]]
         for j in np.flatnonzero(~large).tolist():
-            if math.prod(int(self.counts[i]) + 1 for i in [*part, j]) > most:
-                out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
-                part = []
-            part.append(j)
-        if part:
-            out.append((_release(self.eps[part].tolist(), self.counts[part].tolist()), 1))
-        return out
+            if math.prod(int(self.counts[i]) + 1 for i in [*parts[-1], j]) > most:
+                parts.append([])
+            parts[-1].append(j)
+        out += [(_release(self.eps[part].tolist(), self.counts[part].tolist()), 1) for part in parts if part]
+        return Composer(out, [out], 1e-6)
 
-    def _window(self, e: float) -> _Window:
+    def _window(self, e: float) -> _AdverseRange:
         counts, eps = self.counts, self.eps
         first, last = np.zeros_like(counts), counts.copy()
         large = counts > WHOLE
         if not large.any():
-            return _Window(first, last, -math.inf)
+            return _AdverseRange(first, last, -math.inf)
         theta = self._tilt(e)
         adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, 700.0)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
@@ -175,10 +171,10 @@ class BudgetSum:
         ])
         top = float(outside.max())
         if top == -math.inf:
-            return _Window(first, last, -math.inf)
+            return _AdverseRange(first, last, -math.inf)
         rate = self._rate(theta)
         dropped = rate - theta * e + top + math.log(float(np.exp(outside - top).sum()))
-        return _Window(first, last, dropped + 1e-9 + 8 * ULP * (rate + theta * e))
+        return _AdverseRange(first, last, dropped + 1e-9 + 8 * ULP * (rate + theta * e))
 
     def _tilt(self, e: float, *, conversion: bool = False) -> float:
         """Return theta >= 0 at which the tilted mean loss is e, or 0 if the mean exceeds e. Every value gives a valid bound.
@@ -199,7 +195,7 @@ class BudgetSum:
         rtol = 1e-6 if conversion else 1e-15
         return _search.bracket(lambda theta: theta >= limit or mean(theta) >= e, 0.0, 1.0, rtol=rtol)[0]
 
-    def _halves(self, window: _Window) -> tuple[_Half, _Half] | None:
+    def _halves(self, window: _AdverseRange) -> tuple[_Half, _Half] | None:
         if self._kept is not None and (self._kept[0].first == window.first).all() and (self._kept[0].last == window.last).all():
             return self._kept[1:]
         sizes = window.last - window.first + 1
@@ -215,7 +211,7 @@ class BudgetSum:
         self._kept = (window, left, right)
         return left, right
 
-    def _half(self, part: list[int], window: _Window) -> _Half:
+    def _half(self, part: list[int], window: _AdverseRange) -> _Half:
         loss, log_p = _outcomes(
             [(float(self.eps[j]), float(self.counts[j]), int(window.first[j]), int(window.last[j])) for j in part]
         )
@@ -267,7 +263,7 @@ def _prefix(x: FloatArray) -> FloatArray:
     return tradeoff_knots(np.ascontiguousarray(x), np.ascontiguousarray(x))[0] if x.size else np.array([-math.inf])
 
 
-def _meet(left: _Half, right: _Half, e: float) -> float:
+def _log_divergence(left: _Half, right: _Half, e: float) -> float:
     """Return the log of the hockey-stick divergence of the sum of both halves at the privacy loss e."""
     levels = e - left.loss
     above = np.searchsorted(-right.loss, -levels, side="left")
@@ -279,6 +275,4 @@ def _meet(left: _Half, right: _Half, e: float) -> float:
     with np.errstate(divide="ignore"):
         beyond = edge + right.log_mass[above] + np.log(-np.expm1(levels - edge))
         hockey_stick = log_add_exp(right.log_hockey_stick[above - 1], beyond)
-    terms = left.log_p[inside] + hockey_stick
-    top = float(terms.max())
-    return top + math.log(float(np.exp(terms - top).sum())) if top > -math.inf else -math.inf
+    return log_sum(left.log_p[inside] + hockey_stick)

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from shufflebounds import _validate
-from shufflebounds._types import Bound
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._saving import from_dict, to_dict
 
@@ -83,7 +82,7 @@ class Ledger:
     @property
     def spent(self) -> float:
         """The upper bound of eps of all entries at the delta of the budget."""
-        return self._cost(self.profile)
+        return 0.0 if self._whole is None else self._whole.epsilon(self._delta)
 
     @property
     def left(self) -> float:
@@ -96,9 +95,6 @@ class Ledger:
     @_validate.quiet()
     def _holds(self, whole: Composition) -> bool:
         return whole.delta(self._eps) <= self._delta
-
-    def _cost(self, profile: PrivacyProfile | None, bound: Bound = "upper") -> float:
-        return 0.0 if profile is None else profile.epsilon(self._delta, bound=bound)
 
     def affords(self, mechanism: PrivacyProfile, times: int = 1) -> bool:
         """Return whether all entries together with further releases stay within the budget.

@@ -139,8 +139,8 @@ def composition_log_delta(
     budgets, failures, counts = _mechanisms(eps, delta, k)
     totals = _validate.real_array("eps_total", eps_total, 0)
     law, lost = BudgetSum(budgets, counts), _log_failures(failures, counts)[upper]
-    out = np.array([_with_failures(lost, law.log_excess(e)[upper]) for e in totals.ravel().tolist()]).reshape(totals.shape)
-    return plain(out)
+    out = np.array([_with_failures(lost, law.log_excess(e)[upper]) for e in totals.ravel().tolist()])
+    return plain(out.reshape(totals.shape))
 
 
 @with_passages
@@ -204,7 +204,7 @@ def compose_dp(
     law = BudgetSum(budgets, counts)
     pure = law.pure * (1 + SLACK)
     if method == "basic" or (method == "optimal" and slack == 0) or law.pure == 0:
-        return Guarantee(pure, _failure(_with_failures(lost, -math.inf)))
+        return Guarantee(pure, _raised_delta(_with_failures(lost, -math.inf)))
     if method == "advanced":
         total = _advanced(budgets, counts, slack)
     else:
@@ -212,7 +212,7 @@ def compose_dp(
         total = crossing(curve, math.log(slack) * (1 + SLACK), upper=True)
         # The search ends at 1e6 nats. If no eps was found, the smaller closed form is returned.
         total = min(pure, _advanced(budgets, counts, slack)) if total >= pure else total
-    return Guarantee(total, _failure(_with_failures(lost, math.log(slack) + SLACK)))
+    return Guarantee(total, _raised_delta(_with_failures(lost, math.log(slack) + SLACK)))
 
 
 @with_passages
@@ -279,12 +279,11 @@ def _mechanisms(eps: ArrayLike, delta: ArrayLike, k: ArrayLike | None) -> tuple[
     for name, array in (("delta", failures), ("k", counts)):
         if array.ndim and array.shape != budgets.shape:
             raise ValueError(f"{name} has shape {array.shape}: it must be a number, or of the shape of eps, {budgets.shape}")
-    if (counts % 1 != 0).any():
-        first = _validate.format_value(float(counts[counts % 1 != 0].flat[0]))
-        raise ValueError(f"k holds {first}: every entry must be an integer")
-    if np.broadcast_to(counts, budgets.shape).sum() > MOST_MECHANISMS:
-        raise ValueError(f"k sums to {np.broadcast_to(counts, budgets.shape).sum():.0f}: the total must not exceed 2**36")
-    return budgets, np.broadcast_to(failures, budgets.shape), np.broadcast_to(counts, budgets.shape).astype(np.int64)
+    _validate.every_entry("k", counts, counts % 1 == 0, "an integer")
+    failures, counts = (np.broadcast_to(array, budgets.shape) for array in (failures, counts))
+    if counts.sum() > MOST_MECHANISMS:
+        raise ValueError(f"k sums to {counts.sum():.0f}: the total must not exceed 2**36")
+    return budgets, failures, counts.astype(np.int64)
 
 
 def _log_failures(failures: FloatArray, counts: NDArray[np.int64]) -> Interval:
@@ -312,5 +311,5 @@ def _with_failures(lost: float, log_delta: float) -> float:
     return float(log1mexp(-math.exp(total))) if total > -36 else total
 
 
-def _failure(log_delta: float) -> float:
+def _raised_delta(log_delta: float) -> float:
     return above(log_delta, 1 + abs(log_delta)) if log_delta > -math.inf else 0.0

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shufflebounds._lazy import lazily
+from shufflebounds._lazy import lazily, module_name
 
 if TYPE_CHECKING:
     from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
@@ -40,22 +40,5 @@ __all__ = [
     "UnaryEncoding",
 ]
 
-_HOMES = {
-    "DiscreteGaussianMechanism": "shufflebounds.mechanisms.discrete_gaussian",
-    "FiniteRandomizer": "shufflebounds.mechanisms.finite_randomizer",
-    "GaussianMechanism": "shufflebounds.mechanisms.gaussian",
-    "GaussianVector": "shufflebounds.mechanisms.gaussian_vector",
-    "GeometricMechanism": "shufflebounds.mechanisms.geometric",
-    "HadamardResponse": "shufflebounds.mechanisms.hadamard_response",
-    "KaryResponse": "shufflebounds.mechanisms.kary_response",
-    "LaplaceMechanism": "shufflebounds.mechanisms.laplace",
-    "LocalHashing": "shufflebounds.mechanisms.local_hashing",
-    "PrivUnit": "shufflebounds.mechanisms.priv_unit",
-    "PureLocal": "shufflebounds.mechanisms.ratio_bounded",
-    "RandomizedResponse": "shufflebounds.mechanisms.randomized_response",
-    "Rappor": "shufflebounds.mechanisms.rappor",
-    "RatioBounded": "shufflebounds.mechanisms.ratio_bounded",
-    "SubsetSelection": "shufflebounds.mechanisms.subset_selection",
-    "UnaryEncoding": "shufflebounds.mechanisms.unary_encoding",
-}
+_HOMES = {name: f"{__name__}.{module_name(name)}" for name in __all__} | {"PureLocal": f"{__name__}.ratio_bounded"}
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -24,7 +24,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
 
-__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "phi", "product", "ratio"]
+__all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "exp_remainder", "exact_product", "ratio"]
 
 
 def ratio(name: str, over: str, numerator: float, denominator: float, high: float = 1e6) -> tuple[float, float]:
@@ -42,7 +42,7 @@ def ratio(name: str, over: str, numerator: float, denominator: float, high: floa
     return math.ldexp(head, top_power - low_power), math.ldexp(rest, top_power - low_power)
 
 
-def product(a: Any, b: Any) -> tuple[Any, Any]:
+def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
     """Return a * b as a double-double (Dekker's algorithm), which does not overflow for a, b below 1e150."""
     p = a * b
     split = 134217729.0
@@ -65,7 +65,7 @@ def next_float(value: float, upper: bool) -> float:
     return math.nextafter(value, 0.0 if upper else math.inf)
 
 
-def phi(x: FloatArray) -> FloatArray:
+def exp_remainder(x: FloatArray) -> FloatArray:
     """Return (e^x - 1 - x)/x^2 with a small relative error at every x."""
     small = np.abs(x) < 0.5
     y = np.where(small, x, 0.0)
@@ -220,10 +220,7 @@ class AdditiveNoise(LocalRandomizer):
 
         {raises: If `values` is empty, not finite or, for whole-number noise, not whole, or `rng` is no generator.}
         """
-        if self.whole:
-            whole = _validate.whole_array("values", values)
-            return np.asarray(whole + self._noise(_validate.generator(rng), whole.shape))
-        array = _validate.real_array("values", values)
+        array: NDArray[Any] = (_validate.whole_array if self.whole else _validate.real_array)("values", values)
         return np.asarray(array + self._noise(_validate.generator(rng), array.shape))
 
     def estimate(self, messages: ArrayLike) -> float | FloatArray:
@@ -241,8 +238,7 @@ class AdditiveNoise(LocalRandomizer):
 
         {raises: If `messages` is empty or not finite.}
         """
-        released = _validate.real_array("messages", messages)
-        return plain(released)
+        return plain(_validate.real_array("messages", messages))
 
     def error_tail(self, t: float, k: int = 1) -> float:
         r"""Return the probability that the largest of k errors exceeds t, :math:`1 - (1 - \Pr[|Y| > t])^k`.

@@ -21,7 +21,7 @@ from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabili
 from shufflebounds.mechanisms._two_level import Others, TwoLevel
 from shufflebounds.shuffle._accuracy import Of
 
-__all__ = ["CountEstimate", "FrequencyOracle", "bernoulli"]
+__all__ = ["CountEstimate", "FrequencyOracle", "bernoulli", "message_rows"]
 
 
 def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
@@ -37,6 +37,14 @@ def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: flo
     ties = np.flatnonzero(drawn == first) if first < 256 else np.empty(0, dtype=np.int64)
     out[ties] = rng.random(ties.size) < scaled - first
     return out.reshape(shape)
+
+
+def message_rows(messages: ArrayLike, width: int, kind: str) -> NDArray[Any]:
+    """Return the messages as an array with one message of the given width per row, or raise ValueError; entries are unchecked."""
+    rows = np.asarray(messages)
+    if rows.ndim != 2 or rows.shape[1] != width or rows.shape[0] == 0:
+        raise ValueError(f"messages has shape {rows.shape}: it must be (users, {width}), one {kind} per row")
+    return rows
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:

@@ -90,12 +90,12 @@ def gaussian_rows(
     blanket = np.concatenate([inner, np.diag(tails.sum(axis=0) * margin)], axis=1)
     # The lower bound uses four cells for each output of the upper bound. More cells would increase the bound slightly and take
     # longer.
-    at, weights = _nodes(np.linspace(-end, end, 4 * outputs + 1))
+    at, weights = _quadrature_points(np.linspace(-end, end, 4 * outputs + 1))
     below = np.concatenate([np.exp(-0.5 * (at - place[:, None, None]) ** 2) @ weights, tails.T], axis=1)
     return above, blanket, below, 4 * cut
 
 
-def _nodes(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
+def _quadrature_points(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:
     """Return the nodes of Gauss-Legendre quadrature in each cell, shape (cells, nodes), and the weights divided by sqrt(2 pi).
 
     Each cell has 16 + `more` nodes; 16 give integrals exact to rounding for cells of less than two standard deviations.
@@ -111,7 +111,7 @@ def _bernstein_masses(edges: FloatArray, place: FloatArray, numbers: list[int], 
     `place` are the inputs in units of sigma, `numbers` their numbers n_x on the grid, and `step` is the step g of this grid.
     """
     steps, high = numbers[-1], step * (edges[1] - edges[0])
-    at, weights = _nodes(edges, steps)
+    at, weights = _quadrature_points(edges, steps)
     beyond = step * (at - edges[:-1, None])
     # The variables are `ratio` = r/r_0, t, and `rest` = 1 - t, as in the module docstring.
     ratio, t = np.exp(beyond), np.expm1(beyond) / math.expm1(high)

@@ -44,7 +44,7 @@ import numpy as np
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._scipy import erfinv
 from shufflebounds._types import SLACK, ULP, FloatArray, Interval
-from shufflebounds.tradeoff.closed import QUANTILE_ERROR
+from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
 __all__ = ["mu_bounds"]
@@ -61,14 +61,14 @@ def mu_bounds(sigma: float, shift: int, log_total: float, log_tail: Callable[[fl
     above = _smoothed(sigma, shift)
     if last + shift <= TABLE_SIZE:
         low, high = _of_windows(sigma, shift, log_total, last)
-        return Interval(low, min(above, max(high, shift * _beyond(sigma, log_total, last + 1.0))))
+        return Interval(low, min(above, max(high, shift * _windows_beyond(sigma, log_total, last + 1.0))))
     # The lower bound uses the middle window alone, where t_k - t_(k-d) = t_k + t_(d+1-k).
     k = (shift + 1) // 2
-    ends = sum(_least(end, sigma, log_total, log_tail) for end in (k, shift + 1 - k))
+    ends = sum(_lowest_quantile(end, sigma, log_total, log_tail) for end in (k, shift + 1 - k))
     return Interval(ends * (1 - SLACK), above)
 
 
-def _least(k: int, sigma: float, log_total: float, log_tail: Callable[[float], tuple[float, float]]) -> float:
+def _lowest_quantile(k: int, sigma: float, log_total: float, log_tail: Callable[[float], tuple[float, float]]) -> float:
     """Return a lower bound of t_k for k >= 1."""
     if k > sigma:
         return float(_quantiles(np.array([log_tail(float(k))[1]]), -1)[0])
@@ -108,7 +108,7 @@ def _quantiles(log_tails: FloatArray, side: int) -> FloatArray:
     return np.maximum(t + side * QUANTILE_ERROR * (1 + t), 0.0)
 
 
-def _beyond(sigma: float, log_total: float, j: float) -> float:
+def _windows_beyond(sigma: float, log_total: float, j: float) -> float:
     """Return R(j), which is at least every difference of consecutive t from j on (module docstring)."""
     u = (j - 0.5) / sigma**2
     a = ((j - 1) / sigma) ** 2 / 2 + log_total + math.log1p(-math.exp(-u))

@@ -10,6 +10,8 @@ discrete Gaussian this is checked numerically for the given parameters.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from shufflebounds import _validate
@@ -18,7 +20,7 @@ from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "checked", "ends_are_worst", "grouped", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
@@ -65,7 +67,7 @@ def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
     return *sums[0], *sums[1]
 
 
-def grouped(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
+def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
     """Return at most `cells` runs of neighbouring outcomes, as arrays.
 
     These are the log masses of each run under the farther and under the nearer input, and the largest and smallest privacy loss in
@@ -106,8 +108,7 @@ def interval_laws(
     inputs : str
         Description of the pair.
     """
-    point = low == high
-    mean = np.where(point, low, log_near - log_far)
+    mean = np.where(low == high, low, log_near - log_far)
     # The masses under the first end are recomputed from those under the second one and the mean ratio, so that all three agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
@@ -140,8 +141,10 @@ def interval_laws(
     return (PairLaws(inputs, upper, listed, symmetric=True),)
 
 
-def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False) -> tuple[PairLaws, ...]:
-    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs).
+def matrix_laws(
+    rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = ()
+) -> tuple[PairLaws, ...]:
+    """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs); `names` are those of the inputs.
 
     In the lower bounds all other users have the same input, or the inputs are equally frequent. Outputs that some input cannot
     produce are cut sets, which identify the target's message, in the upper and the lower bound.
@@ -149,11 +152,12 @@ def matrix_laws(rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bo
     base = rows.min(axis=0)
     # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
     rest = float((rows[0] - base).sum())
-    others = [(f"every other user has input {x}", row) for x, row in enumerate(rows)]
+    names = names or range(len(rows))
+    others = [(f"every other user has input {name}", row) for name, row in zip(names, rows)]
     if len(rows) > 2:
         others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
     return tuple(
-        PairLaws(f"inputs {i} and {j}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
+        PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
                  tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(upper=False)) for text, row in others), symmetric)
         for i, j in pairs
     )

@@ -73,16 +73,12 @@ class ListedInputs:
         if self.laws:
             return self.laws
         blanket = self.above if self.blanket is None else self.blanket
-        above, below = (matrix_laws(rows, self._places) for rows in (blanket, self.below))
-        laws = []
-        for (first, second), over, under in zip(self._places, above, below):
-            words = [f"every other user has input {name}" for name in self.names]
-            words.append("the other users are spread evenly over the inputs")
-            lower = tuple((text, _shifted(law, -BLUR)) for text, (_, law) in zip(words, under.lower))
-            pair = f"inputs {self.names[first]} and {self.names[second]}"
-            symmetric = self._mirrored and first + second == len(self.names) - 1
-            laws.append(PairLaws(pair, _shifted(over.upper, BLUR), lower, symmetric))
-        return tuple(laws)
+        above, below = (matrix_laws(rows, self._places, names=self.names) for rows in (blanket, self.below))
+        return tuple(
+            PairLaws(over.inputs, _shifted(over.upper, BLUR), tuple((text, _shifted(law, -BLUR)) for text, law in under.lower),
+                     symmetric=self._mirrored and first + second == len(self.names) - 1)
+            for (first, second), over, under in zip(self._places, above, below)
+        )
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         """Return for one ordered pair of inputs the distributions that the upper bound over all datasets needs, or None."""

@@ -6,6 +6,8 @@ R_x is the row of input x, the distribution of its outputs, and m = min_x R_x th
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 
@@ -110,6 +112,18 @@ class MatrixDatasets:
         rest = float((rows[0] - self._base).sum())
         blanket = self._law(rows[first], rows[second], self._base).filled(rest)
         return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)
+
+    def of_ends(self) -> DatasetLaws | None:
+        """Return the distributions for the pair of both ends, with all other ordered pairs as rivals.
+
+        The matrix must not change if inputs and outputs are both reversed. Returns None if no bound is offered.
+        """
+        if not self.offered:
+            return None
+        last = len(self._rows) - 1
+        # Of two pairs of inputs that are mirror images of each other, only one is kept.
+        places = [(i, j) for i, j in permutations(range(last + 1), 2) if (0, last) < (i, j) <= (last - i, last - j)]
+        return replace(self.of(0, last), rivals=tuple(self.of(*place) for place in places))
 
     def _law(self, first: FloatArray, second: FloatArray, base: FloatArray) -> ExcessLaw:
         """Return the distribution of X for two rows and m = `base`, rounded up by the rounding errors of the rows."""

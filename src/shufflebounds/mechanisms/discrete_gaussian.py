@@ -15,10 +15,10 @@ from shufflebounds._limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT, MANY, NEGL
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, product, shift_by_error
-from shufflebounds.mechanisms._integer_datasets import every_pair
+from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.mechanisms._integer_mu import mu_bounds
-from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, grouped, interval_laws
+from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -106,8 +106,8 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         low = high = np.ones_like(j)
         if gain_from is not None:
             # 2 sigma^2 (loss - eps) is a whole number minus a double-double, so its relative error is small even near 0.
-            square, square_low = product(s, s)
-            p, p_low = product(2 * gain_from, square)
+            square, square_low = exact_product(s, s)
+            p, p_low = exact_product(2 * gain_from, square)
             gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
             j, gap = j[gap > 0], gap[gap > 0]
             low, high = -np.expm1(-gap * (1 - 6 * ULP)), -np.expm1(-gap * (1 + 6 * ULP))
@@ -222,7 +222,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
             far[0] -= math.log(2)
         loss = d * (d - 2 * y) / (2 * s * s)
         kept = int((y >= -cut).sum())
-        parts = grouped(far[:kept], near[:kept], loss[:kept], max(1, cells // 2))
+        parts = group_outcomes(far[:kept], near[:kept], loss[:kept], max(1, cells // 2))
         beyond = [np.logaddexp.reduce(log[kept:]) for log in (far, near)]
         ends = (*beyond, loss[kept], math.inf)
         log_far, log_near, low, high = (np.append(part, end) for part, end in zip(parts, ends))
@@ -243,7 +243,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         # `beyond` bounds the mass of the outputs that are left out on either side; it is added to the nearest output.
         rows[:, 0] += beyond
         rows[:, -1] += beyond
-        return every_pair(rows, 4 * beyond)
+        return MatrixDatasets(rows, BLUR, 4 * beyond).of_ends()
 
     def _ends_are_worst(self, cut: int) -> bool:
         """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""

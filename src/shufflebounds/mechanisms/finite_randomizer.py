@@ -269,8 +269,7 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         """
         rows = self._rows
         gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
-        possible = rows > 0
-        gain = np.where(possible, gain, 0.0)
+        gain = np.where(rows > 0, gain, 0.0)
         spread = max(float((rows * gain * gain).sum(axis=1).max()), 1e-300)
         best = math.inf
         for theta in math.sqrt(2 * depth / (users * spread)) * 2.0 ** np.linspace(-4, 1, 41):
@@ -280,5 +279,4 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             # The mean of u = theta * gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
             best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
-        most = users * float(gain.max())
-        return min(best, most)
+        return min(best, users * float(gain.max()))

@@ -25,7 +25,7 @@ from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, n
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import Gaussian
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 if TYPE_CHECKING:
     from shufflebounds.profile import Composition
@@ -199,16 +199,13 @@ class GaussianMechanism(AdditiveNoise):
         def training(sigma: float) -> Composition:
             return cls(sigma).subsampled(rate).self_compose(steps)
 
-        def enough(sigma: float) -> bool:
-            return training(sigma).delta(eps) <= delta
-
         with _validate.quiet():
             one = cls.from_dp(eps=eps, delta=delta).sigma
             start = 1 / math.sqrt(math.log1p((1 / (one * rate)) ** 2 / steps))
             # The starting value comes from the central limit theorem and has an error of 2 to 8 %. The largest sigma that is tried
             # is 1e9, while 10**8 unsampled steps at eps = 1e-3 and delta = 1e-300 need 4e8. A smaller tolerance than 1e-4 takes two
             # more compositions, 0.1 to 0.4 s each.
-            high = _search.expand_bracket(1.1 * start, enough, 0.1 * start, 1e9)
+            high = _search.expand_bracket(1.1 * start, lambda sigma: training(sigma).delta(eps) <= delta, 0.1 * start, 1e9)
             return cls(least_parameter(training, 0.9 * start, high, eps, delta, 1e-4))
 
     @classmethod
@@ -278,7 +275,7 @@ class GaussianMechanism(AdditiveNoise):
         return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Gaussian(next_float(self.mu, upper), 1 if upper else -1))
+        return Tradeoff(GaussianCurve(next_float(self.mu, upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         return math.nextafter(self.mu, math.inf if upper else 0.0)
@@ -371,4 +368,3 @@ class GaussianMechanism(AdditiveNoise):
 
     def _near_quantile(self, log_prob: float) -> float:
         return -self.sigma * float(ndtri_exp(log_prob - math.log(2)))
-

@@ -18,7 +18,7 @@ from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._heights import chosen, product_law
+from shufflebounds.mechanisms._heights import chosen, law_at_nodes, product_law
 from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -241,8 +241,6 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         down = share * np.exp(0.5 * nodes[:, None] - lift[None, :])
         with np.errstate(divide="ignore"):
             log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
-        log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
-        seen = log_mass > -np.inf
         # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
-        return ExcessLaw(log_mass[seen], log_a[seen] + BLUR, log_b[seen] + BLUR, math.log(cut) if cut > 0 else -700.0)
+        return law_at_nodes(log_mass, nodes, math.log(cut) if cut > 0 else -700.0, BLUR)

@@ -17,9 +17,9 @@ from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERA
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, product
-from shufflebounds.mechanisms._integer_datasets import every_pair
-from shufflebounds.mechanisms._interval import BLUR, checked, grouped, interval_laws, matrix_laws
+from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
+from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
@@ -166,8 +166,8 @@ class GeometricMechanism(AdditiveNoise):
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""
-        p, p_low = product(self.eps, steps)
-        r, r_low = product(e, float(self.sensitivity))
+        p, p_low = exact_product(self.eps, steps)
+        r, r_low = exact_product(e, float(self.sensitivity))
         return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
 
     def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
@@ -326,7 +326,7 @@ class GeometricMechanism(AdditiveNoise):
         loss = (s - 2 * k) * self._rate
         loss[0] = self._local_budget()
         # The loss of the outermost class is the pure budget. The class is not grouped with others, so that this loss stays exact.
-        parts = grouped(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
+        parts = group_outcomes(far[1:], near[1:], loss[1:], max(1, cells // 2)) if k.size > 1 else (np.empty(0),) * 4
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
@@ -340,7 +340,7 @@ class GeometricMechanism(AdditiveNoise):
         # Outputs beyond the two ends have the likelihood ratios of the ends, so their masses are added to those of the ends.
         share = np.full(s + 1, -math.expm1(-rate))
         share[[0, -1]] = 1.0
-        return every_pair(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)))
+        return MatrixDatasets(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)), BLUR).of_ends()
 
     def _truncated_rows(self, bound: int) -> FloatArray:
         """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""

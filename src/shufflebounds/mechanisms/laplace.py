@@ -14,7 +14,7 @@ from shufflebounds import _search, _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, phi, ratio, shift_by_error
+from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._laplace_interval import interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
@@ -22,7 +22,7 @@ from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import Laplace
+from shufflebounds.tradeoff.closed_curves import LaplaceCurve
 
 __all__ = ["LaplaceMechanism"]
 
@@ -182,14 +182,14 @@ class LaplaceMechanism(AdditiveNoise):
             # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
             grown = step * e0
             part = a / (2 * a - 1)
-            excess = part * e0 * e0 * (step * phi(np.minimum(grown, 600.0)) + a * phi(-a * e0))
+            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, 600.0)) + a * exp_remainder(-a * e0))
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
             value = np.where(grown < 600, near, far)
         return shift_by_error(value, 64 * ULP, upper)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(Laplace(next_float(self._budget()[0], upper), 1 if upper else -1))
+        return Tradeoff(LaplaceCurve(next_float(self._budget()[0], upper), 1 if upper else -1))
 
     def _gdp_mu(self, upper: bool) -> float:
         # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha

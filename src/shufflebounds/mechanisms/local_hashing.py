@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import BLOCK
-from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.mechanisms._counts import FrequencyOracle, message_rows
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["LocalHashing"]
@@ -115,9 +115,7 @@ class LocalHashing(FrequencyOracle):
         return columns.T
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        seen = np.asarray(messages)
-        if seen.ndim != 2 or seen.shape[1] != 1 + self._length or seen.shape[0] == 0:
-            raise ValueError(f"messages has shape {seen.shape}: it must be (users, {1 + self._length}), one message per row")
+        seen = message_rows(messages, 1 + self._length, "message")
         if seen.dtype != self._word or int(seen.max()) >= self._g:
             seen = _validate.whole_array("messages", seen, 0, self._g - 1).astype(self._word)
         columns = np.ascontiguousarray(seen.T)

@@ -136,8 +136,7 @@ class RandomizedResponse(TwoLevel):
         """
         share = _validate.real_array("values", values, 0, self.upper) / self.upper
         # A sum of positive terms has no cancellation at either end of the range.
-        out = (share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps))
-        return plain(out)
+        return plain((share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps)))
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
         """Return one bit for each value.
@@ -205,8 +204,7 @@ class RandomizedResponse(TwoLevel):
         """
         users = _validate.integer("users", users, 1)
         share = _validate.real_array("ones", ones, 0, users) / users
-        out = self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2))
-        return plain(out)
+        return plain(self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2)))
 
     @property
     def variance(self) -> float:

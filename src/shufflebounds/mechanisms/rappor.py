@@ -97,18 +97,17 @@ class Rappor(CountEstimate, LocalRandomizer):
     neighbours: ClassVar[str] = "replace the user's value; the analyst sees one report"
 
     def __post_init__(self) -> None:
-        f = _validate.real("f", self.f, 0, 1, open_high=True)
-        p = _validate.real("p", self.p, 0, 1, open_low=True)
-        q = _validate.real("q", self.q, 0, p, open_high=True)
-        hashes = _validate.integer("hashes", self.hashes, 1, 512)
+        _validate.real_field(self, "f", 0, 1, open_high=True)
+        _validate.real_field(self, "p", 0, 1, open_low=True)
+        _validate.real_field(self, "q", 0, self.p, open_high=True)
+        _validate.integer_field(self, "hashes", 1, 512)
+        f, p, q = self.f, self.p, self.q
         if f == 0 and (p == 1 or q == 0):
             raise ValueError(f"f=0 needs 0 < q and p < 1, got q={q:g}, p={p:g}: a certain bit reveals the value")
-        for name, value in {"f": f, "p": p, "q": q, "hashes": hashes}.items():
-            object.__setattr__(self, name, value)
         if min(self._support_probabilities()[:4]) < 1e-305:
             raise ValueError(f"f={f:g} with p={p:g}, q={q:g}: every probability of a bit must be at least 1e-305")
         if self.bits is not None:
-            _validate.integer_field(self, "bits", hashes + 1)
+            _validate.integer_field(self, "bits", self.hashes + 1)
 
     @property
     def _differ(self) -> int:
@@ -194,24 +193,23 @@ class Rappor(CountEstimate, LocalRandomizer):
         loss = unit * (loss - SLACK * np.abs(loss))
         lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
                  ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
-        if (d + 1) ** 2 * (self.hashes - d + 1) > MANY:
-            if d == self.hashes:
-                ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
-                nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
-                each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
-                spread = product_law([(each, each)], nodes)
-                log_a, log_b = spread.log_a * (1 + SLACK), spread.log_b * (1 - SLACK)
-                upper = ExcessLaw(spread.log_mass, log_a, log_b, spread.log_cut)
-                return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
+        if (d + 1) ** 2 * (self.hashes - d + 1) <= MANY:
+            # The axes of `log_mass` are the numbers of ones among the bits of the first value only, of the second, and of both.
+            own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
+            log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
+            first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
+            heights = [unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
+                       for ones, way in ((first, 1), (second, -1))]
+            upper = ExcessLaw(log_mass.ravel(), *heights)
+        elif d == self.hashes:
+            ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
+            nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
+            each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
+            spread = product_law([(each, each)], nodes)
+            upper = ExcessLaw(spread.log_mass, spread.log_a * (1 + SLACK), spread.log_b * (1 - SLACK), spread.log_cut)
+        else:
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
-            return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
-        # The axes of `log_mass` are the numbers of ones among the bits of the first value only, of the second only, and of both.
-        own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
-        log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
-        first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
-        heights = [unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
-                   for ones, way in ((first, 1), (second, -1))]
-        return (PairLaws("two values farthest apart", ExcessLaw(log_mass.ravel(), heights[0], heights[1]), lower, symmetric=True),)
+        return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         h, unit = self.hashes, self._unit()

@@ -67,11 +67,11 @@ class RatioBounded(TwoLevel):
 
     def __post_init__(self) -> None:
         most = math.exp(LARGEST_EXPONENT)
-        p = _validate.real("p", self.p, 1, most, open_low=True)
-        beta = _validate.real("beta", self.beta, 0, (p - 1) / (p + 1) * (1 + 1e-15), open_low=True)
-        q = _validate.real("q", self.q, p, most)
-        for name, value in {"p": p, "beta": min(beta, (p - 1) / (p + 1)), "q": q}.items():
-            object.__setattr__(self, name, value)
+        _validate.real_field(self, "p", 1, most, open_low=True)
+        largest = (self.p - 1) / (self.p + 1)
+        _validate.real_field(self, "beta", 0, largest * (1 + 1e-15), open_low=True)
+        object.__setattr__(self, "beta", min(self.beta, largest))
+        _validate.real_field(self, "q", self.p, most)
 
     @property
     def local_eps(self) -> float:  # type: ignore[override]

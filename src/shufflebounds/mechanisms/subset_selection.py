@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.mechanisms._counts import FrequencyOracle, message_rows
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["SubsetSelection"]
@@ -148,9 +148,7 @@ class SubsetSelection(FrequencyOracle):
         return sets.astype(np.int64)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        sets = np.asarray(messages)
-        if sets.ndim != 2 or sets.shape[1] != self._d or sets.shape[0] == 0:
-            raise ValueError(f"messages has shape {sets.shape}: it must be (users, {self._d}), one set per row")
+        sets = message_rows(messages, self._d, "set")
         counts = np.bincount(_validate.labels("messages", sets.ravel(), self.bins), minlength=self.bins)
         if self._d > 1 and not (sets[:, 1:] > sets[:, :-1]).all():
             raise ValueError("messages holds a row that does not rise: each must be a set of bins in increasing order")

@@ -14,7 +14,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
-from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli
+from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli, message_rows
 from shufflebounds.mechanisms._two_level import Others, Shares
 
 __all__ = ["UnaryEncoding"]
@@ -154,9 +154,7 @@ class UnaryEncoding(FrequencyOracle):
         return bits.view(np.uint8)
 
     def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        words = np.asarray(messages)
-        if words.ndim != 2 or words.shape[1] != self.bins or words.shape[0] == 0:
-            raise ValueError(f"messages has shape {words.shape}: it must be (users, {self.bins}), one word per row")
+        words = message_rows(messages, self.bins, "word")
         if words.dtype.kind not in "bu" or int(words.max()) > 1:
             words = _validate.whole_array("messages", words, 0, 1)
         return words.sum(axis=0, dtype=np.int64), words.shape[0]

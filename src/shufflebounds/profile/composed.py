@@ -31,7 +31,7 @@ from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_m
 from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import Gaussian
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 __all__ = ["Composition"]
 
@@ -340,7 +340,7 @@ class Composition(PrivacyProfile):
         within = eps < pure
         if self._by_gaussian_rule:
             # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
-            value = Gaussian(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
+            value = GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
             # The assumed relative error of this log delta is 1e-6.
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
         else:

@@ -20,7 +20,7 @@ from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
 from shufflebounds.profile.renyi import FEW_VALUES, enough_fall
 from shufflebounds.tradeoff import Tradeoff
-from shufflebounds.tradeoff.closed import QUANTILE_ERROR, Gaussian
+from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
 from shufflebounds.tradeoff.convex import drops
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
@@ -237,7 +237,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     is close to sqrt(times) times mu of one release, which is an upper bound.
     """
     form = above._form
-    if isinstance(form, Gaussian):
+    if isinstance(form, GaussianCurve):
         return math.sqrt(times) * form.gdp_mu() * (1 - QUANTILE_ERROR)
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]

@@ -7,32 +7,16 @@ realistic setting. :func:`bounds` lists all of them.
 """
 
 from shufflebounds._lazy import missing
-from shufflebounds.published import (
-    amplification,
-    balcer_cheu,
-    balcer_cheu_context,
-    chen_long,
-    cheu,
-    clones,
-    personalized,
-    personalized_curve,
-    survey,
-    survey_basics,
-    survey_histograms,
-    zhilyaev,
-    zhilyaev_reports,
-    zhilyaev_sums,
-)
 from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
 from shufflebounds.published.amplification import *  # noqa: F403
 from shufflebounds.published.balcer_cheu import *  # noqa: F403
 from shufflebounds.published.balcer_cheu_context import *  # noqa: F403
 from shufflebounds.published.chen_long import *  # noqa: F403
 from shufflebounds.published.cheu import *  # noqa: F403
-from shufflebounds.published.clones import *  # noqa: F403
 from shufflebounds.published.comparing import AmplificationTable, amplification_bounds, compare
-from shufflebounds.published.personalized import *  # noqa: F403
-from shufflebounds.published.personalized_curve import *  # noqa: F403
+from shufflebounds.published.feldman import *  # noqa: F403
+from shufflebounds.published.liu import *  # noqa: F403
+from shufflebounds.published.liu_curve import *  # noqa: F403
 from shufflebounds.published.survey import *  # noqa: F403
 from shufflebounds.published.survey_basics import *  # noqa: F403
 from shufflebounds.published.survey_histograms import *  # noqa: F403
@@ -40,12 +24,9 @@ from shufflebounds.published.zhilyaev import *  # noqa: F403
 from shufflebounds.published.zhilyaev_reports import *  # noqa: F403
 from shufflebounds.published.zhilyaev_sums import *  # noqa: F403
 
-_PARTS = (
-    amplification, balcer_cheu, balcer_cheu_context, chen_long, cheu, clones, personalized, personalized_curve,
-    survey, survey_basics, survey_histograms, zhilyaev, zhilyaev_reports, zhilyaev_sums,
-)
 __all__ = ["AmplificationTable", "Comparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
-__all__ += [name for part in _PARTS for name in part.__all__]
+__all__ += ["HistogramRow", "balcer_cheu_table"]  # noqa: F405
+__all__ += [bound.__name__ for bound in bounds()]
 
 
 def __getattr__(name: str) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from shufflebounds import _validate
@@ -33,21 +34,14 @@ def real(says: str, low: float, high: float = math.inf, *, ends: str = "[]") -> 
     """Return the description of a real parameter in an interval; a round bracket in `ends` excludes that end."""
     open_low, open_high = ends[0] == "(", ends[1] == ")"
     where = f"in {ends[0]}{low:g}, {high:g}{ends[1]}" if high < math.inf else f"{'>' if open_low else '>='} {low:g}"
-
-    def check(name: str, value: Any) -> float:
-        return _validate.real(name, value, low, high, open_low=open_low, open_high=open_high)
-
+    check = partial(_validate.real, low=low, high=high, open_low=open_low, open_high=open_high)
     return Given("float", f"{says}, {where}", check)
 
 
 def integer(says: str, low: int, high: int = _validate.MAX_COUNT) -> Given:
     """Return the description of an integer parameter in a range."""
     where = f"{low} to {'2**53' if high == _validate.MAX_COUNT else high}"
-
-    def check(name: str, value: Any) -> int:
-        return _validate.integer(name, value, low, high)
-
-    return Given("int", f"{says}, {where}", check)
+    return Given("int", f"{says}, {where}", partial(_validate.integer, low=low, high=high))
 
 
 def _as_given(_: str, value: Any) -> Any:

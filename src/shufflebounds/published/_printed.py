@@ -19,7 +19,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
-__all__ = ["At", "Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "printed"]
+__all__ = ["At", "Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]
 
 Verdict = Literal["proven", "unproven", "false"]
 Side = Literal["upper", "lower", "both"]
@@ -63,6 +63,12 @@ class At(NamedTuple):
         """Return the published number for this case, and the exact one."""
         printed_number, exact = (of(*self.arguments, **self.keywords) for of in (formula, self.exact))
         return Comparison(self.case, self.quantity, printed_number, exact)
+
+
+def epsilon_of(bound: type[Any], users: int, local_eps: float, delta: float) -> At:
+    """Return the case of a published epsilon beside that of the class `bound`, a clone bound; users and delta are powers of 10."""
+    setting = f"n = 10^{math.log10(users):.0f}, eps0 = {local_eps:g}, delta = 10^{math.log10(delta):.0f}; exact: {bound.__name__}"
+    return At(setting, (users, local_eps, delta), lambda users, local_eps, delta: bound(users, local_eps).epsilon(delta), "eps")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.special import gammaln, logsumexp
@@ -18,7 +19,7 @@ from shufflebounds._search import bracket
 from shufflebounds._types import FloatArray
 from shufflebounds.composition import rdp_to_dp
 from shufflebounds.published._glossary import integer, real
-from shufflebounds.published._printed import At, printed
+from shufflebounds.published._printed import At, epsilon_of, printed
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["balle2019_bennett", "balle2019_hoeffding", "erlingsson2019", "girgis2021_eps", "girgis2021_rdp", "koskela2023_clones"]
@@ -46,8 +47,7 @@ def _least_eps(delta_at: Callable[[float], float], local_eps: float, delta: floa
     "proven",
     "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019, Theorem 7",
     reason="at least the closed form of the clones, or at least eps0 where delta is too small for that form",
-    comparison=At("n = 10^6, eps0 = 0.4, delta = 10^-8; exact: Clones", (10**6, 0.4, 1e-8),
-                  lambda users, local_eps, delta: Clones(users, local_eps).epsilon(delta), "eps"),
+    comparison=epsilon_of(Clones, 10**6, 0.4, 1e-8),
     returns="Upper bound of epsilon, as published.",
     where={
         "users": integer("Number n of users", 1000),
@@ -66,6 +66,13 @@ def erlingsson2019(users: int, local_eps: float, delta: float) -> float:
     return 12 * local_eps * math.sqrt(-math.log(delta) / users)
 
 
+_BUDGET = real("Local budget in nats", 0, 100, ends="(]")
+_blanket = partial(
+    printed, "proven", comparison=epsilon_of(StrongerClones, 10**6, 1.0, 1e-8), where={"local_eps": _BUDGET},
+    returns="Upper bound of epsilon; eps0 where the inequality gives nothing smaller.",
+)
+
+
 def _hoeffding(users: int, local_eps: float, eps: float) -> float:
     weight, shift = math.exp(-local_eps), math.expm1(eps)
     width = (math.exp(eps) + 1) * 2 * math.sinh(local_eps)
@@ -73,14 +80,9 @@ def _hoeffding(users: int, local_eps: float, eps: float) -> float:
     return math.exp(2 * math.log(width) - math.log(4 * shift) - math.log(weight * users) + users * math.log1p(-weight * drop))
 
 
-@printed(
-    "proven",
+@_blanket(
     "Balle, Bell, Gascon, Nissim 2019, section 5, with Hoeffding's inequality",
     reason="the privacy blanket of weight e^-eps0, and Hoeffding's inequality for the expected positive part of its sum",
-    comparison=At("n = 10^6, eps0 = 1, delta = 10^-8; exact: StrongerClones", (10**6, 1.0, 1e-8),
-                  lambda users, local_eps, delta: StrongerClones(users, local_eps).epsilon(delta), "eps"),
-    returns="Upper bound of epsilon; eps0 where the inequality gives nothing smaller.",
-    where={"local_eps": real("Local budget in nats", 0, 100, ends="(]")},
 )
 def balle2019_hoeffding(users: int, local_eps: float, delta: float) -> float:
     r"""Return the least epsilon at most eps0 at which the blanket bound by Hoeffding's inequality is at most delta.
@@ -107,14 +109,9 @@ def _bennett(users: int, local_eps: float, eps: float) -> float:
     return math.exp(math.log(top) - math.log(math.log1p(ratio)) - math.log(weight * users) + some) * -math.expm1(none - some)
 
 
-@printed(
-    "proven",
+@_blanket(
     "Balle, Bell, Gascon, Nissim 2019, section 5, with Bennett's inequality, as the authors' program evaluates it",
     reason="the privacy blanket of weight e^-eps0, and Bennett's inequality integrated over the positive part of its sum",
-    comparison=At("n = 10^6, eps0 = 1, delta = 10^-8; exact: StrongerClones", (10**6, 1.0, 1e-8),
-                  lambda users, local_eps, delta: StrongerClones(users, local_eps).epsilon(delta), "eps"),
-    returns="Upper bound of epsilon; eps0 where the inequality gives nothing smaller.",
-    where={"local_eps": real("Local budget in nats", 0, 100, ends="(]")},
 )
 def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
     r"""Return the least epsilon at most eps0 at which the blanket bound by Bennett's inequality is at most delta.
@@ -133,7 +130,28 @@ def balle2019_bennett(users: int, local_eps: float, delta: float) -> float:
     return _least_eps(lambda eps: _bennett(users, local_eps, eps), local_eps, delta)
 
 
-def _girgis(users: int, local_eps: float, order: int) -> float:
+@printed(
+    "unproven",
+    "Girgis, Data, Diggavi, Suresh, Kairouz 2021, in the form of the subsampled shuffle model with every user sampled",
+    reason="the paper's proof, for randomizers with finitely many outputs, was not checked here; no violation found",
+    comparison=At("n = 10^6, eps0 = 1, order 8; exact: StrongerClones", (10**6, 1.0, 8),
+                  lambda users, local_eps, order: StrongerClones(users, local_eps).rdp(order), "Renyi divergence"),
+    returns="Upper bound of the Renyi divergence, as published.",
+    where={"local_eps": _BUDGET, "order": integer("Renyi order", 2, 2**20)},
+)
+def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
+    r"""Published Renyi divergence of shuffled messages at an integer order a.
+
+    .. math:: \frac{1}{a-1} \ln\Bigl(1 + 4 \binom a2 \frac{(e^{\varepsilon_0}-1)^2}{\bar n e^{\varepsilon_0}}
+        + \sum_{j=3}^a \binom aj j\, \Gamma(j/2) \Bigl(\frac{2 (e^{2\varepsilon_0}-1)^2}{\bar n e^{2\varepsilon_0}}\Bigr)^{j/2}
+        + \bigl((1+s)^a - 1 - a s\bigr) e^{-(n-1)/(8 e^{\varepsilon_0})}\Bigr)
+
+    with :math:`\bar n = \lfloor (n-1)/(2e^{\varepsilon_0}) \rfloor + 1` and
+    :math:`s = (e^{2\varepsilon_0}-1)/(2 e^{\varepsilon_0})`; at most :math:`\varepsilon_0`.
+
+    >>> round(published.girgis2021_rdp(10**6, 1.0, 8), 9)
+    0.000104489
+    """
     # The terms are computed in logarithms, with groups = floor((n - 1)/(2 e^eps0)) + 1 and e^(2 eps0) - 1 = 2 e^eps0 sinh(eps0).
     groups = math.floor((users - 1) / 2 * math.exp(-local_eps)) + 1
     log_groups, log_up = math.log(groups), math.log(2 * math.sinh(local_eps))
@@ -151,37 +169,11 @@ def _girgis(users: int, local_eps: float, order: int) -> float:
 
 @printed(
     "unproven",
-    "Girgis, Data, Diggavi, Suresh, Kairouz 2021, in the form of the subsampled shuffle model with every user sampled",
-    reason="the paper's proof, for randomizers with finitely many outputs, was not checked here; no violation found",
-    comparison=At("n = 10^6, eps0 = 1, order 8; exact: StrongerClones", (10**6, 1.0, 8),
-                  lambda users, local_eps, order: StrongerClones(users, local_eps).rdp(order), "Renyi divergence"),
-    returns="Upper bound of the Renyi divergence, as published.",
-    where={"local_eps": real("Local budget in nats", 0, 100, ends="(]"), "order": integer("Renyi order", 2, 2**20)},
-)
-def girgis2021_rdp(users: int, local_eps: float, order: int) -> float:
-    r"""Published Renyi divergence of shuffled messages at an integer order a.
-
-    .. math:: \frac{1}{a-1} \ln\Bigl(1 + 4 \binom a2 \frac{(e^{\varepsilon_0}-1)^2}{\bar n e^{\varepsilon_0}}
-        + \sum_{j=3}^a \binom aj j\, \Gamma(j/2) \Bigl(\frac{2 (e^{2\varepsilon_0}-1)^2}{\bar n e^{2\varepsilon_0}}\Bigr)^{j/2}
-        + \bigl((1+s)^a - 1 - a s\bigr) e^{-(n-1)/(8 e^{\varepsilon_0})}\Bigr)
-
-    with :math:`\bar n = \lfloor (n-1)/(2e^{\varepsilon_0}) \rfloor + 1` and
-    :math:`s = (e^{2\varepsilon_0}-1)/(2 e^{\varepsilon_0})`; at most :math:`\varepsilon_0`.
-
-    >>> round(published.girgis2021_rdp(10**6, 1.0, 8), 9)
-    0.000104489
-    """
-    return _girgis(users, local_eps, order)
-
-
-@printed(
-    "unproven",
     "Girgis, Data, Diggavi, Suresh, Kairouz 2021, the Renyi bound turned into eps as the authors do",
     reason="follows from girgis2021_rdp, whose proof was not checked here; no violation found",
-    comparison=At("n = 10^6, eps0 = 1, delta = 10^-8; exact: StrongerClones", (10**6, 1.0, 1e-8),
-                  lambda users, local_eps, delta: StrongerClones(users, local_eps).epsilon(delta), "eps"),
+    comparison=epsilon_of(StrongerClones, 10**6, 1.0, 1e-8),
     returns="Upper bound of epsilon at the best of 82 integer orders up to 4130; at most eps0.",
-    where={"local_eps": real("Local budget in nats", 0, 100, ends="(]")},
+    where={"local_eps": _BUDGET},
 )
 def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
     r"""Return the epsilon that follows from the Renyi bound at the best of 82 integer orders a up to 4130.
@@ -191,7 +183,7 @@ def girgis2021_eps(users: int, local_eps: float, delta: float) -> float:
     >>> round(published.girgis2021_eps(10**6, 1.0, 1e-8), 9)
     0.028397537
     """
-    values = [_girgis(users, local_eps, order) for order in _ORDERS]
+    values = [girgis2021_rdp.formula(users, local_eps, order) for order in _ORDERS]
     return min(rdp_to_dp(_ORDERS, values, delta=delta)[0], local_eps)
 
 
@@ -222,8 +214,7 @@ def _clone_pair(users: int, local_eps: float, share: float) -> tuple[FloatArray,
     "proven",
     "Koskela, Heikkilä, Honkela 2023 (arXiv 2106.00477), one release of the clone pair, truncated by Hoeffding's inequality",
     reason="the hockey-stick divergence of the clone pair, summed over most outcomes, plus the probability of the others",
-    comparison=At("n = 10^4, eps0 = 1, delta = 10^-6; exact: Clones", (10**4, 1.0, 1e-6),
-                  lambda users, local_eps, delta: Clones(users, local_eps).epsilon(delta), "eps"),
+    comparison=epsilon_of(Clones, 10**4, 1.0, 1e-6),
     returns="Upper bound of epsilon, at most eps0.",
     where={"local_eps": real("Local budget in nats", 0, 30, ends="(]"), "users": integer("Number n of users", 1, 10**6)},
 )

@@ -102,12 +102,11 @@ def zhilyaev_flip(users: int, eps: float, delta: float) -> float:
     return level / (n * a * a) + 4 / (n * a)
 
 
-@printed(
+@_frequency(
     "unproven", f"{_PAPER}, (4.55) solved exactly",
     reason="the root of (4.55), of which (4.56) drops a term; no better proven than (4.48), no violation found",
     comparison=At(_SETTING, CASE, _least_flip, "flip"),
     returns="The flip probability that the published derivation gives; above 1/2 no flip meets it.",
-    where=_FLIP,
 )
 def zhilyaev_flip_root(users: int, eps: float, delta: float) -> float:
     r"""Flip probability for every dataset with (4.55) solved exactly.

@@ -18,7 +18,7 @@ _FLIP = {"delta": CLOSED}
 _frequency = partial(printed, returns="The published flip probability; above 1/2 none meets the condition.", where=_FLIP)
 
 
-def _level(delta: float) -> float:
+def _chernoff_level(delta: float) -> float:
     """Return 3 ln(4/delta), which occurs in all formulas of this module."""
     return 3 * (math.log(4) - math.log(delta))
 
@@ -39,24 +39,19 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
     >>> round(published.zhilyaev_fakes_per_bin(1.0, 1e-6), 6)
     213.556219
     """
-    return _level(delta) / math.tanh(eps / 2) ** 2
+    return _chernoff_level(delta) / math.tanh(eps / 2) ** 2
 
 
 @cache
-def _least_flip(users: int, bins: int, fakes: int) -> float:
+def _flip_found(users: int, bins: int, fakes: int) -> float:
     """Return the smallest flip probability that meets eps = 1, delta = 10^-6 if only the sum of each bin is published."""
     return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
-
-
-def _proposition(reports: int, eps: float, delta: float) -> float:
-    half = -math.expm1(-eps / 2)
-    return _level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
 @_frequency(
     "unproven", f"{_PAPER}, Proposition 5.1, (5.12) and (5.16), where only the sum of each bin is seen",
     reason="depends on (4.48), and on seeing the sums of bins only; no violation found there",
-    comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", CASE, lambda n, *_: _least_flip(n, 2, 0), "flip"),
+    comparison=At("10^6 reports, no dummy reports, eps = 1, delta = 10^-6", CASE, lambda n, *_: _flip_found(n, 2, 0), "flip"),
 )
 def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     r"""Published flip probability of the bits of n reports and m dummy reports, where the analyst sees the sum of each bin.
@@ -66,7 +61,8 @@ def zhilyaev_flip_sums(reports: int, eps: float, delta: float) -> float:
     >>> round(10**6 * published.zhilyaev_flip_sums(10**6, 1.0, 1e-6), 6)
     304.740114
     """
-    return _proposition(reports, eps, delta)
+    half = -math.expm1(-eps / 2)
+    return _chernoff_level(delta) / (reports * half * half) + 4 / (reports * half)
 
 
 def _records_counterexample() -> Counterexample:
@@ -89,14 +85,14 @@ def zhilyaev_flip_records(reports: int, eps: float, delta: float) -> float:
     >>> round(published.zhilyaev_flip_records(10**4, 1.0, 1e-6), 8)
     0.03047401
     """
-    return _proposition(reports, eps, delta)
+    return zhilyaev_flip_sums.formula(reports, eps, delta)
 
 
 @_frequency(
     "unproven", f"{_PAPER}, (5.26)",
     reason="for sums, many more bins than dummy records, and bins otherwise empty; uses (4.36) and its mirror image, both unproven",
     comparison=At("one user among m = 10^6 dummy records, d = 10^9 bins, eps = 1, delta = 10^-6", CASE,
-                  lambda fakes, *_: _least_flip(1, 10**9, fakes), "flip"),
+                  lambda fakes, *_: _flip_found(1, 10**9, fakes), "flip"),
 )
 def zhilyaev_flip_fakes(fakes: int, eps: float, delta: float) -> float:
     r"""Published flip probability of the bits where m dummy records in many more bins hide a single record.

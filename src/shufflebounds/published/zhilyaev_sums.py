@@ -19,7 +19,7 @@ __all__ = ["zhilyaev_lemma", "zhilyaev_pointwise", "zhilyaev_tail", "zhilyaev_ta
 _PAPER = "Zhilyaev"
 
 
-def _groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
+def _flip_groups(users: int, flip: float, ones: int) -> tuple[FloatArray, NDArray[np.int64]]:
     """Return the probabilities that a user's bit is set, 1 - flip and flip, and the number of users with each of them."""
     chances = np.array([1 - flip, flip])
     counts = np.array([ones, users - ones])
@@ -60,7 +60,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
     if users == 1:
         return (2 * (1 - flip) * (gain + 1) - 1) - gain
     k = np.arange(users)
-    law = _groups(users - 1, flip, ones)
+    law = _flip_groups(users - 1, flip, ones)
     mass, below = np.exp(poisson_binom_logpmf(k, *law)), np.exp(poisson_binom_logcdf(k, *law))
     return float(((2 * (1 - flip) * (gain + 1) - 1) * mass - gain * below).max())
 
@@ -68,7 +68,7 @@ def zhilyaev_lemma(users: int, flip: float, eps: float, ones: int = 0) -> float:
 def _losses_above(users: int, flip: float, eps: float) -> float:
     """Return the larger probability that the loss exceeds eps, over the target's values 0 and 1; all other users have value 0."""
     k = np.arange(users + 1)
-    zero, one = (np.asarray(poisson_binom_logpmf(k, *_groups(users, flip, ones))) for ones in (0, 1))
+    zero, one = (np.asarray(poisson_binom_logpmf(k, *_flip_groups(users, flip, ones))) for ones in (0, 1))
     return float(max(np.exp(zero[zero - one > eps]).sum(), np.exp(one[one - zero > eps]).sum()))
 
 
@@ -96,15 +96,11 @@ def zhilyaev_pointwise(users: int, flip: float, eps: float, ones: int = 0) -> fl
 def _two_sided_tail(users: int, flip: float, ones: int, distance: float) -> float:
     """Return the probability that the sum is further than `distance` from its mean."""
     mean = ones * (1 - flip) + (users - ones) * flip
-    law = _groups(users, flip, ones)
+    law = _flip_groups(users, flip, ones)
     left = math.ceil(mean - distance) - 1
     below = math.exp(poisson_binom_logcdf(left, *law)) if left >= 0 else 0.0
     right = math.floor(mean + distance)
     return below + (math.exp(poisson_binom_logsf(right, *law)) if right < users else 0.0)
-
-
-def _tail_bound(users: int, flip: float, distance: float) -> float:
-    return 2 * math.exp(-distance * distance * users * flip / 3)
 
 
 @printed(
@@ -125,7 +121,7 @@ def zhilyaev_tail_relative(users: int, flip: float, distance: float) -> float:
     >>> round(published.zhilyaev_tail_relative(1000, 0.1, 0.5), 10)
     0.000480739
     """
-    return _tail_bound(users, flip, distance)
+    return 2 * math.exp(-distance * distance * users * flip / 3)
 
 
 @printed(
@@ -143,4 +139,4 @@ def zhilyaev_tail(users: int, flip: float, distance: float) -> float:
     >>> print(f"{published.zhilyaev_tail(1000, 0.1, 1.0):.9e}")
     6.676475591e-15
     """
-    return _tail_bound(users, flip, distance)
+    return zhilyaev_tail_relative.formula(users, flip, distance)

@@ -6,6 +6,7 @@ The mechanisms are permute-and-flip (exponential noise) and report noisy max (La
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -33,24 +34,19 @@ def log_flip_and_permute(log_s: FloatArray, counts: FloatArray) -> FloatArray:
     Error   a few units of roundoff times log k + 45 (the size of the logarithm summed at a node).
     """
     s = np.exp(log_s)
-    total = float(counts.sum())
-    stop = -NEGLIGIBLE - math.log(total)
-    nodes, log_weights = [], []
-    a, value = 0.0, 0.0
-    while a < 1 and value > stop:
-        rate = float((counts * s / (1 - s * a)).sum())
-        b = min(1.0, a + STEEPEST / rate)
-        nodes.append(a + (b - a) * _NODES)
-        log_weights.append(math.log(b - a) + _LOG_WEIGHTS)
-        a = b
-        if b < 1:
-            value = float((counts * np.log1p(-s * b)).sum())
-    t, log_w = np.concatenate(nodes), np.concatenate(log_weights)
+    stop = -NEGLIGIBLE - math.log(counts.sum())
+    edges, value = [0.0], 0.0
+    while edges[-1] < 1 and value > stop:
+        rate = float((counts * s / (1 - s * edges[-1])).sum())
+        edges.append(min(1.0, edges[-1] + STEEPEST / rate))
+        if edges[-1] < 1:
+            value = float((counts * np.log1p(-s * edges[-1])).sum())
+    t, log_w = _panels(edges)
     out = np.full(s.size, -np.inf)
     product = np.zeros(t.size)
-    for part in _blocks(s.size, t.size):
+    for part in _row_blocks(s.size, t.size):
         product += counts[part] @ np.log1p(-np.outer(s[part], t))
-    for part in _blocks(s.size, t.size):
+    for part in _row_blocks(s.size, t.size):
         out[part] = _log_sum_exp(log_w + product - np.log1p(-np.outer(s[part], t)))
     return out
 
@@ -71,8 +67,7 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
                 a bound of every integrand, is e^-(45 + log k) of its maximum.
     Error       relative error of about 1e-14 (measured in the tests), and the roundoff of the logarithm.
     """
-    total = float(counts.sum())
-    far = NEGLIGIBLE + math.log(total)
+    far = NEGLIGIBLE + math.log(counts.sum())
     levels = np.cumsum(counts)
     weighted = np.cumsum(counts * y)
     # Above the largest score, x = -log u. The product is over all candidates except one of level i.
@@ -97,16 +92,19 @@ def log_noisy_max(y: FloatArray, counts: FloatArray) -> FloatArray:
             out[: index + 1] = np.logaddexp(out[: index + 1], head + _log_exponential(m, flat, edge))
             tail = y[index + 1 :] - math.log(2) + head + _log_exponential(m - 1, flat, edge)
             out[index + 1 :] = np.logaddexp(out[index + 1 :], tail)
-        a = low
-        nodes, log_weights = [], []
-        while a < flat:
-            b = min(flat, a + min(1.0, STEEPEST / (2 + float(_slope(y, counts, a)))))
-            nodes.append(a + (b - a) * _NODES)
-            log_weights.append(math.log(b - a) + _LOG_WEIGHTS)
-            a = b
-        _add_panels(out, y, counts, np.concatenate(nodes), np.concatenate(log_weights), index + 1)
+        edges = [low]
+        while edges[-1] < flat:
+            edges.append(min(flat, edges[-1] + min(1.0, STEEPEST / (2 + float(_slope(y, counts, edges[-1]))))))
+        _add_panels(out, y, counts, *_panels(edges), index + 1)
         edge = low
     return out
+
+
+def _panels(edges: list[float]) -> tuple[FloatArray, FloatArray]:
+    """Return the quadrature nodes of the panels between neighbouring edges, and the logs of their weights."""
+    panels = list(pairwise(edges))
+    nodes = np.concatenate([a + (b - a) * _NODES for a, b in panels])
+    return nodes, np.concatenate([math.log(b - a) + _LOG_WEIGHTS for a, b in panels])
 
 
 def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArray, log_w: FloatArray, above: int) -> None:
@@ -116,7 +114,7 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
     """
     base = log_w + _log_product(y, counts, x)
     out[:above] = np.logaddexp(out[:above], _log_sum_exp(base[None])[0])
-    for part in _blocks(y.size - above, x.size):
+    for part in _row_blocks(y.size - above, x.size):
         at = slice(part.start + above, part.stop + above)
         gap = x - y[at, None]
         out[at] = np.logaddexp(out[at], _log_sum_exp(base - gap - np.log(2 - np.exp(-gap))))
@@ -125,7 +123,7 @@ def _add_panels(out: FloatArray, y: FloatArray, counts: FloatArray, x: FloatArra
 def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray:
     """Return log prod_j F(x - y_j)^c_j at every x, with F the Laplace distribution function."""
     out = np.zeros(x.size)
-    for part in _blocks(y.size, x.size):
+    for part in _row_blocks(y.size, x.size):
         gap = x - y[part, None]
         with np.errstate(over="ignore"):
             out += counts[part] @ np.where(gap < 0, gap - math.log(2), np.log1p(-np.exp(-np.maximum(gap, 0)) / 2))
@@ -149,7 +147,7 @@ def _log_sum_exp(table: FloatArray) -> FloatArray:
     return np.asarray(top + np.log(np.exp(table - top[..., None]).sum(axis=-1)))
 
 
-def _blocks(rows: int, columns: int) -> list[slice]:
+def _row_blocks(rows: int, columns: int) -> list[slice]:
     """Return slices of the rows, such that a table of the rows of one slice has at most TABLE_SIZE entries."""
     step = max(1, TABLE_SIZE // columns)
     return [slice(i, min(i + step, rows)) for i in range(0, rows, step)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
@@ -95,13 +96,13 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     best = 1
     while best < 2**52 and bound(2 * best) < bound(best):
         best *= 2
-    low, high = max(1, best // 2), 2 * best
-    while low < high:
-        middle = (low + high) // 2
+
+    def increases(m: int) -> bool:
         # For large m, one record changes the bound by less than its rounding error, so larger steps are compared.
-        step = max(1, middle // 10**6)
-        low, high = (middle + 1, high) if bound(middle + step) < bound(middle) else (low, middle)
-    return SmallDBError(bound(low), low)
+        return bound(m + max(1, m // 10**6)) >= bound(m)
+
+    best = bisect_left(range(2 * best), True, lo=max(1, best // 2), key=increases)
+    return SmallDBError(bound(best), best)
 
 
 def _log_choose(first: int, second: int) -> float:

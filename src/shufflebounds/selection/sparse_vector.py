@@ -206,7 +206,7 @@ def svt_accuracy(scales: SVTScales, n_queries: int, beta: float, *, method: Lite
     goal = math.log(beta)
 
     def excess(alpha: float) -> float:
-        return math.log(max(_failure(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
+        return math.log(max(_error_probability(scales, k, c, alpha), 5e-324)) + 1e-12 - goal
 
     def enough(alpha: float) -> bool:
         return excess(alpha) <= 0
@@ -224,7 +224,7 @@ def _union(scales: SVTScales, k: int, c: int, beta: float) -> float:
     return alpha * (1 + 1e-15)
 
 
-def _failure(scales: SVTScales, k: int, c: int, alpha: float) -> float:
+def _error_probability(scales: SVTScales, k: int, c: int, alpha: float) -> float:
     """Return an upper bound of the probability that an error exceeds alpha > 0, as a sum of positive terms.
 
     `k` is the number of queries and `c` the number of answers above the threshold.
@@ -331,7 +331,7 @@ def svt_rdp(
     a = _validate.real("order", order, 1, open_low=True)
     c = _validate.integer("cutoff", cutoff, 1)
     runs = c if resample else 1
-    threshold, query = _divergence("rdp_threshold", rdp_threshold), _divergence("rdp_query", rdp_query)
+    threshold, query = _checked_divergence("rdp_threshold", rdp_threshold), _checked_divergence("rdp_query", rdp_query)
     bounds = []
     if max_queries is not None:
         k = _validate.integer("max_queries", max_queries, 1)
@@ -355,7 +355,7 @@ def svt_rdp(
     return float(min(bounds)) * (1 + 1e-14)
 
 
-def _divergence(name: str, given: Callable[[float], float]) -> Callable[[float], float]:
+def _checked_divergence(name: str, given: Callable[[float], float]) -> Callable[[float], float]:
     """Return the function `given` with a check that its results are numbers >= 0 or inf; `name` is used in the message."""
     if not callable(given):
         raise ValueError(f"{name}={given!r} must be a function of the order")

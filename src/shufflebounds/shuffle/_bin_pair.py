@@ -23,7 +23,7 @@ from shufflebounds.shuffle._known_bits import bit_sides, flipped_bits
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle._sum_curve import with_bit
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
-from shufflebounds.tails.closed import binomial_range
+from shufflebounds.tails.concentration import binomial_range
 
 LISTED_TAIL = -300.0
 """Logarithm of the mass that is truncated on each listed sum. Raised: smaller masses are listed inaccurately. Lowered: longer

@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._limits import UNDERFLOW_EXPONENT
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import Interval
-from shufflebounds.tails.closed import bernstein
+from shufflebounds.tails.concentration import bernstein
 
 __all__ = ["CountTails", "largest_tail", "tails_over_counts"]
 

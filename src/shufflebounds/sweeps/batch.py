@@ -39,49 +39,36 @@ def run_batch(
     stop: threading.Event | None,
     arrays: bool = False,
 ) -> Reply:
-    """Call the function on every row, or, if `arrays`, once on all rows; results before a failure or an interrupt are kept."""
-    if arrays:
-        return _run_arrays(function, names, columns, home, stop)
+    """Call the function on every row, or, if `arrays`, once on all rows.
+
+    Results before a failure or an interrupt are kept; if `arrays`, there are none then.
+    """
     started = time.perf_counter()
     answers: list[Any] = []
+    answered: Columns = {}
+    rows = 0
     failure: Exception | None = None
     interrupted = False
     try:
-        for values in zip(*(column.tolist() for column in columns)):
+        for values in [columns] if arrays else zip(*(column.tolist() for column in columns)):
             if stop is not None and stop.is_set():
                 interrupted = True
                 break
             answers.append(function(**dict(zip(names, values))))
+        if arrays and answers:
+            answered, rows = _parallel_columns(answers[0], columns[0].size), columns[0].size
     except KeyboardInterrupt:
         interrupted = True
     except Exception as problem:
         failure = _portable(problem, home)
-    answered, rows = _as_columns(answers)
-    if rows < len(answers) and failure is None:
-        failure = TypeError(
-            f"function returned {answers[rows]!r}: it must return a number, or a tuple or mapping of numbers, "
-            "the same fields in every row"
-        )
+    if not arrays:
+        answered, rows = _as_columns(answers)
+        if rows < len(answers) and failure is None:
+            failure = TypeError(
+                f"function returned {answers[rows]!r}: it must return a number, or a tuple or mapping of numbers, "
+                "the same fields in every row"
+            )
     return Reply(rows, answered, time.perf_counter() - started, interrupted, failure)
-
-
-def _run_arrays(
-    function: Callable[..., Any], names: tuple[str, ...], columns: list[Array], home: int, stop: threading.Event | None
-) -> Reply:
-    """Call the function once, on the columns; after a failure or an interrupt there are no results."""
-    started = time.perf_counter()
-    rows = columns[0].size
-    failure: Exception | None = None
-    answered: Columns = {}
-    interrupted = stop is not None and stop.is_set()
-    try:
-        if not interrupted:
-            answered = _parallel_columns(function(**dict(zip(names, columns))), rows)
-    except KeyboardInterrupt:
-        interrupted = True
-    except Exception as problem:
-        failure = _portable(problem, home)
-    return Reply(rows if answered else 0, answered, time.perf_counter() - started, interrupted, failure)
 
 
 def _parallel_columns(answer: Any, rows: int) -> Columns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,7 @@ class Grid:
 
     @property
     def rows(self) -> int:
-        size = 1
-        for n in self.shape:
-            size *= n
-        return size
+        return math.prod(self.shape)
 
     def take(self, rows: Array) -> list[Array]:
         """Return the columns of the given rows, without building the whole grid."""

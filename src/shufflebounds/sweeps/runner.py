@@ -181,21 +181,18 @@ def sweep(
     if workers is not None and executor is not None:
         raise ValueError(f"workers={workers!r} and executor={executor!r} exclude each other: pass one of them")
     checked = checked_grid(grid)
-    if executor is not None:
-        if not isinstance(executor, Executor):
-            raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
-        with _shown(progress, checked.rows) as show:
-            return _Sweep(function, arrays, checked, executor, show).run()
-    if workers is None:
-        with _shown(progress, checked.rows) as show:
-            return _Sweep(function, arrays, checked, _Here(), show).run()
-    pool = ThreadPoolExecutor(_threads.checked(workers, "workers"))
+    if executor is not None and not isinstance(executor, Executor):
+        raise ValueError(f"executor={executor!r} must be a concurrent.futures.Executor")
+    pool = None if workers is None else ThreadPoolExecutor(_threads.checked(workers, "workers"))
+    if executor is None:
+        executor = _Here() if pool is None else pool
     try:
         with _shown(progress, checked.rows) as show:
-            return _Sweep(function, arrays, checked, pool, show, threading.Event()).run()
+            return _Sweep(function, arrays, checked, executor, show, None if pool is None else threading.Event()).run()
     finally:
-        # After an interrupt a thread may be in a long row, which cannot be ended from outside.
-        pool.shutdown(wait=False, cancel_futures=True)
+        if pool is not None:
+            # After an interrupt a thread may be in a long row, which cannot be ended from outside.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass

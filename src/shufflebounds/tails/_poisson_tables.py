@@ -73,11 +73,12 @@ def _direct_table(pmf: FloatArray, kind: Kind) -> FloatArray:
     """Return log Pr[S = k], log Pr[S <= k] or log Pr[S >= k] for k = 0..n; logarithms near 0 have a small relative error, too."""
     with np.errstate(divide="ignore"):
         if kind == Kind.PMF and pmf.max() < 0.5:
-            return np.log(pmf)
+            return np.asarray(np.log(pmf))
         lower, upper = np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1]
         below, above = np.append(0.0, lower[:-1]), np.append(upper[1:], 0.0)
         mass, rest = {Kind.PMF: (pmf, below + above), Kind.LOWER: (lower, above), Kind.UPPER: (upper, below)}[kind]
-        return np.where(mass < 0.5, np.log(mass), np.log1p(-np.minimum(rest, 1.0)))
+        table: FloatArray = np.where(mass < 0.5, np.log(mass), np.log1p(-np.minimum(rest, 1.0)))
+    return table
 
 
 def served(
@@ -240,7 +241,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1
         """Add blocks above (step 1) or below (step -1) the central one, until the log mass beyond them is below log_tail - 4."""
         edge, end = (first + logs.size - 1, trials) if step > 0 else (first, 0)
         run, mid, error, beyond, runs = logs[::step], center, 0.0, -math.inf, []
-        while edge != end and (beyond := _beyond(run)) > log_tail - 4:
+        while edge != end and (beyond := _log_mass_beyond(run)) > log_tail - 4:
             mid, run, bound = _next(law, edge, abs(edge - mid), step)
             edge, error = edge + step * run.size, max(error, bound)
             runs.append(run[::step])
@@ -256,7 +257,7 @@ def _blocks_from_mean(law: PoissonBinomialPMF, log_tail: float, threads: int = 1
     return low, logs, error, below, above
 
 
-def _beyond(run: FloatArray) -> float:
+def _log_mass_beyond(run: FloatArray) -> float:
     """Return a bound of the log mass beyond the end of a run: probabilities are log-concave, so their ratios decrease."""
     if run.size < 2 or run[-1] >= run[-2]:
         return math.inf

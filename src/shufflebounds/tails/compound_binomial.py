@@ -132,8 +132,7 @@ def _answers(kind: Kind, k: ArrayLike, first: int, weights: FloatArray, p: float
         near = out > -0.69
         if near.any():
             out[near] = log1mexp(np.minimum(_sum(Kind(-kind), np.floor(flat[near]), first, weights, p), 0.0))
-    shaped = out.reshape(values.shape)
-    return plain(shaped)
+    return plain(out.reshape(values.shape))
 
 
 def _sum(kind: Kind, k: FloatArray, first: int, weights: FloatArray, p: float) -> FloatArray:

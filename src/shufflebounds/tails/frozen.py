@@ -19,7 +19,8 @@ from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPUTED_ERROR, MOST_ITEMS
 from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._types import FloatArray, plain
+from shufflebounds.tails._kinds import Kind
 
 __all__ = ["FrozenLaw"]
 
@@ -32,16 +33,8 @@ class FrozenLaw(ABC):
     """
 
     @abstractmethod
-    def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
-
-    @abstractmethod
-    def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X <= k]."""
-
-    @abstractmethod
-    def logsf(self, k: ArrayLike) -> FloatArray | float:
-        """Logarithm of Pr[X > k]."""
+    def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
+        """Return the logarithm of Pr[X = k], of Pr[X > k] or of Pr[X <= k]."""
 
     @abstractmethod
     def support(self) -> tuple[float, float]:
@@ -55,17 +48,29 @@ class FrozenLaw(ABC):
     def var(self) -> float:
         """Return the variance."""
 
+    def logpmf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X = k]; -inf where k is not an integer of the support."""
+        return self._log_prob(Kind.PMF, k)
+
+    def logcdf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X <= k]."""
+        return self._log_prob(Kind.LOWER, k)
+
+    def logsf(self, k: ArrayLike) -> FloatArray | float:
+        """Logarithm of Pr[X > k]."""
+        return self._log_prob(Kind.UPPER, k)
+
     def pmf(self, k: ArrayLike) -> FloatArray | float:
         """Pr[X = k]."""
-        return _exp(self.logpmf(k))
+        return plain(np.exp(self.logpmf(k)))
 
     def cdf(self, k: ArrayLike) -> FloatArray | float:
         """Pr[X <= k]."""
-        return _exp(self.logcdf(k))
+        return plain(np.exp(self.logcdf(k)))
 
     def sf(self, k: ArrayLike) -> FloatArray | float:
         """Pr[X > k]."""
-        return _exp(self.logsf(k))
+        return plain(np.exp(self.logsf(k)))
 
     def std(self) -> float:
         """Return the standard deviation."""
@@ -204,9 +209,8 @@ class FrozenLaw(ABC):
 
         if rest.size:
             guess = np.clip(self._guess(target[rest], above[rest]), first, last)
-            out[rest] = _least(met, rest, guess, float(first), float(last))
-        result: FloatArray = out.reshape(shape)
-        return result if shape else float(result)
+            out[rest] = _first(met, rest, guess, float(first), float(last))
+        return plain(out.reshape(shape))
 
     def _guess(self, log_level: FloatArray, above: NDArray[np.bool_]) -> FloatArray:
         """Return quantiles of the normal approximation, where the search starts."""
@@ -214,7 +218,7 @@ class FrozenLaw(ABC):
         return np.asarray(np.floor(self.mean() + np.where(above, -z, z) * self.std()))
 
 
-def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
+def _first(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], which: NDArray[np.intp], at: FloatArray, first: float,
            last: float) -> FloatArray:
     """Return for each level in `which` the least k in first..last that meets it; `last` meets every level.
 
@@ -235,8 +239,3 @@ def _least(met: Callable[[FloatArray, NDArray[np.intp]], NDArray[np.bool_]], whi
         at[live] = np.where(turned[live] | (leap <= low[live]) | (leap >= high[live]), middle, leap)
         step[live] *= 2
     return high
-
-
-def _exp(logs: FloatArray | float) -> FloatArray | float:
-    values = np.exp(logs)
-    return values if np.ndim(values) else float(values)

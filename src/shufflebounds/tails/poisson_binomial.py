@@ -237,16 +237,14 @@ def _checked_law(p: ArrayLike, counts: ArrayLike | None) -> tuple[FloatArray, Fl
         raise ValueError(f"p has shape {array.shape}: it must be one-dimensional")
     ends = (float(array.min()), float(array.max())) if array.size else (0.0, 0.0)
     if not (ends[0] >= 0 and ends[1] <= 1):
-        bad = array[~((array >= 0) & (array <= 1))][0]
-        raise ValueError(f"p holds {_validate.format_value(float(bad))}: every entry must be in [0, 1]")
+        _validate.every_entry("p", array, (array >= 0) & (array <= 1), "in [0, 1]")
     multiplicities = None
     if counts is not None:
         multiplicities = _validate.floats("counts", counts, "an integer in [0, 2**53]")
         if multiplicities.shape != array.shape:
             raise ValueError(f"counts has shape {multiplicities.shape}: it must be that of p, {array.shape}")
-        bad = multiplicities[~((multiplicities >= 0) & (multiplicities <= _validate.MAX_COUNT) & (multiplicities % 1 == 0))]
-        if bad.size:
-            raise ValueError(f"counts holds {_validate.format_value(float(bad[0]))}: every entry must be an integer in 0..2**53")
+        valid = (multiplicities >= 0) & (multiplicities <= _validate.MAX_COUNT) & (multiplicities % 1 == 0)
+        _validate.every_entry("counts", multiplicities, valid, "an integer in 0..2**53")
         total = multiplicities.sum()
         if total >= _validate.MAX_COUNT and sum(map(int, multiplicities)) > _validate.MAX_COUNT:
             raise ValueError(f"counts sum to {_validate.format_value(float(total))}: they must not exceed 2**53")

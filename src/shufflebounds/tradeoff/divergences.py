@@ -60,8 +60,7 @@ def log_hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> floa
     order = np.argsort(-flat)
     value = np.empty_like(flat)
     value[order] = _tradeoff.log_hockey_stick(heavy, light, flat[order])
-    out = np.minimum(np.logaddexp(value, lost), 0.0).reshape(array.shape)
-    return plain(out)
+    return plain(np.minimum(np.logaddexp(value, lost), 0.0).reshape(array.shape))
 
 
 @typed_as(log_hockey_stick)
@@ -86,8 +85,7 @@ def hockey_stick(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | 
     >>> hockey_stick(p, q, [0.0, np.log(2)]).round(12).tolist()
     [0.5, 0.25]
     """
-    value = np.exp(np.asarray(log_hockey_stick(log_p, log_q, eps)))
-    return plain(value)
+    return plain(np.exp(np.asarray(log_hockey_stick(log_p, log_q, eps))))
 
 
 @overload
@@ -135,8 +133,7 @@ def max_divergence(log_p: ArrayLike, log_q: ArrayLike, delta: ArrayLike = 0.0) -
     """
     p, q = _validate.log_pmfs(log_p, log_q)
     array = _validate.real_array("delta", delta, 0, 1)
-    value = Piecewise.of(q, p).epsilon(array.ravel()).reshape(array.shape)
-    return plain(value)
+    return plain(Piecewise.of(q, p).epsilon(array.ravel()).reshape(array.shape))
 
 
 @overload
@@ -192,8 +189,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     # positive mass makes the divergence infinite.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
-    value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()]).reshape(array.shape)
-    return plain(value)
+    value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()])
+    return plain(value.reshape(array.shape))
 
 
 def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: float, b: float) -> float:

@@ -49,9 +49,9 @@ def envelope(
     middle = _meet(steep, flat)
     parts = [steep.vertices()[:, ::-1], middle, flat.vertices()[[2, 3, 0, 1]]]
     if steep.size:
-        parts.insert(0, np.concatenate([end[:2], _rounded(steep.delta[-1:], side)]))
+        parts.insert(0, np.concatenate([end[:2], _rounded_pair(steep.delta[-1:], side)]))
     if flat.size:
-        parts.append(np.concatenate([_rounded(flat.delta[-1:], side), end[:2]]))
+        parts.append(np.concatenate([_rounded_pair(flat.delta[-1:], side), end[:2]]))
     points = np.concatenate(parts, axis=1)
     # Rounding may break the order of the vertices: restore it in the safe direction.
     for row, sign in enumerate((1, -1, -1, 1)):
@@ -121,7 +121,7 @@ class _Lines:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             # 1 - y is a sum of positive terms, delta and e^(eps + x).
             rest = np.logaddexp(delta, fall)
-            out = _rounded(rest - side * (loss_error + 4 * ULP * np.abs(rest)), side)
+            out = _rounded_pair(rest - side * (loss_error + 4 * ULP * np.abs(rest)), side)
             # If delta is near 1, y is computed as a difference instead.
             left = log1mexp(delta)
             size = np.exp(fall - left)
@@ -137,7 +137,7 @@ def _outer(one: FloatArray, two: FloatArray, side: int) -> FloatArray:
     return np.array([first(one[0], two[0]), second(one[1], two[1])])
 
 
-def _rounded(rest: FloatArray, side: int) -> FloatArray:
+def _rounded_pair(rest: FloatArray, side: int) -> FloatArray:
     """Return log y and log(1 - y), given log(1 - y); log y is rounded down (DOWN) or up (UP)."""
     rest = np.minimum(rest, 0.0)
     y = log1mexp(rest)
@@ -189,7 +189,7 @@ def _corner(steep: _Lines, flat: _Lines, x: float) -> FloatArray:
     side = steep.side
     if side == _Rounding.DOWN:
         # Neither line is negative up to this alpha.
-        x = min(x, float(steep.ends()[0]), float(_rounded(flat.delta[:1], side)[0, 0]))
+        x = min(x, float(steep.ends()[0]), float(_rounded_pair(flat.delta[:1], side)[0, 0]))
     at = np.array([min(x, 0.0)])
     # The flat line has the value e^-eps (1 - delta - e^x) at log alpha = x.
     left, eps = float(log1mexp(flat.delta[:1])[0]), float(flat.eps[0])

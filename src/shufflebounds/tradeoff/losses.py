@@ -93,5 +93,4 @@ def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | Flo
     array = _validate.real_array("eps", eps)
     # Cumulative sums of positive terms from the largest loss downwards.
     above = np.append(np.cumsum(np.exp(log_mass[::-1]))[::-1], 0.0)
-    out = np.minimum(above[np.searchsorted(losses, array, side="right")], 1.0)
-    return plain(out)
+    return plain(np.minimum(above[np.searchsorted(losses, array, side="right")], 1.0))

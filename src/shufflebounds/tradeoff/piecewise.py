@@ -121,8 +121,7 @@ class Piecewise(Representation):
         order = np.argsort(-eps)
         out = np.empty_like(eps)
         out[order] = _tradeoff.log_hockey_stick(hull.atoms[1], hull.atoms[0], eps[order])
-        value: FloatArray = np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0)
-        return value
+        return np.asarray(np.minimum(np.logaddexp(out, hull.points[3, 0]), 0.0))
 
     def epsilon(self, delta: FloatArray) -> FloatArray:
         hull = self.hull

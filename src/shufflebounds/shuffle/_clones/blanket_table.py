@@ -25,7 +25,7 @@ from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.tails._poisson_tables import window_of
-from shufflebounds.tails.closed import binomial_range
+from shufflebounds.tails.concentration import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["blanket_shares", "log_blanket_table", "table_too_large"]

@@ -32,7 +32,7 @@ import numpy as np
 from shufflebounds._limits import SQUARABLE
 from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import FloatArray, Interval
-from shufflebounds.tradeoff.closed import Gaussian
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 __all__ = ["Family", "GaussianFamily", "LaplaceFamily", "RandomizedResponseFamily", "Terms"]
 
@@ -209,7 +209,7 @@ class GaussianFamily(Family):
         return math.inf
 
     def log_local(self, budget: float, eps: float) -> Interval:
-        lower, upper = (float(Gaussian(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
+        lower, upper = (float(GaussianCurve(budget, side).log_delta(np.array([eps]))[0]) for side in (1, -1))
         return Interval(lower, float(_representable(upper)))
 
     def most_outside(self, low: float, eps: float) -> float:

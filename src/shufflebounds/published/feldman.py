@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from shufflebounds.published._printed import At, printed
+from shufflebounds.published._printed import epsilon_of, printed
 from shufflebounds.shuffle.clones import Clones, StrongerClones
 
 __all__ = ["clones_apple", "clones_closed_form", "stronger_clones_closed_form"]
@@ -20,16 +20,10 @@ def _within(local_eps: float, limit: float, condition: str) -> None:
         raise ValueError(f"local_eps={local_eps:g} must be <= {shown}, for the closed form to hold: {condition}")
 
 
-def _beside(bound: type[Clones | StrongerClones]) -> At:
-    """Return a case that compares a closed form with the class `bound`, which computes the same bound numerically."""
-    setting = f"n = 10^6, eps0 = 4, delta = 10^-8; exact: {bound.__name__}"
-    return At(setting, (10**6, 4.0, 1e-8), lambda n, eps0, delta: bound(n, eps0).epsilon(delta), "eps")
-
-
 @_above(
     "Feldman, McMillan, Talwar 2021, Theorem 3.1",
     reason="a closed form above the numerical clone bound, for every pure eps0-LDP randomizer",
-    comparison=_beside(Clones),
+    comparison=epsilon_of(Clones, 10**6, 4.0, 1e-8),
 )
 def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Published epsilon of the clone bound.
@@ -48,7 +42,7 @@ def clones_closed_form(users: int, local_eps: float, delta: float) -> float:
 @_above(
     "the program that accompanies Feldman, McMillan, Talwar 2021, closedformanalysis",
     reason="the same derivation with one inequality fewer, as the authors' program evaluates it",
-    comparison=_beside(Clones),
+    comparison=epsilon_of(Clones, 10**6, 4.0, 1e-8),
     returns="Upper bound of epsilon, as the program prints it.",
 )
 def clones_apple(users: int, local_eps: float, delta: float) -> float:
@@ -71,7 +65,7 @@ def clones_apple(users: int, local_eps: float, delta: float) -> float:
     "Feldman, McMillan, Talwar 2023, Theorem 3.2, with the erratum of arXiv version 2",
     reason="at least the numerical bound of StrongerClones, which is proven here for every pure randomizer; the paper's erratum "
     "restricts its own proof to R_x >= (R_0 + R_1)/(e^eps0 + 1)",
-    comparison=_beside(StrongerClones),
+    comparison=epsilon_of(StrongerClones, 10**6, 4.0, 1e-8),
 )
 def stronger_clones_closed_form(users: int, local_eps: float, delta: float) -> float:
     r"""Published epsilon of the stronger clone bound.

@@ -42,7 +42,7 @@ def _pair(weight: float, rate: float, others: int, eps: float) -> float:
     return PersonalizedClones(weight, [rate], counts=[others]).delta(eps, bound="upper")
 
 
-def _enumerated(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
+def _delta_by_enumeration(first: list[float], second: list[float], other: list[float], others: int, eps: float) -> float:
     """Return the exact delta of shuffled messages with finitely many values, by enumeration.
 
     `first` and `second` are the distributions of the target's message for its two values, and `other` that of every other user. If
@@ -72,7 +72,7 @@ def _in_bins(
     def row(width: float, x: float) -> list[float]:
         return [b - a for a, b in pairwise([0.0, *(cdf(z - x, width) for z in edges), 1.0])]
 
-    return max(_enumerated(row(target, 0), row(target, 1), row(other, x), others, eps) for x in (0.0, 1.0))
+    return max(_delta_by_enumeration(row(target, 0), row(target, 1), row(other, x), others, eps) for x in (0.0, 1.0))
 
 
 def _laplace_weight_counterexample() -> Counterexample:
@@ -81,7 +81,7 @@ def _laplace_weight_counterexample() -> Counterexample:
     weight = liu2024_weight_laplace(math.log(4))
     first = [0.5, 0.25, 0.125, 0.125]
     claim = _pair(weight, 0.25, 1, math.log(3) * (1 + 1e-12))
-    truth = _enumerated(first, first[::-1], first, 1, math.log(3))
+    truth = _delta_by_enumeration(first, first[::-1], first, 1, math.log(3))
     return Counterexample(claim, truth, "two Laplace users, e^eps_1 = 4, delta(ln 3): the published pair has ratio 3 at most")
 
 
@@ -248,7 +248,7 @@ def liu2024_rr_rate(eps_other: float, eps_target: float, categories: int) -> flo
     return 0.0 if other == target else 1 / (math.exp(other) + categories - 1)
 
 
-def clones(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
+def clone_counts(rates: ArrayLike, counts: ArrayLike | None, least: int) -> tuple[FloatArray, FloatArray]:
     """Return the possible numbers of clones, from `least` on, and the logarithms of their probabilities.
 
     User j with rate `rates[j]` sends a clone with probability 2 rates[j]; `counts` are the numbers of users with each rate.
@@ -306,7 +306,7 @@ def liu2024_delta(
     0.0
     """
     w, fail = weight, delta_target
-    i, log_weights = clones(rates, counts, first)
+    i, log_weights = clone_counts(rates, counts, first)
     if not i.size:
         return 0.0
     slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail

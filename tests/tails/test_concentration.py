@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from shufflebounds import tails
-from shufflebounds.tails.closed import binomial_range
+from shufflebounds.tails.concentration import binomial_range
 from tests.errors import reference
 
 SURVEY = {x["id"].removeprefix("survey/s4_"): x for x in reference("survey")}

@@ -8,23 +8,23 @@ import numpy as np
 
 from shufflebounds._limits import LARGE_TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.tradeoff.closed import Gaussian
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import Representation
 
-__all__ = ["product"]
+__all__ = ["tensor_product"]
 
 
-def product(first: Representation, second: Representation) -> Representation:
+def tensor_product(first: Representation, second: Representation) -> Representation:
     """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
-    if isinstance(first, Gaussian) and isinstance(second, Gaussian):
+    if isinstance(first, GaussianCurve) and isinstance(second, GaussianCurve):
         # Two upper (lower) curves give an upper (lower) curve of the product. A larger mu is a lower curve, so mu is rounded down
         # for an upper curve and up for a lower one.
         side = first.side if first.side == second.side else 0
-        return Gaussian(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
+        return GaussianCurve(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):
         raise ValueError(f"other={second!r} and {first!r} must both be Gaussian or both piecewise linear")
-    laws = [_laws(form.hull) for form in (first, second)]
+    laws = [_with_lost_mass(form.hull) for form in (first, second)]
     size = laws[0][0].size * laws[1][0].size
     if size > LARGE_TABLE_SIZE:
         most = f"they must have at most {LARGE_TABLE_SIZE}"
@@ -32,7 +32,7 @@ def product(first: Representation, second: Representation) -> Representation:
     return Piecewise.of(*(np.minimum(np.add.outer(one, two).ravel(), 0.0) for one, two in zip(*laws)))
 
 
-def _laws(form: Piecewise) -> tuple[FloatArray, FloatArray]:
+def _with_lost_mass(form: Piecewise) -> tuple[FloatArray, FloatArray]:
     """Return log probabilities of two distributions P and Q whose trade-off function is this curve.
 
     There is one outcome for each segment, one outcome that only P has, and one that only Q has.

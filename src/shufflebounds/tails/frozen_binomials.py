@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
-from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
@@ -57,14 +56,8 @@ class binom(FrozenLaw):
         _validate.integer_field(self, "n")
         _validate.real_field(self, "p", 0, 1)
 
-    def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logpmf(checked_k(k), self.n, self.p))
-
-    def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logcdf(checked_k(k), self.n, self.p))
-
-    def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return plain(binom_logsf(checked_k(k), self.n, self.p))
+    def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
+        return plain(poisson_binomial.BINOMIAL[kind](checked_k(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
         """Return (0, n)."""
@@ -133,14 +126,8 @@ class poisson_binom(FrozenLaw):
         first, last = self.support()
         return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
 
-    def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, Kind.PMF)
-
-    def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, Kind.LOWER)
-
-    def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, Kind.UPPER)
+    def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
+        return poisson_binomial._answers(self._law, k, kind)
 
     def support(self) -> tuple[int, int]:
         """Return the number of p equal to 1 and the number of positive p: the ends of the support."""
@@ -219,14 +206,8 @@ class compound_binom(FrozenLaw):
         """Return a representation with the number of sizes."""
         return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
 
-    def logpmf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(Kind.PMF, k, self.first, self.log_weights, self.p)
-
-    def logcdf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(Kind.LOWER, k, self.first, self.log_weights, self.p)
-
-    def logsf(self, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(Kind.UPPER, k, self.first, self.log_weights, self.p)
+    def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
+        return compound_binomial._answers(kind, k, self.first, self.log_weights, self.p)
 
     def support(self) -> tuple[int, int]:
         """Return the least and the greatest value of positive probability."""

@@ -71,9 +71,7 @@ def chernoff_logsf(
     _validate.choice("method", method, ("kl", "hoeffding", "multiplicative"))
     values = _validate.real_array("k", k)
     trials = _validate.real_array("n", n, 1, _validate.MAX_COUNT)
-    if (trials % 1 != 0).any():
-        first = _validate.format_value(float(trials[trials % 1 != 0].flat[0]))
-        raise ValueError(f"n holds {first}: every entry must be an integer")
+    _validate.every_entry("n", trials, trials % 1 == 0, "an integer")
     mu = _validate.real_array("mean", mean, 0, 1)
     try:
         values, trials, mu = np.broadcast_arrays(values, trials, mu)

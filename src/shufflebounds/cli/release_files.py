@@ -10,8 +10,7 @@ from typing import Any
 
 from shufflebounds import composition
 from shufflebounds.cli.files import text_of
-from shufflebounds.cli.parsers import number
-from shufflebounds.cli.printing import parameters_of
+from shufflebounds.cli.parsers import number_or_word
 from shufflebounds.cli.registry import MECHANISMS, released
 from shufflebounds.profile import PrivacyProfile
 
@@ -46,7 +45,7 @@ def number_in(row: dict[str, str], option: str, words: tuple[str, ...], place: s
     if not text:
         return None
     try:
-        return number(words, text)
+        return number_or_word(words, text)
     except argparse.ArgumentTypeError as problem:
         raise ValueError(f"{place}: {option}: {problem}") from None
 
@@ -70,11 +69,10 @@ def of_row(row: dict[str, str], place: str, more: tuple[str, ...] = ()) -> tuple
     users = number_in(row, "users", (), place) if mechanism.shuffles else None
     times = number_in(row, "times", (), place)
     try:
-        profile = released(mechanism, given, users, times)
+        profile, told = released(mechanism, given, users, times)
     except ValueError as problem:
         raise ValueError(f"{place}: {problem}") from None
-    extra = {key: value for key, value in (("users", users), ("times", times)) if value is not None}
-    return name, profile, {**parameters_of(mechanism.make(given), mechanism), **extra, **besides}
+    return name, profile, {**told, **besides}
 
 
 def releases_in(argument: str, file: str) -> list[tuple[PrivacyProfile, int]]:

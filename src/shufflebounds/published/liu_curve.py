@@ -17,7 +17,7 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, Given
 from shufflebounds.published._printed import At, printed
-from shufflebounds.published.personalized import clones, log_test
+from shufflebounds.published.liu import clone_counts, log_test
 from shufflebounds.shuffle.personalized import PersonalizedClones
 
 __all__ = ["liu2024_delta_literal", "liu2024_tradeoff"]
@@ -25,11 +25,11 @@ __all__ = ["liu2024_delta_literal", "liu2024_tradeoff"]
 _PAPER = "Liu et al. 2024"
 
 
-def _threshold(name: str, value: Any) -> float:
+def _checked_threshold(name: str, value: Any) -> float:
     return math.inf if value == math.inf else _validate.real(name, value, 0)
 
 
-_THRESHOLD = Given("float", "Likelihood ratio threshold of the test, >= 0; inf is alpha = 1", _threshold)
+_THRESHOLD = Given("float", "Likelihood ratio threshold of the test, >= 0; inf is alpha = 1", _checked_threshold)
 
 
 @printed(
@@ -60,7 +60,7 @@ def liu2024_tradeoff(
     [0.636739, 0.713925, 0.6]
     """
     w, fail = weight, delta_target
-    i, log_weights = clones(rates, counts, 0)
+    i, log_weights = clone_counts(rates, counts, 0)
     # At t = inf the argument (i + 1)/(t + 1) is 0: the test then rejects every outcome, and alpha and the power are 1.
     alpha, power = map(math.exp, log_test(i, log_weights, (i + 1) / (t + 1)))
     return (1 - fail) * (2 * w * (1 - alpha) + (1 - 2 * w) * power) + fail * (1 - alpha)
@@ -96,7 +96,7 @@ def liu2024_delta_literal(
     """
     w, fail = weight, delta_target
     slope, loss = (1 - fail) * (1 - 2 * w), math.exp(eps) - (1 - fail) * 2 * w - fail
-    i, log_weights = clones(rates, counts, 1)
+    i, log_weights = clone_counts(rates, counts, 1)
     if not i.size:
         return 0.0
     alpha, power = log_test(i, log_weights, _ceilings(i, log_weights, slope, loss))

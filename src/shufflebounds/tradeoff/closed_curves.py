@@ -11,7 +11,7 @@ from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
 from shufflebounds._types import SLACK, ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
-__all__ = ["QUANTILE_ERROR", "Gaussian", "Laplace"]
+__all__ = ["QUANTILE_ERROR", "GaussianCurve", "LaplaceCurve"]
 
 QUANTILE_ERROR = 4e-15
 """Assumed relative error of normal quantiles computed from logarithms; ten times the measured error. Raised: less tight curves.
@@ -32,7 +32,7 @@ _NODES, _WEIGHTS = _double_exponential()
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Representation):
+class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
     If `side` is 0, values are not moved in either direction; if it is 1, they are above the exact curve, and if it is -1, below.
@@ -52,7 +52,7 @@ class Gaussian(Representation):
             quantile = quantile - self.side * QUANTILE_ERROR * np.where(np.isfinite(quantile), 1 + np.abs(quantile) + self.mu, 0.0)
         with np.errstate(invalid="ignore"):
             value = np.minimum(log_ndtr(-quantile - self.mu), rest)
-        return _moved(value, self.side, 16 * ULP)
+        return _conservative(value, self.side, 16 * ULP)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
         value = self._log_delta(eps)
@@ -80,14 +80,13 @@ class Gaussian(Representation):
             ratio = np.where(xf > -30, erfcx(yf / math.sqrt(2)) / erfcx(np.maximum(xf, -30.0) / math.sqrt(2)),
                              np.exp(eps[far] + log_ndtr(-yf) - tail[far]))
             log_gap[far] = np.where(tail[far] > -np.inf, np.log1p(-ratio), 0.0)
-        value: FloatArray = np.minimum(tail + log_gap, 0.0)
-        return value
+        return np.asarray(np.minimum(tail + log_gap, 0.0))
 
     def gdp_mu(self) -> float:
         return self.mu
 
 
-def _moved(log_beta: FloatArray, side: int, error: float) -> FloatArray:
+def _conservative(log_beta: FloatArray, side: int, error: float) -> FloatArray:
     """Return the logarithms moved up (side 1) or down (side -1) by a relative error; a negative logarithm stays negative."""
     return np.asarray(log_beta * (1 - side * error)) if side else log_beta
 
@@ -99,12 +98,11 @@ def _log_mills_gap(x: FloatArray, mu: float) -> FloatArray:
     with np.errstate(under="ignore"):
         # 1 - e^(-mu s) is computed as mu s exprel(-mu s). The factor mu, which may be tiny, is added as log(mu) at the end.
         gap = (np.exp(-s * (s / 2 + x[:, None])) * s * exprel(-mu * s)) @ _WEIGHTS * scale
-    out: FloatArray = np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu)
-    return out
+    return np.asarray(np.log(gap / (math.sqrt(math.pi / 2) * erfcx(x / math.sqrt(2)))) + math.log(mu))
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Representation):
+class LaplaceCurve(Representation):
     """The trade-off function of Laplace noise of scale 1 and its shift by eps; `side` as for :class:`Gaussian`."""
 
     eps: float
@@ -121,12 +119,12 @@ class Laplace(Representation):
             # Account for the rounding of the sums of x and e.
             x = x - self.side * 4 * ULP * (1 + np.where(x > -np.inf, np.abs(x), 0.0) + e)
         value = np.where(low, log1mexp(np.minimum(x + e, 0.0)), np.where(high, rest - e, -e - x - math.log(4)))
-        return np.minimum(_moved(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
+        return np.minimum(_conservative(np.minimum(value, rest), self.side, 16 * ULP), 0.0)
 
     def log_delta(self, eps: FloatArray) -> FloatArray:
         e = self.eps - self.side * 4 * ULP * (self.eps + np.abs(eps))
         value = log1mexp(np.minimum(np.where(eps < -e, eps, (eps - e) / 2), 0.0))
-        return np.asarray(_moved(value, -self.side, 16 * ULP))
+        return np.asarray(_conservative(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
         # The curve of Laplace noise with local eps `self.eps` has delta = 1 - e^((eps - self.eps)/2). Solve this for eps, and add
