@@ -27,11 +27,13 @@ Of = Literal["bin", "any"]
 """The error of one bin that is chosen beforehand, or the largest error of any bin."""
 
 
-_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE // 100)
-"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them.
+def _doubles(value: Interval) -> int:
+    """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
+    return 100
 
-An entry with its key takes at most 800 bytes, as much as 100 entries of a table.
-"""
+
+_OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
+"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
 
 
 @with_passages
