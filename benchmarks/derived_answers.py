@@ -12,6 +12,7 @@ import random
 import signal
 import sys
 import time
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -163,6 +164,8 @@ def page_table(table):
 
 def main(arguments):
     """Print the table, and store it with --record."""
+    # Random parameters are often outside of the ranges for which the library recommends a method.
+    warnings.simplefilter("ignore", UserWarning)
     numbers = [float(word) for word in arguments if not word.startswith("-")]
     rows = measured(numbers[0] if numbers else TOTAL)
     table = {}

@@ -352,6 +352,20 @@ def log_cell(const double[:, ::1] moments, double theta, low, high, double users
     return value
 
 
+cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts,
+                       const double[::1] counts, Users *users) noexcept nogil:
+    """Write the groups that have users; returns their number."""
+    cdef Py_ssize_t used = 0, i
+    for i in range(counts.shape[0]):
+        if counts[i] > 0:
+            users[used].x = &values[0] + starts[i]
+            users[used].log_w = &log_mass[0] + starts[i]
+            users[used].atoms = starts[i + 1] - starts[i]
+            users[used].count = counts[i]
+            used += 1
+    return used
+
+
 def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double rtol=2e-7, double work=6e7):
     """Return bounds of log E[max(0, S)], S a sum over groups of users: atoms starts[i]..starts[i+1], counts[i] users each.
@@ -372,24 +386,29 @@ def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ss
     (float, float)
         Lower and upper bound.
     """
-    cdef Py_ssize_t number = counts.shape[0], used = 0, i, done
+    cdef Py_ssize_t done
     cdef double lower = -INFINITY, upper = INFINITY
-    cdef Users *users = <Users *> malloc(number * sizeof(Users))
+    cdef Users *users = <Users *> malloc(counts.shape[0] * sizeof(Users))
     if users == NULL:
         raise MemoryError
-    for i in range(number):
-        if counts[i] > 0:
-            users[used].x = &values[0] + starts[i]
-            users[used].log_w = &log_mass[0] + starts[i]
-            users[used].atoms = starts[i + 1] - starts[i]
-            users[used].count = counts[i]
-            used += 1
     with nogil:
-        done = c_log_excess(users, used, rtol, work, &lower, &upper)
+        done = c_log_excess(users, c_fill(values, log_mass, starts, counts, users), rtol, work, &lower, &upper)
     free(users)
     if done < 0:
         raise MemoryError
     return lower, upper
+
+
+def rough_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts):
+    """Return an approximation of log E[max(0, S)]; `c_rough_excess` states its error, and log_excess the parameters."""
+    cdef double value
+    cdef Users *users = <Users *> malloc(counts.shape[0] * sizeof(Users))
+    if users == NULL:
+        raise MemoryError
+    with nogil:
+        value = c_rough_excess(users, c_fill(values, log_mass, starts, counts, users))
+    free(users)
+    return value
 
 
 def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, double count, double rtol=2e-7, double work=6e7):

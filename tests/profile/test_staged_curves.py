@@ -6,6 +6,7 @@ The profiles have closed forms: delta, the trade-off function, mu and the diverg
 
 import math
 import pickle
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.special import ndtri
 
 from shufflebounds._types import IntervalArray
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.tradeoff import Tradeoff
 
 mp.dps = 30
 
@@ -147,3 +149,19 @@ def test_tail_of_the_loss_of_gaussian_noise():
         assert low > 0.95 * exact
     # Both bounds at three eps take fewer values than the 81 that a single bound takes for a profile whose values are fast.
     assert len(slow.asked) <= 3 * 30
+
+
+def test_mu_of_values_with_a_gap_needs_few_of_them():
+    # Each bound of mu is that of one bound of delta, of which only the part near the largest mu is evaluated at many eps.
+    slow = Slow("laplace", 0.1)
+    low, high = slow.gdp_mu(bound="lower"), slow.gdp_mu()
+    eps = np.linspace(0, 2.99, 3000)
+    exact = np.array([laplace_log_delta(value) for value in eps.tolist()])
+
+    def mu_of(log_delta):
+        """Return the largest mu of N(0, 1) and N(mu, 1) that have this log delta at one of the eps."""
+        tried = np.linspace(1, 4, 3001)
+        return tried[bisect_left(tried, True, key=lambda mu: bool((Tradeoff.gaussian(mu).log_delta(eps) >= log_delta).all()))]
+
+    assert mu_of(exact - 0.1) * (1 - 2e-3) <= low < mu_of(exact) < high <= mu_of(exact + 0.1) * (1 + 1e-3)
+    assert len(slow.asked) <= 75

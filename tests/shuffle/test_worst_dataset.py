@@ -305,6 +305,17 @@ def test_the_quick_bound_of_many_users_is_close():
     assert alike - 1e-4 <= sums._tilt.log_excess((0, 0, 10**6 - 2), (0, 0, 10**6 - 2), 10**6 - 2) <= alike + 0.2
 
 
+@pytest.mark.parametrize("eps", [0.0, 0.02, 0.3])
+def test_the_input_with_the_largest_sum_is_found_without_all_of_them(eps):
+    data = mechanisms.LaplaceMechanism(1.5).dataset_laws(0)
+    sums, _ = WorstDataset(data, 1000)._sums(eps, 0)
+    kind, value = sums.widest()
+    before = sums.evaluations
+    every = [sums.alike(kind) for kind in range(len(data.others))]
+    assert value == every[kind] == max(every)
+    assert eps < 0.3 or before < len(every) / 4
+
+
 def test_a_matrix_of_many_inputs():
     rows = np.random.default_rng(3).dirichlet(5 * np.ones(10), 10)
     protocol = mechanisms.FiniteRandomizer(rows).shuffled(10**4)

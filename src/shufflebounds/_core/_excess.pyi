@@ -11,6 +11,9 @@ def log_excess(
     rtol: float = 2e-7,
     work: float = 6e7,
 ) -> tuple[float, float]: ...
+def rough_excess(
+    values: NDArray[np.float64], log_mass: NDArray[np.float64], starts: NDArray[np.int64], counts: NDArray[np.float64]
+) -> float: ...
 def log_excess_rows(
     values: NDArray[np.float64],
     log_mass: NDArray[np.float64],

@@ -24,7 +24,7 @@ from shufflebounds.composing.interpolation import connect_the_dots, optimistic_p
 from shufflebounds.composing.inversion import LossTransform
 from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, grid
-from shufflebounds.composing.sampled_profile import HockeyStickBounds, SampledProfile
+from shufflebounds.composing.sampled_profile import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale"]
@@ -356,10 +356,9 @@ class DominatingPairInfo:
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
             if fixed > float(np.logaddexp.reduce(whole)) + math.log(0.01):
                 # If these parts exceed 1 % of the integral, refine for the upper bound alone, as if the upper bounds at the samples
-                # were exact, and end when the interpolation adds less than 0.3 % of these parts.
-                least = fixed + math.log(0.003)
-                alone = own.from_above()
-                whole, gaps, held = integrals(alone, alone if own is back else back.from_above())
+                # were exact, and end when the interpolation adds less than INTERPOLATED of these parts.
+                least = fixed + math.log(INTERPOLATED)
+                whole, gaps, held = integrals(*alone(own, back, True))
             log_moment = float(np.logaddexp.reduce([0.0, *(log_weight + part for part in whole)]))
             kept = float(np.logaddexp.reduce(np.concatenate(held))) + spare
             allowed = max(math.log(goal) + log_moment - math.log1p(theta), kept, least)

@@ -17,9 +17,9 @@ from shufflebounds._logs import log_sum
 from shufflebounds._progress import tick
 from shufflebounds._quadrature import STEEPEST, gauss_legendre
 from shufflebounds._types import ULP, FloatArray, IntervalArray
-from shufflebounds.tradeoff.convex import Chain, across, alternate, below
+from shufflebounds.tradeoff.convex import Chain, across, alternate, below, hull
 
-__all__ = ["DEPTH", "FULL_DETAIL", "STAGES", "SampledProfile", "HockeyStickBounds"]
+__all__ = ["DEPTH", "FULL_DETAIL", "INTERPOLATED", "STAGES", "HockeyStickBounds", "SampledProfile", "alone"]
 
 HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """Returns a lower and an upper bound of the log hockey-stick divergence at each eps >= 0."""
@@ -32,6 +32,10 @@ ends at the pure budget if there is one. Raised: more values before the first re
 _, FULL_DETAIL, DEPTH = STAGES
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in sqrt(-2 log delta); for smaller delta their distance
 grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
+
+INTERPOLATED = 0.003
+"""Share of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
+Lowered: more samples; their number grows with the inverse of the square root."""
 
 _NODES, _WEIGHTS = gauss_legendre(12)
 
@@ -192,11 +196,25 @@ class SampledProfile:
         """Return a copy with the same values, to which samples can be added independently."""
         return copy.copy(self)
 
-    def from_above(self) -> SampledProfile:
-        """Return a copy whose lower bounds at the samples are the upper ones, to estimate the error of their interpolation."""
+    def alone(self, upper: bool) -> SampledProfile:
+        """Return a copy in which one bound at the samples is both bounds, to estimate the error of its interpolation.
+
+        Upper bounds above the convex hull of the others, to which a search may lead, are replaced by the hull.
+        """
         alone = self.copy()
-        alone.low = self.high
+        alone.low = alone.high = self._hull() if upper else self.low
         return alone
+
+    def _hull(self) -> FloatArray:
+        """Return the greatest convex function of e^eps at or below `high`, at the samples."""
+        x, y, _ = hull(self.eps, self.high)
+        if x.size == self.eps.size or x.size < 2:
+            return self.high
+        left = np.clip(np.searchsorted(x, self.eps, side="right") - 1, 0, x.size - 2)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            share = np.expm1(self.eps - x[left]) / np.expm1(x[left + 1] - x[left])
+            line = y[left] + np.log1p(share * np.expm1(y[left + 1] - y[left]))
+        return np.fmin(self.high, line)
 
     def below(self, other: SampledProfile) -> Chain:
         """Return a piecewise linear lower bound of delta that ends with delta = 0; `other` has the samples of the reversed pair."""
@@ -237,6 +255,12 @@ class SampledProfile:
         """Return a lower bound by monotonicity alone: delta in an interval is at least the lower bound at its right end."""
         after = np.append(self.low[1:count], -np.inf)
         return alternate(self.eps[:count], self.eps[:count]), alternate(self.low[:count], after)
+
+
+def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[SampledProfile, SampledProfile]:
+    """Return :meth:`SampledProfile.alone` of both orders of a pair, which may have the same samples."""
+    one = forward.alone(upper)
+    return one, one if backward is forward else backward.alone(upper)
 
 
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:

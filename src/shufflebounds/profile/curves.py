@@ -16,8 +16,9 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import MOST_ROUNDS
 from shufflebounds._progress import announced
+from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.sampled_profile import STAGES, SampledProfile
+from shufflebounds.composing.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.profile.renyi import FEW_VALUES, enough_fall
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
@@ -148,13 +149,13 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
     # The refinement ends at a relative gap of log beta of 1e-7 (for beta near 1, this is the gap of 1 - beta), or if a round leaves
-    # more than 90 % of the gap, because the bounds of delta themselves then have this gap.
+    # more than 98 % of the gap, because the bounds of delta themselves then have this gap.
     for _ in range(MOST_ROUNDS + 1):
         below, eps = _enclosing(*both, False)
         above, corners = _enclosing(*both, True)
         low, high = max(low, float(below.log_beta(at)[0])), min(high, float(above.log_beta(at)[0]))
         gap = high - low
-        if gap <= 1e-7 * abs(low) or gap > 0.9 * before or not eps.size or log_alpha == -math.inf:
+        if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
         # The line that decides at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If f is
@@ -201,26 +202,61 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 
 
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
-    """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol."""
+    """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
+
+    The refinement also ends where more samples could reduce the gap by at most twice INTERPOLATED of it, because the rest comes
+    from the gap of the bounds of delta themselves.
+    """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
         above, eps = _enclosing(forward, backward, False)
-        below, _ = _enclosing(forward, backward, True)
         corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
-        best = max(best, float(_corner_mu(below.points[:, 1:-1], upper=False).max(initial=0.0)))
+        best = max(best, _largest_mu(_enclosing(forward, backward, True)[0]))
         # If f(0) < 1, no Gaussian curve is at or below f, and mu is infinite.
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
-        # If only a few values may be computed, those that lower the largest mu of a corner are computed first.
-        open_ = corners > max(best * (1 + rtol), best + share * (most - best))
-        if unlimited or not open_.any():
+        if unlimited or not most > best * (1 + rtol / 4):
             break
-        low, high = eps[1:][open_], eps[:-1][open_]
-        grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
-        grown += _halve(backward, np.maximum(-high, 0.0), -low, evaluations)
-        if not grown:
+        for upper in (True, False):
+            # The two bounds of delta are two functions of eps, and each bound of mu is that of one of them, first the upper one. It
+            # is refined as if that function were delta: only intervals with a corner above the largest mu that its own samples
+            # attain can change it.
+            one, other = alone(forward, backward, upper)
+            form, eps = _enclosing(one, other, False)
+            corners = _corner_mu(form.points[:, 1:-1], upper=True)
+            attained = max(best, _largest_mu(_enclosing(one, other, True)[0]))
+            least = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
+            # If only a few values may be computed, those that lower the largest mu of a corner are computed first.
+            open_ = corners > max(least, attained + share * (float(corners.max(initial=0.0)) - attained))
+            low, high = eps[1:][open_], eps[:-1][open_]
+            grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
+            grown += _halve(backward, np.maximum(-high, 0.0), -low, evaluations)
+            if grown:
+                break
+        else:
             break
+    precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
+    for samples in (forward, backward):
+        known = samples.low > -np.inf
+        best = _mu_of_values(samples.eps[known], samples.low[known], best, most, precise)
     return Interval(best, math.inf if unlimited else most)
+
+
+def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: float, rtol: float) -> float:
+    """Return a lower bound of mu between `known`, another one, and `most`, from lower bounds of log delta at single eps.
+
+    If the mechanism is mu-Gaussian differentially private, its delta is at most that of N(0, 1) and N(mu, 1) at every eps (Dong,
+    Roth, Su 2022). No interpolation between the eps is involved.
+    """
+    def enough(mu: float) -> bool:
+        return not bool((log_delta > GaussianCurve(mu, -1).log_delta(eps)).any())
+
+    return known if enough(known) or not most > known else bracket(enough, known, most, rtol=rtol)[0]
+
+
+def _largest_mu(above: Piecewise) -> float:
+    """Return a lower bound of mu from an upper bound of the curve."""
+    return float(_corner_mu(above.points[:, 1:-1], upper=False).max(initial=0.0))
 
 
 def mu_of_knots(points: FloatArray, *, upper: bool) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._quadrature import STEEPEST
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.sampled_profile import SampledProfile
+from shufflebounds.composing.sampled_profile import INTERPOLATED, SampledProfile
 
 __all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]
 
@@ -63,13 +63,15 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
         wanted = 0
         share = max(sum(part[2].size for part in parts), 1)
+        # `fixed` is the part of the gap that more samples do not reduce.
+        fixed = float(np.logaddexp.reduce(np.concatenate([part[3] for part in parts]), initial=-np.inf))
         gaps = [part[2] for part in parts]
         if own is reverse:
             gaps = [np.logaddexp(*gaps)]
         for (samples, power), gap in zip(sides, gaps):
             if samples.evaluations >= most:
                 continue
-            allowed = max(low, high - 50) + math.log(rtol / 2 / share)
+            allowed = max(max(low, high - 50) + math.log(rtol / 2), fixed + math.log(INTERPOLATED)) - math.log(share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
                 # If only a few values may be evaluated, the intervals whose gaps exceed e^-4 times the largest gap are divided
@@ -101,10 +103,11 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/4 of `own_gap`,
-    the relative gap of the bounds of delta themselves.
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8, and on average over the interval by fall^2/12. It is
+    permitted up to 1/4 of `own_gap`, the relative gap of the bounds of delta themselves, and up to 0.1 %, or on average up to
+    INTERPOLATED of `own_gap` if this is larger.
     """
-    return np.minimum(np.sqrt(2 * own_gap), 0.1)
+    return np.minimum(np.sqrt(2 * own_gap), np.maximum(0.1, np.sqrt(12 * INTERPOLATED * own_gap)))
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:

@@ -35,6 +35,8 @@ from shufflebounds._core import _excess
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._search import maximum
 from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle._chernoff import filled, log_moment, saddle
+from shufflebounds.shuffle._excess import largest_of
 
 __all__ = ["Compositions", "without_rare_gains"]
 
@@ -74,10 +76,14 @@ class Compositions:
     def log_excess(self, numbers: Sequence[int], rtol: float = 1e-4) -> float:
         """Return an upper bound of log E S_+ for these numbers of users of each kind, and the blanket for the remaining users."""
         self.evaluations += 1
-        counts = [*numbers, self._users - sum(numbers)]
+        counts = np.array([*numbers, self._users - sum(numbers)], dtype=np.float64)
         # The kernel stops after 2e7 evaluations of an atom, about 30 ms; the bound is then less tight.
-        upper = _excess.log_excess(self._values, self._masses, self._starts, np.array(counts, dtype=np.float64), rtol, 2e7)[1]
+        upper = _excess.log_excess(self._values, self._masses, self._starts, counts, rtol, 2e7)[1]
         upper += self._slack + 32 * ULP * abs(upper) if upper > -math.inf else 0.0
+        return self._with_gains(upper, counts)
+
+    def _with_gains(self, upper: float, counts: FloatArray) -> float:
+        """Return the bound with the contribution of the dropped outputs of these numbers of users."""
         # The dropped outputs are added separately: (s + x)_+ <= s_+ + x_+.
         gains = [gain + math.log(count) for gain, count in zip(self._log_gains, counts) if count > 0 and gain > -math.inf]
         return float(np.logaddexp.reduce([upper, *gains])) + 4 * ULP if gains else upper
@@ -85,6 +91,15 @@ class Compositions:
     def alike(self, kind: int) -> float:
         """Return an upper bound of log E S_+ if all users are of the kind with index `kind`."""
         return self.log_excess([self._users * (j == kind) for j in range(self._count)])
+
+    def widest(self) -> tuple[int, float]:
+        """Return the kind for which the bound of :meth:`alike` is largest, and this bound.
+
+        Kinds whose approximate value is clearly smaller are not evaluated.
+        """
+        counts = self._users * np.eye(self._count, self._count + 1)
+        rough = [self._with_gains(_excess.rough_excess(self._values, self._masses, self._starts, row), row) for row in counts]
+        return largest_of(rough, self.alike)
 
     def largest(self, start: float, tolerance: float, most: int) -> float:
         """Return an upper bound of the largest log E S_+ over all numbers of users of each kind.
@@ -202,20 +217,20 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
 
     The result is None if X is never positive for some kind, or if theta |X| exceeds 700, where e^(theta X) would overflow.
     """
-    full = [_filled(*law) for law in laws]
+    full = [filled(*law) for law in laws]
     if not all(float(values.max()) > 0 for values, _ in full):
         return None
     theta, largest = 0.0, -math.inf
     for values, mass in full:
-        point = _saddle(values, mass, users)
-        value = users * _log_moment(values, mass, point) - math.log(point)
+        point = saddle(values, mass, users)
+        value = users * log_moment(values, mass, point) - math.log(point)
         if value > largest:
             theta, largest = point, value
     if not max(theta * float(np.abs(values).max()) for values, _ in full) < 700:
         return None
     moments, size = np.empty((len(full), 4)), 0.0
     for row, (values, mass) in zip(moments, full):
-        cumulant = _log_moment(values, mass, theta)
+        cumulant = log_moment(values, mass, theta)
         weight = mass * np.exp(theta * values - cumulant)
         mean = weight @ values
         centred = np.abs(values - mean)
@@ -227,37 +242,6 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
     gain = max(log_gains)
     log_gain = gain + math.log(users) if gain > -math.inf else gain
     return _BerryEsseen(theta, moments, log_gain, loss_error)
-
-
-def _filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses with an additional atom at 0, whose mass is 1 minus the sum of the others."""
-    mass = np.exp(log_mass)
-    rest = 1.0 - math.fsum(mass)
-    return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
-
-
-def _log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
-    """Return log E e^(theta X)."""
-    with np.errstate(over="ignore"):
-        return math.log1p(float(mass @ np.expm1(theta * values)))
-
-
-def _saddle(values: FloatArray, mass: FloatArray, users: int) -> float:
-    """Return theta close to the solution of n K'(theta) = 2/theta, where K is the cumulant generating function and n = `users`.
-
-    Any theta > 0 gives a valid bound.
-    """
-    low, high = 0.0, 600 / float(np.abs(values).max())
-    theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
-    for _ in range(30):
-        weight = mass * np.exp(theta * values)
-        slope = float(weight @ values) / float(weight.sum()) - 2 / (users * theta)
-        if slope > 0:
-            high = theta
-        else:
-            low = theta
-        theta = min(2 * theta, 0.5 * (low + high)) if high > 2 * theta else 0.5 * (low + high)
-    return theta
 
 
 def _put(numbers: Numbers, place: int, number: int) -> Numbers:

@@ -29,7 +29,7 @@ from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
-__all__ = ["one_large_value", "sum_of_few", "sum_with_jumps"]
+__all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]
 
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values must be enumerated.
@@ -74,7 +74,7 @@ def _guess(light: Light, place: FloatArray, log_prob: FloatArray) -> float:
     return float((log_prob + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
 
 
-def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> Interval:
+def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper: bool = False) -> Interval:
     """Return bounds of log E S_+, where S is the sum of the independent values of `users` users with the same distribution.
 
     Parameters
@@ -83,6 +83,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
         The atoms and their log masses; the rest of the mass is at 0.
     users : float
         A whole number, at least 2.
+    upper : bool
+        Whether only the upper bound is needed. The lower one is then less tight, which saves more than half of the run time.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     if count[-1] < 16:
         # `_all_heavy` uses the probability that all values are 0. This is below its rounding error if nearly every user has a value
         # other than 0.
-        return _all_heavy(x, log_w, users) if count[-1] < 0.9 * users else _NOTHING
+        return _all_heavy(x, log_w, users, upper) if count[-1] < 0.9 * users else _NOTHING
     # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
     # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
@@ -123,7 +125,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float) -> In
     too_wide = gains.high - gains.low > 10 * WIDE * light.deviation
     if too_wide or (not gains.crude and any(contour.coarse for contour in gains.contours)):
         return _NOTHING
-    return _summed(gains, users, jumps, most, np.logaddexp(moved, log_left) - scale, moved - scale)
+    return _summed(gains, users, jumps, most, np.logaddexp(moved, log_left) - scale, moved - scale, upper)
 
 
 def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> float:
@@ -171,7 +173,7 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     return best
 
 
-def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
+def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> Interval:
     """Return bounds of log E S_+ if few users have a value other than 0: all values count as heavy."""
     total = math.fsum(np.exp(log_w))
     # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
@@ -188,10 +190,15 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float) -> Interval:
         return _NOTHING
     jumps = _parted(x, log_w, x.size, users)[1]
     most, log_left = _enough(x, log_w, users, jumps[2], least - LEFT)
-    return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved)
+    return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved, upper)
 
 
-def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float) -> Interval:
+def few_enough(users: float) -> bool:
+    """Return whether :func:`sum_of_few` is used for that number of users: 2 to 40. For more it takes longer than 0.5 s."""
+    return 1 < users <= 40
+
+
+def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: float = 0.06) -> Interval:
     """Return bounds of log E S_+ for few users, by adding their values one after the other.
 
     After every addition the distribution of the sum is replaced by one on grid points that is larger in the convex order for the
@@ -201,14 +208,17 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float) -> Interv
     ----------
     values, log_mass, users
         As for :func:`sum_with_jumps`.
+    step : float
+        Distance of the grid points in asinh of the value, times sqrt(users). The gap is proportional to its square, and the run
+        time to its inverse.
 
     Returns
     -------
     Interval
-        (-inf, inf) for one user, if the values are too large, if masses underflow, and for more than 40 users or MANY values, whose
-        sums would take longer than 0.5 s.
+        (-inf, inf) for one user, if the values are too large, if masses underflow, and for too many users (`few_enough`) or more
+        than MANY values, whose sums would take longer than 0.5 s.
     """
-    if not (1 < users <= 40 and values.size <= MANY and log_mass.min() > LOG_TINY):
+    if not (few_enough(users) and values.size <= MANY and log_mass.min() > LOG_TINY):
         return _NOTHING
     order = np.argsort(values, kind="stable")
     jump, part = values[order], np.exp(log_mass[order])
@@ -224,7 +234,7 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float) -> Interv
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
     # The gap is proportional to the number of users times the square of the step.
-    nodes = rising(unit, farthest, 0.06 / math.sqrt(users))
+    nodes = rising(unit, farthest, step / math.sqrt(users))
     spread, merged, place, where = part, part, jump, jump
     for _ in range(int(users) - 1):
         spread, place = spread_sum(place, spread, jump, part, nodes), nodes
@@ -278,17 +288,19 @@ def _enough(x: FloatArray, log_w: FloatArray, users: float, prob: float, log_lea
     return k, log_left
 
 
-def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float) -> Interval:
+def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log_more: float, log_less: float,
+            only_upper: bool) -> Interval:
     """Return bounds of log E S_+ from the terms with up to `most` heavy values.
 
     In units of e^gains.scale, the terms with more heavy values and the values that were replaced by 0 add at most e^log_more to
-    E S_+, and the replaced values subtract at most e^log_less from it.
+    E S_+, and the replaced values subtract at most e^log_less from it. If `only_upper`, the lower bound evaluates g_k at the nodes
+    alone, and uses lines between them.
     """
     jump, part, prob = jumps
     log_none = math.log1p(-prob)
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
-    above = gains.at(nodes, slice(min(2, most), None)).upper
+    below, above = gains.at(nodes, slice(min(2, most), None))
     if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
         return _NOTHING
     # `lost` bounds the mass that underflows, or that moves to a neighbouring node because a subnormal mass is rounded.
@@ -304,11 +316,27 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
             column = above[:, k - min(2, most)]
             # The product is formed in logarithms, because its factor e^log_prob may underflow.
             upper += capped_exp(log_prob + math.log(float(spread @ column) + k * lost * float(column.max()) + _TINY))
-        low, high = gains.at(where, slice(k, k + 1))
-        lower += weight * (float(merged @ low[:, 0]) - (k - 1) * lost * float(low.max()))
+        if k > 1 and only_upper:
+            low = _under(where, nodes, below[:, k - min(2, most)], column)
+        else:
+            low, high = (side[:, 0] for side in gains.at(where, slice(k, k + 1)))
+        lower += weight * (float(merged @ low) - (k - 1) * lost * float(low.max()))
         if k == 1:
-            upper += weight * float(part @ high[:, 0])
+            upper += weight * float(part @ high)
     slack = 1e-11 + ULP * (8 * users * abs(log_none) + 4 * nodes.size)
     upper = upper * (1 + slack) + math.exp(log_more) + 1e-280
     lower = lower * (1 - slack) - math.exp(log_less)
     return Interval(math.log(lower) + gains.scale if lower > 0 else -math.inf, math.log(upper) + gains.scale)
+
+
+def _under(y: FloatArray, nodes: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return lower bounds at `y` of a convex increasing function >= 0 with the given bounds at the nodes.
+
+    Between two nodes the function is above the line through the two nodes before, and above that through the two nodes after.
+    """
+    place = np.clip(np.searchsorted(nodes, y) - 1, 1, nodes.size - 3)
+    left, right = (low[place] - high[place - 1]) / (nodes[place] - nodes[place - 1]), high[place + 2] - low[place + 1]
+    right /= nodes[place + 2] - nodes[place + 1]
+    inside = (y > nodes[1]) & (y < nodes[-2])
+    lines = np.maximum(low[place] + left * (y - nodes[place]), low[place + 1] - right * (nodes[place + 1] - y))
+    return np.where(inside, np.maximum(lines - 16 * ULP * high[place + 2], low[place]), 0.0)

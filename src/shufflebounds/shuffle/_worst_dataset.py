@@ -120,7 +120,7 @@ class WorstDataset:
         self._blanket_sides: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._table: Kept[int, float] = Kept(math.inf)
         self._alike: Kept[tuple[float, int], float] = Kept(CACHED_ANSWERS)
-        self._kinds_alone: Kept[float, dict[int, float]] = Kept(CACHED_ANSWERS)
+        self._widest_kinds: Kept[float, tuple[int, float]] = Kept(CACHED_ANSWERS)
         self._listed: Kept[float, _Listed] = Kept(CACHED_TABLES)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
@@ -472,29 +472,19 @@ class WorstDataset:
 
     def _all_alike(self, eps: float, pairs: int) -> float:
         """Return log(n' Gamma) for the dataset in which all users have one input, that of `_widest`."""
-        if pairs == 0:
-            return self._kind_alone(eps, self._widest(eps))
-        return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(self._widest(eps)))
+        kind, value = self._widest(eps)
+        return self._alike.of((eps, pairs), lambda: self._sums(eps, pairs)[0].alike(kind)) if pairs else value
 
-    def _widest(self, eps: float) -> int:
-        """Return the index of the input (kind) for which E S_+ is largest if all n users have this input."""
-        return int(np.argmax([self._kind_alone(eps, kind) for kind in range(len(self._data.others))]))
-
-    def _kind_alone(self, eps: float, kind: int) -> float:
-        """Return log(n Gamma) for the dataset in which all n users have the input of index `kind`."""
-        values = self._kinds_alone.of(eps, dict)
-        if kind not in values:
-            values[kind] = self._sums(eps, 0)[0].alike(kind)
-        return values[kind]
+    def _widest(self, eps: float) -> tuple[int, float]:
+        """Return the index of the input (kind) for which E S_+ is largest if all n users have it, and then log(n Gamma)."""
+        return self._widest_kinds.of(eps, lambda: self._sums(eps, 0)[0].widest())
 
     def _attains(self, eps: float, log_delta: float) -> bool:
         """Return whether one dataset of equal users alone makes the bound of this module at least `log_delta`.
 
         Then neither the error term nor a search is computed. This only decides which bound is returned, so it need not be exact.
         """
-        without_pairs = self._choices[0]
-        return any(self._gamma(eps, without_pairs, self._kind_alone(eps, kind)) >= log_delta - SAME_LOG
-                   for kind in range(len(self._data.others)))
+        return self._gamma(eps, self._choices[0], self._widest(eps)[1]) >= log_delta - SAME_LOG
 
 
 class WorstPair:

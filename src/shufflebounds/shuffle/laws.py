@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
-from shufflebounds._core import _deployments
+from shufflebounds._core import _deployments, _excess
 from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY, MANY, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
@@ -311,7 +311,7 @@ class ExcessLaw:
         """
         points = np.atleast_1d(np.asarray(eps, dtype=np.float64))
         if self.expensive:
-            return at_each(lambda e: self._log_phi(e, users), points)
+            return at_each(lambda e: self._log_phi(e, users, effort=effort), points)
         if points.size == 1 and self._has_cut and (alone := self._cut_alone(float(points[0]), users)) is not None:
             return IntervalArray(np.array([alone.lower]), np.array([alone.upper]))
         if effort is not Effort.FINE:
@@ -375,7 +375,7 @@ class ExcessLaw:
             The bound.
         """
         if self.expensive:
-            return self._log_phi(eps, users, upper)[upper]
+            return self._log_phi(eps, users, upper, effort)[upper]
         return float(self.log_phi([eps], users, effort)[upper][0])
 
     def rough_log_phi(self, eps: float, users: float) -> Interval:
@@ -393,13 +393,35 @@ class ExcessLaw:
         """
         return self._evaluated(eps, users, effort=Effort.ROUGH)
 
-    def _log_phi(self, eps: float, users: float, selected: bool | None = None) -> Interval:
+    def approximate_log_phi(self, eps: float, users: float) -> float:
+        """Return an approximation of :meth:`log_phi` by the saddle point, for :func:`largest_of`.
+
+        Parameters
+        ----------
+        eps, users : float
+            As for :meth:`log_phi`.
+
+        Returns
+        -------
+        float
+            Within 0.1 for 100 users or more and light tails, and too large for heavy tails.
+        """
+        log_mass, log_a, log_b = self._distinct
+        rough, starts, count = -math.inf, np.array([0, log_mass.size]), np.array([float(users)])
+        if log_mass.size:
+            rough = _excess.rough_excess(excesses(log_a, log_b, eps), log_mass, starts, count)
+        # Where values overflow, the law counts as a candidate.
+        if not rough < math.inf:
+            return math.inf
+        return self._with_cut(Interval(rough, rough), 0.0, eps, users).upper
+
+    def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
         if self._heavy:
             # The answer is cached, because searches evaluate the same eps again for the other bound.
-            side = selected if self._distinct[0].size > MANY else None
-            return self._known.of((eps, users, side), lambda: self._evaluated(eps, users, side))
-        return self._evaluated(eps, users, selected)
+            side = selected if self._distinct[0].size > MANY or effort is Effort.SAMPLED else None
+            return self._known.of((eps, users, side, effort), lambda: self._evaluated(eps, users, side, effort))
+        return self._evaluated(eps, users, selected, effort)
 
     def _evaluated(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds of log Phi at one eps, as `_log_phi` does, without a cache."""
@@ -443,12 +465,12 @@ class ExcessLaw:
 
     @cached_property
     def _heavy(self) -> bool:
-        """Whether some a or b exceeds 1e8."""
-        return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(1e8))
+        """Whether some a or b exceeds HEAVY."""
+        return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
 
     @cached_property
-    def _known(self) -> Kept[tuple[float, float, bool | None], Interval]:
-        """A cache of answers by (eps, users, selected bound), which is used for distributions with heavy tails only."""
+    def _known(self) -> Kept[tuple[float, float, bool | None, Effort], Interval]:
+        """A cache of answers by (eps, users, selected bound, effort), which is used for distributions with heavy tails only."""
         return Kept(CACHED_ANSWERS)
 
     @cached_property

@@ -21,13 +21,14 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
-from shufflebounds.shuffle._excess import Effort
+from shufflebounds.shuffle._excess import Effort, largest_of
+from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -243,11 +244,25 @@ class Shuffled(BetweenProfiles):
             return -math.inf, 0
         wide = np.array([law.spread(eps) for _, _, law in self._below])
         tried = np.argsort(-wide, kind="stable")[:COMPARED].tolist()
+
+        def value(place: int) -> float:
+            law: ExcessLaw = self._below[tried[place]][2]
+            return law.log_phi_side(eps, self.users, upper=False, effort=effort)
+
         if len(tried) > 1:
-            rough = [self._below[i][2].rough_log_phi(eps, self.users) for i in tried]
-            least = max(low for low, _ in rough)
-            tried = [i for i, (_, high) in zip(tried, rough) if high >= least]
-        values = [self._below[i][2].log_phi_side(eps, self.users, upper=False, effort=effort) for i in tried]
+            found: dict[int, Interval] = {}
+
+            def rough(place: int) -> float:
+                found[place] = self._below[tried[place]][2].rough_log_phi(eps, self.users)
+                return found[place].lower
+
+            near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
+            if effort is not Effort.FINE:
+                place, largest = largest_of(near, value)
+                return largest, tried[place]
+            least = largest_of(near, rough)[1]
+            tried = [tried[place] for place, bounds in sorted(found.items()) if bounds.upper >= least]
+        values = [value(place) for place in range(len(tried))]
         best = int(np.argmax(values))
         return values[best], tried[best]
 
@@ -286,15 +301,17 @@ class Shuffled(BetweenProfiles):
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the bounds of `_log_delta`, with upper bounds for which fewer outputs are truncated where these dominate delta.
+        """Return the bounds of `_sampled_log_delta`, with upper bounds for which fewer outputs are truncated where these dominate
+        delta.
 
         This takes up to a second for each eps.
         """
-        lower, upper = self._log_delta(eps)
+        lower, upper = self._sampled_log_delta(eps)
         for i, e in enumerate(eps.tolist()):
             # The truncated outputs may dominate an upper bound that is below e^3 times their probability.
             if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
-                upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True) for law in self._deep_laws))
+                upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True, effort=Effort.SAMPLED)
+                                              for law in self._deep_laws))
         return IntervalArray(np.minimum(lower, upper), upper)
 
     @property
@@ -485,11 +502,18 @@ class Shuffled(BetweenProfiles):
             return None
         else:
             laws = [law for _, _, law in self._below]
-        return None if any(law.expensive for law in laws) else laws
+        return None if self._adds_few or any(law.expensive for law in laws) else laws
+
+    @property
+    def _adds_few(self) -> bool:
+        """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
+        return few_enough(self.users) and any(pair.upper.log_mass.size > COMPARED for pair in self._pairs)
 
     def _rough(self, upper: bool) -> Curve | None:
         if not upper or not self._has_search:
-            return None
+            # The search for eps ends at a relative distance of 1e-6, which is less than the gap of the bounds of delta.
+            return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])),
+                         rtol=1e-6, settles=1e-6) if self._adds_few else None
         blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
         # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
         # near the crossing of the rough one, usually once.
@@ -526,7 +550,7 @@ class Shuffled(BetweenProfiles):
         cost = super()._cost(log_delta, question)
         if question != "rdp" or self._pure_epsilon() < math.inf:
             return cost
-        seconds = SECONDS["value for few users" if self.users <= 40 else "value at small delta"]
+        seconds = SECONDS["value for few users" if few_enough(self.users) else "value at small delta"]
         return cost._replace(seconds=max(cost.seconds, cost.values * seconds))
 
     def _seconds(self) -> float:

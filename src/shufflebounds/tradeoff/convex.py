@@ -47,33 +47,45 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps with the given bounds at the points x.
 
-    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)] the line through (E_(i-1),
-    high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+2), high) are below the function, and so is their maximum. Entry
-    2 i of the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is
-    linear on both sides of one breakpoint. Beyond the last point the left line is extended to its zero.
+    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)] the line through (E_(i-s),
+    high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+1+s), high) are below the function for every s >= 1, and so is
+    their maximum; the best of s = 1, 2, 4, 8, ... is used for each. The line with s = 1 is the best one if both bounds are equal.
+    If their gap is large compared with the change of the function between neighbouring points, a larger s is better. Entry 2 i of
+    the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear
+    on both sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())
     if count < 2:
         return x[1:2].copy(), np.full(1, -np.inf)
-    before, eps, low = x[: count - 1], x[1:count], low[1:count]
-    ahead, high = np.append(x[2 : count + 1], np.inf)[: count - 1], np.append(high[: count + 1], [np.inf] * 2)
-    # `open_end`: all points have a positive lower bound, so no further point limits the slope after the last one.
-    open_end = x.size == count
+    x, eps, low, high = x[: count + 1], x[1:count], low[1:count], high[: count + 1]
+    ahead = np.append(x[2:], np.inf)[: count - 1]
     width = np.where(ahead < np.inf, ahead - eps, 1.0)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         # `left` and `right` are the decreases of the two lines over the interval, in units of the value at E_i.
         stretch = np.expm1(width)
-        left = np.expm1(high[: count - 1] - low) * stretch / -np.expm1(before - eps) * (1 + 8 * ULP)
+        end = np.exp(np.append(low[1:], -np.inf) - low)
+        left, right, step = np.full(count - 1, np.inf), np.zeros(count - 1), 1
+        better = True
+        while step < count and better:
+            line = np.expm1(high[: count - step] - low[step - 1 :]) * stretch[step - 1 :]
+            line = line / -np.expm1(x[: count - step] - eps[step - 1 :]) * (1 + 8 * ULP)
+            # The search ends if the lines of one s are nowhere better, as where both bounds are equal up to rounding.
+            better = bool((line < left[step - 1 :] * (1 - 1e-9)).any())
+            left[step - 1 :] = np.fmin(left[step - 1 :], line)
+            last = x.size - 2 - step
+            if last > 0:
+                fall = end[:last] - np.exp(high[2 + step :] - low[:last])
+                line = fall / (np.exp(width[:last]) * np.expm1(x[2 + step :] - x[2 : 2 + last])) * stretch[:last]
+                better |= bool((line > right[:last] * (1 + 1e-9)).any())
+                right[:last] = np.fmax(right[:last], line)
+            step *= 2
+        right *= 1 - 8 * ULP
         # The slope of a divergence in E is at least -1, also after the last point.
         left = np.minimum(left, np.exp(eps - low) * stretch * (1 + 8 * ULP))
-        end = np.exp(np.append(low[1:], -np.inf) - low)
-        fall = end - np.exp(high[3 : count + 2] - low)
-        right = np.append(fall[:-1] / (np.exp(width[:-1]) * stretch[1:]) * stretch[:-1], 0.0)
-        right = np.nan_to_num(np.maximum(right, 0.0)) * (1 - 8 * ULP)
         gain, turn = 1 - end - right, left - right
         at = np.clip(np.where(turn > 0, gain / turn, np.where(gain >= 0, 1.0, 0.0)), 0.0, None)
         at[:-1] = np.minimum(at[:-1], 1.0)
-        if not open_end and high[count] == -np.inf:
+        if x.size > count and high[count] == -np.inf:
             # The function is 0 at the next point, so the last line ends there at the latest.
             at[-1] = min(at[-1], 1.0)
         vertex = eps + np.log1p(at * stretch)

@@ -1,0 +1,75 @@
+r"""Chernoff's bound of the expected positive part of a sum of independent privacy-amplification random variables (`ExcessLaw`).
+
+.. math:: \mathbb{E} S_+ \le \frac{\mathbb{E} e^{\theta S}}{e\,\theta}, \qquad \theta > 0
+
+since s_+ <= e^(theta s)/(e theta). S is the sum of n users' values.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._limits import NEGLIGIBLE
+from shufflebounds._types import ULP, FloatArray
+
+__all__ = ["chernoff", "filled", "log_moment", "saddle"]
+
+
+def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
+    """Return an upper bound of log E S_+ for `users` users with the given values and log masses; the rest of the mass is at 0."""
+    x, mass = filled(values, log_mass)
+    # The logarithms of the given masses are more accurate than those of `mass`, which may underflow.
+    log_w = np.concatenate([log_mass, np.log(mass[log_mass.size :])])
+    top = float(x.max())
+    if not top > 0:
+        return -math.inf
+    # Every theta gives a bound. The best one is found by bisection of the slope of the convex function below, up to 600/top.
+    # Negative values may be far larger than `top`, so that their terms underflow.
+    low, high = math.log(600 / top) - 80, math.log(600 / top)
+    for _ in range(30):
+        theta = math.exp(0.5 * (low + high))
+        terms = log_w + theta * x
+        weight = np.exp(terms - terms.max())
+        if users * float(weight @ x) * theta > float(weight.sum()):
+            high = math.log(theta)
+        else:
+            low = math.log(theta)
+    # Each term has an error of a few ulp of its two parts, and the sum one of an ulp for each term. Only terms that are not
+    # negligible in the sum count.
+    seen = terms > terms.max() - NEGLIGIBLE
+    error = ULP * users * (64 + 2 * x.size + 4 * float((np.abs(theta * x[seen]) - log_w[seen]).max()))
+    bound = users * float(np.logaddexp.reduce(terms)) - math.log(theta) - 1
+    return bound + error + 4 * ULP * abs(bound)
+
+
+def filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return values and masses with an additional atom at 0, whose mass is 1 minus the sum of the others."""
+    mass = np.exp(log_mass)
+    rest = 1.0 - math.fsum(mass)
+    return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
+
+
+def log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
+    """Return log E e^(theta X)."""
+    with np.errstate(over="ignore"):
+        return math.log1p(float(mass @ np.expm1(theta * values)))
+
+
+def saddle(values: FloatArray, mass: FloatArray, users: float) -> float:
+    """Return theta close to the solution of n K'(theta) = 2/theta, where K is the cumulant generating function and n = `users`.
+
+    Any theta > 0 gives a valid bound.
+    """
+    low, high = 0.0, 600 / float(np.abs(values).max())
+    theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
+    for _ in range(30):
+        weight = mass * np.exp(theta * values)
+        slope = float(weight @ values) / float(weight.sum()) - 2 / (users * theta)
+        if slope > 0:
+            high = theta
+        else:
+            low = theta
+        theta = min(2 * theta, 0.5 * (low + high)) if high > 2 * theta else 0.5 * (low + high)
+    return theta
