@@ -434,11 +434,13 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
     The series in the notes of GaussianMechanism is summed with the ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)).
     """
     depth = 140 if c.min() < 8 else 72
+    # On a Python float the recursion has the same rounding and takes a tenth of the time that it takes on an array of one number.
+    at: Any = float(c[0]) if c.size == 1 else c
     r = 0.5 * (np.sqrt(c * c + 4.0 * (depth + 2)) - c)
-    total = np.ones_like(c)
+    r, total = r.item() if c.size == 1 else r, 1.0
     for n in range(depth, -1, -1):
         after = r
-        r = (n + 1) / (c + r)
+        r = (n + 1) / (at + r)
         if n % 2 and n < 64:
             # The next term of the series has the factor I_(n+2) h^2/((n+1)(n+2) I_n). Each ratio r is multiplied by h first,
             # because r alone may be as small as 1e-140.

@@ -324,9 +324,10 @@ class Composition(PrivacyProfile):
         return lines
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        if 0 < delta < 1 and self._pure_epsilon() == math.inf:
-            # If one release has a positive delta at eps = 2 end, its best test has probability below e^(-2 end) under Q. Repeated
-            # in every release, this test shows that delta of the composition exceeds the target at `end`, where the search ends.
+        if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._inversions:
+            # A grid at large eps takes long, so this is tried before. If one release has a positive delta at eps = 2 end, its best
+            # test has probability below e^(-2 end) under Q. Repeated in every release, this test shows that delta of the
+            # composition exceeds the target at `end`, where the search ends.
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
@@ -470,11 +471,16 @@ class Composition(PrivacyProfile):
         rough.__dict__["_upper_only"] = rough.__dict__["_without_choice"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
-    def _rough(self, upper: bool) -> Curve | None:
+    @cached_property
+    def _inversions(self) -> tuple[Inversion, ...]:
+        """The inversion for each adjacency, or () if one of them is not possible."""
         ways = self._by_adjacency or (self,)
-        inversions = [None if way._is_one else way._composer.inversion for way in ways]
-        if None not in inversions:
-            known = [one for one in inversions if one is not None]
+        known = [None if way._is_one else way._composer.inversion for way in ways]
+        return tuple(one for one in known if one is not None) if None not in known else ()
+
+    def _rough(self, upper: bool) -> Curve | None:
+        known = self._inversions
+        if known:
             normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in known), rtol=0.05)
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
