@@ -435,9 +435,9 @@ def _log_difference(c: FloatArray, h: float) -> FloatArray:
     """
     depth = 140 if c.min() < 8 else 72
     # On a Python float the recursion has the same rounding and takes a tenth of the time that it takes on an array of one number.
-    at: Any = float(c[0]) if c.size == 1 else c
-    r = 0.5 * (np.sqrt(c * c + 4.0 * (depth + 2)) - c)
-    r, total = r.item() if c.size == 1 else r, 1.0
+    r: Any = 0.5 * (np.sqrt(c * c + 4.0 * (depth + 2)) - c)
+    at, r = (c.item(), r.item()) if c.size == 1 else (c, r)
+    total = 1.0
     for n in range(depth, -1, -1):
         after = r
         r = (n + 1) / (at + r)
