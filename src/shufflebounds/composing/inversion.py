@@ -31,7 +31,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._limits import BLOCK, CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._logs import capped_exp
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval
@@ -267,10 +267,12 @@ class Inversion:
         The pairs, and how often each is released.
     rtol : float
         The largest relative gap between the bounds of eps that the composition accepts.
+    most : float, optional
+        Largest number of products of nodes and quadrature points of one integral; 2e8 take about a second.
     """
 
-    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
-        self._releases = tuple(releases)
+    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
+        self._releases, self._most = tuple(releases), most
         # The goal for the gap of log delta. A larger share of rtol leaves a larger gap, a smaller one needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
         self._tilts: Kept[int, list[_Tilt | None]] = Kept(CACHED_ANSWERS)
@@ -288,14 +290,19 @@ class Inversion:
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
-        """Return the sum of the losses at the tilt RATIO**place. Tilts are computed for a block of places at once."""
-        block = place // TILTS_AT_ONCE
+        """Return the sum of the losses at the tilt RATIO**place.
+
+        Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed at once.
+        """
+        first, count = place, 1
+        if place < 3 * TILTS_AT_ONCE:
+            first, count = place - place % TILTS_AT_ONCE, TILTS_AT_ONCE
 
         def made() -> list[_Tilt | None]:
-            places = np.arange(block * TILTS_AT_ONCE, (block + 1) * TILTS_AT_ONCE)
-            return _Tilt.several(self._releases, RATIO ** np.clip(places, TILTS[0], TILTS[-1]).astype(np.float64))
+            places = np.arange(first, first + count, dtype=np.float64)
+            return _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
 
-        return self._tilts.of(block, made)[place - block * TILTS_AT_ONCE]
+        return self._tilts.of(first, made)[place - first]
 
     def _part(self, place: int) -> _Parts:
         """Return the moment generating functions at the tilt RATIO**place."""
@@ -373,16 +380,19 @@ class Inversion:
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
-    def log_delta_once(self, eps: float) -> float:
-        """Return an upper bound of the log hockey-stick divergence at eps from one integral.
+    def log_delta_once(self, eps: float) -> tuple[float, bool]:
+        """Return an upper bound of the log hockey-stick divergence at eps from one integral, and whether it may be close.
 
-        It is close to the divergence unless this is below about 1e-8 times the saddle-point approximation.
+        It is close unless the divergence is below about 1e-8 times the saddle-point approximation. If so, and if the integral takes
+        many nodes, smaller estimates do not help either.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
         high, estimate = min(tilt.chernoff(eps), 0.0), tilt.approximate(eps)
         once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > -5000.0 else None
-        return high if once is None else min(high, once[0].upper)
+        if once is None:
+            return high, False
+        return min(high, once[0].upper), once[0].lower > -math.inf or once[2].nodes < BLOCK
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
         """Return the goal for the gap of log delta: that of eps times the slope of log delta, which is about the tilt."""
@@ -394,8 +404,7 @@ class Inversion:
         The result is None if the integral would take too long.
         """
         place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
-        # The products of nodes and quadrature points would take more than about a second.
-        if count > TABLE_SIZE or count * sum(part.points for part, _ in self._part(place).parts) > 4e8:
+        if count > TABLE_SIZE or count * sum(part.points for part, _ in self._part(place).parts) > self._most:
             return None
         theta = self._tilt(place).theta
         nodes = self._nodes.of((place, spacing, count), partial(_nodes, self._part(place), theta, spacing, count))

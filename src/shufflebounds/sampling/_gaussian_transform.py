@@ -118,14 +118,15 @@ class _Ratios(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """The points of the rule for one exponent a of g: `log_weight` is the log of h phi(x) g(x)^a.
+    """The points of the rule for exponents a of g: `log_normal` is the log of h phi(x), and `log_weight` that of h phi(x) g(x)^a.
 
-    The terms of the omitted points sum to at most `dropped` e^`top`.
+    `log_weight` has a row for every a. The terms of the omitted points sum to at most `dropped` e^`top`, for every a.
     """
 
     at: _Ratios
+    log_normal: FloatArray
     log_weight: FloatArray
-    top: float
+    top: FloatArray
     dropped: float
 
 
@@ -209,9 +210,7 @@ class TiltedGaussian:
             return Cumulants(np.zeros(theta.size), np.full(theta.size, np.inf), np.zeros(theta.size), np.zeros(theta.size))
         step, height, removed = self._real_step, self._real_height, self._kind.removed
         order = theta + 1 if removed else -theta
-        at = self._ratios(step)
-        log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - at.x**2 / 2
-        log_weight = np.multiply.outer(order, at.loss) + log_normal
+        at, log_normal, log_weight, largest, dropped = self._points(step, order)
         top = log_weight.max(axis=1)
         weight = np.exp(log_weight - top[:, None])
         total = weight.sum(axis=1)
@@ -219,8 +218,6 @@ class TiltedGaussian:
         mean = weight @ loss / total
         var = (weight * (loss - mean[:, None]) ** 2).sum(axis=1) / total
         value = top + np.log(total)
-        # The points serve the integrals of phi, phi g and phi g^a; the largest term of all bounds the terms outside of the range.
-        largest = np.maximum(top, max(float(log_normal.max()), float((log_normal + at.loss).max())))
         size = np.abs(order)
         rounding = (weight @ (ULP * (16 + at.x**2 / 2)) + size * (weight @ (3 * ULP * np.abs(at.loss) + at.blur))) / total
         rounding += ULP * (3 * np.abs(largest) + at.x.size + 8 + np.abs(value))
@@ -229,7 +226,7 @@ class TiltedGaussian:
             # If A(a) is near 1, log A(a) would have a large relative error. A(a) - 1 is computed with a small one.
             excess, rounding[near] = _excess(at, log_normal, order[near])
             value[near] = np.log1p(excess)
-        outside = self._outside(step) * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
+        outside = dropped * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
         growth = self._log_growths(height, order)
         rule = np.exp(growth - 2 * math.pi * height / step + 1e-9) / -math.expm1(-2 * math.pi * height / step)
         error = rounding + (outside + 2 * rule) * 2 * (1 + size)
@@ -291,40 +288,40 @@ class TiltedGaussian:
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
 
-    def _ratios(self, step: float) -> _Ratios:
-        """Return the points of a rule with this step, and the likelihood ratio g there."""
-        mu, q = self._kind.mu, self._kind.rate
-        first, last = self._range
-        # The products x and x^2 have no rounding error, because the step has 7 binary digits.
-        x = step * np.arange(math.floor(first / step), math.ceil(last / step) + 1, dtype=np.float64)
-        own = mu * x - mu * mu / 2
-        rest = math.log1p(-q) if q < 1 else -math.inf
-        loss = mixed_losses(own, q)
-        shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
-        size = np.abs(mu * x) + mu * mu + abs(math.log(q)) + np.abs(loss)
-        return _Ratios(x, loss, shifted, unshifted, ULP * (16 * np.abs(loss) + shifted * (16 + 8 * size) * (2 + np.pi)))
-
     def _outside(self, step: float) -> float:
         """Return a bound of the sum of the terms outside of the range, relative to the largest term."""
         # Beyond either end the terms fall at least as fast as a normal density beyond `_reach`, so they sum to at most
         # 1 + 1/(reach step) times the first of them.
         return 2 * math.exp(-self._dropped) * (1 + 1 / (self._reach * step))
 
-    def _points(self, step: float) -> _Points:
-        at, a = self._ratios(step), self._order
-        log_weight = a * at.loss - at.x**2 / 2 + (math.log(step) - 0.5 * math.log(2 * math.pi))
+    def _points(self, step: float, order: FloatArray | None = None) -> _Points:
+        """Return the points of a rule with this step, for the order of this object or for several of its sign and smaller size."""
+        mu, q = self._kind.mu, self._kind.rate
+        first, last = self._range
+        # The products x and x^2 have no rounding error, because the step has 7 binary digits.
+        x = step * np.arange(math.floor(first / step), math.ceil(last / step) + 1, dtype=np.float64)
+        own = mu * x - mu * mu / 2
+        loss = mixed_losses(own, q)
+        log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - x**2 / 2
+        log_weight = np.multiply.outer(np.array([self._order]) if order is None else order, loss) + log_normal
         # A point is kept if it matters for one of the integrals of phi, phi g and phi g^a, which all use these points.
-        envelope = log_weight - np.minimum(np.minimum(a * at.loss, (a - 1) * at.loss), 0.0)
-        top = float(envelope.max())
-        kept = envelope > top - self._dropped
+        others = log_normal + np.maximum(loss, 0.0)
+        top = np.maximum(log_weight.max(axis=1), others.max())
+        least = top - self._dropped
+        kept = (log_weight > least[:, None]).any(axis=0) | (others > least.min())
         # Each omitted point of the range has a term of at most e^-`_dropped` times the largest one.
         dropped = self._outside(step) + math.exp(-self._dropped) * np.count_nonzero(~kept)
-        return _Points(_Ratios(*(values[kept] for values in at)), log_weight[kept], top, dropped)
+        x, own, loss, log_normal, log_weight = x[kept], own[kept], loss[kept], log_normal[kept], log_weight[:, kept]
+        rest = math.log1p(-q) if q < 1 else -math.inf
+        shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
+        size = np.abs(mu * x) + mu * mu + abs(math.log(q)) + np.abs(loss)
+        blur = ULP * (16 * np.abs(loss) + shifted * (16 + 8 * size) * (2 + np.pi))
+        return _Points(_Ratios(x, loss, shifted, unshifted, blur), log_normal, log_weight, top, dropped)
 
     def _rounding(self, points: _Points, height: float) -> FloatArray:
         """Return a bound of the relative rounding error of each term of the rule at t = 0, on the line at this height."""
         at = points.at
-        exponent = at.x**2 / 2 + 3 * np.abs(self._order * at.loss) + 3 * abs(points.top) + np.abs(at.x) * height
+        exponent = at.x**2 / 2 + 3 * np.abs(self._order * at.loss) + 3 * abs(float(points.top[0])) + np.abs(at.x) * height
         return np.asarray(ULP * (16 + exponent) + abs(self._order) * at.blur)
 
     def _complex_loss(self, at: _Ratios, height: float | FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -344,14 +341,14 @@ class TiltedGaussian:
         """
         points, forward = self._points(self._real_step), self._kind.removed
         at = points.at
-        log_normal = points.log_weight - self._order * at.loss
+        log_normal = points.log_normal
         log_p, loss, blur = log_normal + at.loss if forward else log_normal, at.loss, at.blur
         if not forward:
             log_p, loss, blur = log_p[::-1], -loss[::-1], blur[::-1]
         slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
         outcomes = LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, blur)
         value = float(outcomes.renyi(np.array([self._theta + 1]), upper=upper)[0])
-        outside = points.dropped * capped_exp(points.top - self.scale)
+        outside = points.dropped * capped_exp(float(points.top[0]) - self.scale)
         rule = 2 * self._rule_error(self._real_height, self._real_height, self._real_step)
         error = (outside + rule) * 2 * (1 + abs(self._order)) / max(self._theta, LEAST_THETA)
         if self._theta < LEAST_THETA:
@@ -378,7 +375,7 @@ class TiltedGaussian:
         at = points.at
         real, angle = self._complex_loss(at, height)
         loss = real + 1j * angle
-        exponent = points.log_weight + self._order * (loss - at.loss) + (height * height / 2 - self.scale)
+        exponent = points.log_weight[0] + self._order * (loss - at.loss) + (height * height / 2 - self.scale)
         terms = np.exp(exponent - 1j * height * at.x)
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (at.x.size + BLOCK))
@@ -386,7 +383,7 @@ class TiltedGaussian:
         # The rule is applied at z and at theta, so its error counts twice. The absolute values of the integrand on this line sum
         # to at most e^`_log_growth(height)` times those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
-        error += 2 * points.dropped * capped_exp(points.top - self.scale + self._log_growth(height))
+        error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
         # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
@@ -426,7 +423,7 @@ class TiltedGaussian:
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)
         points = self._points(self._line[0])
         real, angle = self._complex_loss(points.at, heights[:, None])
-        logs = points.log_weight + self._order * (real - points.at.loss) + (heights * heights / 2 - self.scale)[:, None]
+        logs = points.log_weight[0] + self._order * (real - points.at.loss) + (heights * heights / 2 - self.scale)[:, None]
         error = np.empty(heights.size)
         for i, y in enumerate(heights.tolist()):
             width = min(0.999 * math.pi / (2 * mu) - y, 3.0)
@@ -435,7 +432,7 @@ class TiltedGaussian:
                 growth += self._order * math.log(math.cos(mu * (y + width) / 2)) * (1 + 1e-9)
             exponent = growth - 2 * math.pi * width / self._line[0]
             rule = 2 * capped_exp(exponent) / -math.expm1(-2 * math.pi * width / self._line[0])
-            outside = points.dropped * capped_exp(points.top - self.scale + self._log_growth(y))
+            outside = points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(y))
             error[i] = math.log(rule * math.exp(min(self.error, 1.0)) + outside)
         rounding = 2 * float(np.max(self._rounding(points, MOST_HEIGHT))) + 2 * ULP * points.at.x.size
         return logs, angle, error, rounding
