@@ -6,6 +6,9 @@ is proportional to the loss, and smaller near eps. The sum of two losses is redu
 mass of a cell goes to its two ends, and for the lower bound to one loss inside the cell; the masses under both distributions are
 kept. The divergence is the expectation of a convex function of e^-loss, so it increases in the first case and decreases in the
 second (`_convex_order`). All terms are positive, so small divergences have a small relative error.
+
+Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them, so that TINY, which an upper bound adds at
+every sum, bounds their total.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from shufflebounds._convex_order import rising, to_nodes
 from shufflebounds._core import _jumps
-from shufflebounds._limits import CACHED_BYTES, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY
+from shufflebounds._limits import CACHED_BYTES, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.interpolation import connect_the_dots, reach, supporting_lines
@@ -29,20 +32,11 @@ from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairI
 
 __all__ = ["FewReleases"]
 
-FEW = 32
-"""Largest number of releases of a composition that is computed in this way. Raised: longer run time, and larger gaps, as every sum
-adds to the gap."""
-
 SPACING = 0.6
-"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for FEW releases; for fewer it falls with the
+"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases; for fewer it falls with the
 fourth root of their number, as they take fewer sums. The gap of eps is about rtol. Below, nodes are
 five times as far apart, and above 25 times. Lowered: tighter bounds in more time, which grows with the square of the number of
 nodes."""
-
-UNDERFLOW = 1e-300
-"""Bound of the mass of all outcomes or pairs of outcomes whose masses underflow: at most 2**53 products of at most 5e-324 each. An
-upper bound adds it. Raised: a larger upper bound. Lowered: it must stay above 5e-308."""
-
 
 class _Losses(NamedTuple):
     """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
@@ -59,12 +53,14 @@ class _Losses(NamedTuple):
         loss = np.maximum.accumulate(atoms.moved(way))
         # The exponentials have an error of at most 4 ulp.
         p = np.exp(atoms.log_p + way * atoms.slack) * (1 + way * 4 * ULP)
-        rest = math.exp(np.logaddexp(atoms.log_rest, atoms.log_lost) + 8 * ULP) + UNDERFLOW if upper else 0.0
+        rest = math.exp(np.logaddexp(atoms.log_rest, atoms.log_lost) + 8 * ULP) + TINY if upper else 0.0
         return cls(loss, p, p * np.exp(-loss) * (1 - way * 8 * ULP), rest)
 
 
 class FewReleases:
-    """Both bounds of the hockey-stick divergence of at most FEW releases.
+    """Both bounds of the hockey-stick divergence of at most `most` releases.
+
+    More releases would take longer, and every sum adds to the gap.
 
     The nodes depend on an interval that contains eps, so that the bounds at one eps do not depend on earlier calls.
 
@@ -80,19 +76,21 @@ class FewReleases:
         Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are near some eps.
     """
 
+    most: ClassVar[int] = 32
+
     def __init__(
         self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 1.25
     ) -> None:
         self._releases, self._scale, self._ratio = releases, max(scale, 1e-300), ratio
         count = sum(times for _, times in releases)
-        self._spacing = SPACING * math.sqrt(max(rtol, 1e-5)) * (count / FEW) ** 0.25
+        self._spacing = SPACING * math.sqrt(max(rtol, 1e-5)) * (count / self.most) ** 0.25
         self._tables: Kept[int, tuple[_Table, _Table]] = Kept(CACHED_BYTES, lambda both: both[0].bytes + both[1].bytes)
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
         """Return whether there are few releases, all of them single pairs whose divergence takes little time."""
         single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
-        return single and 1 < sum(times for _, times in releases) <= FEW
+        return single and 1 < sum(times for _, times in releases) <= cls.most
 
     def bounds(self, eps: float) -> Interval:
         """Return both bounds of the log divergence at eps; the lower bound is -inf if it is too small for sums of doubles."""
@@ -200,7 +198,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     lean = np.zeros(p.size)
     lean[held] = 1 - np.exp(nodes[:-1][held]) * q[held] / p[held]
     lean = np.clip(lean + (charge if upper else -charge), 0.0, width)
-    rest = (first.rest + second.rest) * (1 + 4 * ULP) + UNDERFLOW
+    rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
     if upper:
         p = to_nodes(p * (1 + charge), p * (1 + charge) * np.minimum(lean / width * (1 + 8 * ULP), 1.0))
         loss = nodes
