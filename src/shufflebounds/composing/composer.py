@@ -154,9 +154,9 @@ class Composer:
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # Where a long integral would be needed, sums over all pairs of outcomes take less time if the releases are few and the
-        # allowed gap is not far below 1e-5.
-        most = 4e7 * max(1.0, 1e-5 / self._rtol) if FewReleases.possible(self._upper) else math.inf
+        # Sums over all pairs of outcomes take less time than a long integral if the releases are few, and the allowed gap is not
+        # far below 1e-5.
+        most = 2e7 * max(1.0, 1e-5 / self._rtol) if FewReleases.possible(self._upper) else math.inf
         inversion = Inversion(releases, self._rtol, min(most, 4e8))
         return inversion if inversion.possible else None
 
@@ -185,8 +185,10 @@ class Composer:
             if self.few is not None:
                 # One integral is tried at the eps of the saddle-point approximation. Where it fails, sums take its place.
                 normal = Curve(self.inversion.normal_estimate, rtol=0.05)
-                eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
-                if not self.inversion.log_delta_once(eps)[1]:
+                with np.errstate(all="ignore"):
+                    eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
+                    close = self.inversion.log_delta_once(eps)[1]
+                if not close:
                     seconds += SECONDS["few releases"] + SECONDS["release of a few"] * self._count
             return Cost(seconds, BYTES["inversion"], values)
         memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]

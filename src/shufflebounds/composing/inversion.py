@@ -31,7 +31,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import BLOCK, CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._logs import capped_exp
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval
@@ -381,10 +381,9 @@ class Inversion:
         return Interval(low, high), account
 
     def log_delta_once(self, eps: float) -> tuple[float, bool]:
-        """Return an upper bound of the log hockey-stick divergence at eps from one integral, and whether it may be close.
+        """Return an upper bound of the log hockey-stick divergence at eps from one integral, and whether it is close.
 
-        It is close unless the divergence is below about 1e-8 times the saddle-point approximation. If so, and if the integral takes
-        many nodes, smaller estimates do not help either.
+        It is close unless the divergence is below about 1e-8 times the saddle-point approximation.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
@@ -392,7 +391,7 @@ class Inversion:
         once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > -5000.0 else None
         if once is None:
             return high, False
-        return min(high, once[0].upper), once[0].lower > -math.inf or once[2].nodes < BLOCK
+        return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
         """Return the goal for the gap of log delta: that of eps times the slope of log delta, which is about the tilt."""
