@@ -13,8 +13,12 @@ from types import MappingProxyType
 __all__ = ["BYTES", "SECONDS", "VALUES"]
 
 SECONDS: Mapping[str, float] = MappingProxyType({
-    # One value of delta of a composition, by Fourier inversion or on a grid of losses whose transforms are known.
-    "value by inversion": 0.004,
+    # All values of a few releases of rarely sampled records, and the share of each release.
+    "few releases": 0.07,
+    "release of a few": 0.008,
+    # The first value of delta of a composition by Fourier inversion; a further value, and one on a grid whose transforms are known.
+    "first value by inversion": 0.003,
+    "value by inversion": 5e-4,
     "value on a grid": 1e-3,
     # The first value of a composition on a grid, which needs at least one transform; the first value if all losses lie on one
     # lattice; and the transforms for a further group of neighbouring eps.

@@ -1,8 +1,9 @@
 """Bounds of the hockey-stick divergence of several releases, for `profile.Composition`.
 
-If the moment generating functions of all losses are known, they are inverted (`inversion`). Otherwise the distributions of the
-privacy losses are composed on a grid (`product`), which is refined until the bounds agree to a relative tolerance of eps. An
-adversary who chooses pairs of datasets adaptively is treated by `adaptive`.
+If the moment generating functions of all losses are known, they are inverted (`inversion`); where this fails for a few releases,
+the outcomes of all pairs of releases are summed (`few`). Otherwise the distributions of the privacy losses are composed on a grid
+(`product`), which is refined until the bounds agree to a relative tolerance of eps. An adversary who chooses pairs of datasets
+adaptively is treated by `adaptive`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._costs import BYTES, SECONDS, VALUES
+from shufflebounds._crossing import Curve, crossing
 from shufflebounds._limits import (
     BLOCK,
     DEEPER,
@@ -34,6 +36,7 @@ from shufflebounds._limits import (
 from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
+from shufflebounds.composing.few import FewReleases
 from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
@@ -151,13 +154,43 @@ class Composer:
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        inversion = Inversion(releases, self._rtol)
+        # Sums over all pairs of outcomes take less time than a long integral if the releases are few, and the allowed gap is not
+        # far below 1e-5.
+        most = 2e7 * max(1.0, 1e-5 / self._rtol) if FewReleases.possible(self._upper) else math.inf
+        inversion = Inversion(releases, self._rtol, min(most, 4e8))
         return inversion if inversion.possible else None
+
+    @cached_property
+    def few(self) -> FewReleases | None:
+        """Sums over all pairs of outcomes of a few releases, used where inversion fails; None if there is no inversion."""
+        possible = self.inversion is not None and FewReleases.possible(self._upper)
+        return FewReleases(self._upper, min(self._rtol, 0.1 * LOOSE), self._spread) if possible else None
+
+    @cached_property
+    def _few_roughly(self) -> FewReleases | None:
+        return None if self.few is None else FewReleases(self._upper, LOOSE, self._spread, ratio=4.0)
+
+    def once(self, eps: float) -> float:
+        """Return an upper bound of log delta at eps that is close, in less time than both bounds, if there is an inversion."""
+        assert self.inversion is not None
+        value, close = self.inversion.log_delta_once(eps)
+        if close or self._few_roughly is None or eps > self._farthest:
+            return value
+        return min(value, self._few_roughly.bounds(eps).upper)
 
     def cost(self, log_delta: float, values: int) -> Cost:
         """Return the predicted cost of the bounds at `values` different eps, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
-            return Cost(SECONDS["value by inversion"] * values, BYTES["inversion"], values)
+            seconds = SECONDS["first value by inversion"] + SECONDS["value by inversion"] * values
+            if self.few is not None:
+                # One integral is tried at the eps of the saddle-point approximation. Where it fails, sums take its place.
+                normal = Curve(self.inversion.normal_estimate, rtol=0.05)
+                with np.errstate(all="ignore"):
+                    eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
+                    close = self.inversion.log_delta_once(eps)[1]
+                if not close:
+                    seconds += SECONDS["few releases"] + SECONDS["release of a few"] * self._count
+            return Cost(seconds, BYTES["inversion"], values)
         memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
         read = SECONDS["value on a grid"] * values
         if self._lattice is not None:
@@ -361,7 +394,7 @@ class Composer:
         self.bounds(eps)
         with self._lock:
             if eps not in self._steps:
-                self._bounds(eps)
+                self._bounds_on_grid(eps)
             step = self._steps[eps]
             log_tail, middle = self._tail(eps), self._middle(eps)
             product = self._product(step, log_tail, middle, -1)
@@ -393,6 +426,14 @@ class Composer:
         found, account = self.inversion.log_delta(eps)
         return account if self._agree(found, account, eps) else None
 
+    def summed(self, eps: float) -> bool:
+        """Return whether the bounds at eps are sums over all pairs of outcomes of a few releases."""
+        return self._by_pairs(eps).lower > -math.inf and self.inverted(eps) is None
+
+    def _by_pairs(self, eps: float) -> Interval:
+        """Return the bounds by sums over all pairs of outcomes, which are trivial if this method is not possible."""
+        return Interval(-math.inf, 0.0) if self.few is None or eps > self._farthest else self.few.bounds(eps)
+
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
         """Return whether the gap of bounds by inversion is at most rtol in eps; the slope of log delta is about minus the tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
@@ -403,11 +444,13 @@ class Composer:
         roughly = self.inversion.chernoff(eps)
         if roughly < self._deepest:
             return Interval(-math.inf, roughly)
-        # The bounds by inversion and those of a grid are both valid: the tighter ones are returned.
+        # The bounds by inversion and those of sums are both valid: the tighter ones are returned.
         found, account = self.inversion.log_delta(eps)
         if self._agree(found, account, eps) or found.upper < self._deepest:
             return found
-        low, high = self._bounds_on_grid(eps)
+        low, high = self._by_pairs(eps)
+        if low == -math.inf:
+            low, high = self._bounds_on_grid(eps)
         return Interval(max(low, found.lower), min(high, found.upper))
 
     def _bounds_on_grid(self, eps: float) -> Interval:

@@ -55,6 +55,10 @@ module docstring has the terms e^(theta k P) H(eps + k P). At a smaller tilt its
 longer period P; at a larger tilt those with k > 0 do. More tilts take longer to compare.
 """
 
+TILTS_AT_ONCE = (OFFSETS[-1] - OFFSETS[0]) // 2
+"""Number of neighbouring tilts that are computed together; those around one eps lie in three such blocks. Raised: more tilts that
+no eps needs. Lowered: more calls of the transform."""
+
 FREQUENCY_RATIO = 1.25
 """Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary,
 a smaller one takes longer to search."""
@@ -70,23 +74,25 @@ class Spectrum(NamedTuple):
     error: FloatArray
 
 
-class TiltedTransform(Protocol):
-    """The moment generating function of the loss of one release on the line Re z = theta.
+class Cumulants(NamedTuple):
+    """The cumulant generating function of the loss of one release at several tilts theta, with bounds of its errors.
 
-    Attributes
-    ----------
-    scale : float
-        The cumulant generating function at theta.
-    error : float
-        Bound of the error of `scale`.
-    mean, var : float
-        First two derivatives of the cumulant generating function, without a bound.
+    An error is infinite if the function needs too many quadrature points there. `mean` and `var` are the first two derivatives,
+    without a bound.
     """
 
-    scale: float
-    error: float
-    mean: float
-    var: float
+    value: FloatArray
+    error: FloatArray
+    mean: FloatArray
+    var: FloatArray
+
+
+class TiltedTransform(Protocol):
+    """The moment generating function of the loss of one release on the line Re z = theta."""
+
+    @property
+    def scale(self) -> float:
+        """The cumulant generating function at theta."""
 
     @property
     def points(self) -> int:
@@ -101,6 +107,9 @@ class TiltedTransform(Protocol):
 
 class LossTransform(Protocol):
     """The moment generating function of the loss of one release."""
+
+    def cumulants(self, theta: FloatArray) -> Cumulants:
+        """Return the cumulant generating function at increasing real numbers theta > 0."""
 
     def tilted(self, theta: float) -> TiltedTransform | None:
         """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
@@ -131,8 +140,17 @@ class _Nodes:
     turning: float
 
 
-@dataclass(frozen=True, eq=False)
-class _Tilt:
+class _Parts(NamedTuple):
+    """The moment generating functions of the releases on one contour, and the cumulant K(theta) of the sum of all losses.
+
+    The cumulant is inf if a function is not known.
+    """
+
+    parts: tuple[tuple[TiltedTransform, int], ...]
+    cumulant: float
+
+
+class _Tilt(NamedTuple):
     """Values at one tilt theta that belong to the sum L of all losses.
 
     `cumulant` is K(theta) with the error bound `error`, `mean` and `var` are K'(theta) and K''(theta), and `log_weight` is
@@ -140,7 +158,6 @@ class _Tilt:
     """
 
     theta: float
-    parts: tuple[tuple[TiltedTransform, int], ...]
     cumulant: float
     error: float
     mean: float
@@ -149,26 +166,19 @@ class _Tilt:
     log_largest: float
 
     @classmethod
-    def of(cls, releases: Sequence[tuple[LossTransform, int]], theta: float) -> _Tilt | None:
-        """Return the sum of the losses at this tilt, or None if a moment generating function is not known there."""
-        tilted = [(transform.tilted(theta), times) for transform, times in releases]
-        parts = tuple((part, times) for part, times in tilted if part is not None)
-        if len(parts) < len(tilted):
-            return None
-        cumulant = math.fsum(times * part.scale for part, times in parts)
-        error = sum(times * (part.error + ULP * abs(part.scale)) for part, times in parts) + ULP * abs(cumulant)
+    def several(cls, releases: Sequence[tuple[LossTransform, int]], theta: FloatArray) -> list[_Tilt | None]:
+        """Return the sum of the losses at increasing tilts; None where a moment generating function is not known."""
+        cumulant, error, mean, var, size = np.zeros((5, theta.size))
+        for transform, times in releases:
+            one = transform.cumulants(theta)
+            cumulant, mean, var = cumulant + times * one.value, mean + times * one.mean, var + times * one.var
+            error, size = error + times * (one.error + ULP * np.abs(one.value)), size + times * np.abs(one.value)
+        error += len(releases) * ULP * size
         # The largest value of (1 - e^-x) e^(-theta x) over x >= 0 is attained at x = log(1 + 1/theta).
-        log_largest = -theta * math.log1p(1 / theta) - math.log1p(theta)
-        return cls(
-            theta,
-            parts,
-            cumulant,
-            error,
-            sum(times * part.mean for part, times in parts),
-            sum(times * part.var for part, times in parts),
-            math.log(theta) + math.log1p(theta),
-            log_largest + 1e-12,
-        )
+        log_theta, log_more = np.log(theta), np.log1p(theta)
+        log_largest = -theta * np.log1p(1 / theta) - log_more + 1e-12
+        fields = zip(*(array.tolist() for array in (theta, cumulant, error, mean, var, log_theta + log_more, log_largest)))
+        return [cls(*values) if values[2] < math.inf else None for values in fields]
 
     def height(self, eps: float) -> float:
         """Return the log of the integrand at frequency t = 0, K(theta) - theta eps - log(theta (theta + 1))."""
@@ -257,13 +267,16 @@ class Inversion:
         The pairs, and how often each is released.
     rtol : float
         The largest relative gap between the bounds of eps that the composition accepts.
+    most : float, optional
+        Largest number of products of nodes and quadrature points of one integral; 2e8 take about a second.
     """
 
-    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float) -> None:
-        self._releases = tuple(releases)
+    def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
+        self._releases, self._most = tuple(releases), most
         # The goal for the gap of log delta. A larger share of rtol leaves a larger gap, a smaller one needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
-        self._tilts: Kept[int, tuple[_Tilt | None]] = Kept(CACHED_ANSWERS)
+        self._tilts: Kept[int, list[_Tilt | None]] = Kept(CACHED_ANSWERS)
+        self._parts: Kept[int, _Parts] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
         self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)
         self._decays: Kept[tuple[int, int], float] = Kept(64 * CACHED_ANSWERS)
@@ -277,8 +290,29 @@ class Inversion:
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
-        # The cache does not store None, so a tuple with one entry is stored.
-        return self._tilts.of(place, lambda: (_Tilt.of(self._releases, RATIO**place),))[0]
+        """Return the sum of the losses at the tilt RATIO**place.
+
+        Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed at once.
+        """
+        first, count = place, 1
+        if place < 3 * TILTS_AT_ONCE:
+            first, count = place - place % TILTS_AT_ONCE, TILTS_AT_ONCE
+
+        def made() -> list[_Tilt | None]:
+            places = np.arange(first, first + count, dtype=np.float64)
+            return _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
+
+        return self._tilts.of(first, made)[place - first]
+
+    def _part(self, place: int) -> _Parts:
+        """Return the moment generating functions at the tilt RATIO**place."""
+        def made() -> _Parts:
+            tilted = [(transform.tilted(self._tilt(place).theta), times) for transform, times in self._releases]
+            parts = tuple((part, times) for part, times in tilted if part is not None)
+            known = len(parts) == len(tilted)
+            return _Parts(parts, math.fsum(times * part.scale for part, times in parts) if known else math.inf)
+
+        return self._parts.of(place, made)
 
     def _tilt(self, place: int) -> _Tilt:
         tilt = self._known(place)
@@ -346,16 +380,18 @@ class Inversion:
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
-    def log_delta_once(self, eps: float) -> float:
-        """Return an upper bound of the log hockey-stick divergence at eps from one integral.
+    def log_delta_once(self, eps: float) -> tuple[float, bool]:
+        """Return an upper bound of the log hockey-stick divergence at eps from one integral, and whether it is close.
 
-        It is close to the divergence unless this is below about 1e-8 times the saddle-point approximation.
+        It is close unless the divergence is below about 1e-8 times the saddle-point approximation.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
         high, estimate = min(tilt.chernoff(eps), 0.0), tilt.approximate(eps)
         once = self._once(eps, saddle, estimate, self._tolerance_at(eps, tilt)) if estimate > -5000.0 else None
-        return high if once is None else min(high, once[0].upper)
+        if once is None:
+            return high, False
+        return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
         """Return the goal for the gap of log delta: that of eps times the slope of log delta, which is about the tilt."""
@@ -367,13 +403,12 @@ class Inversion:
         The result is None if the integral would take too long.
         """
         place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
-        # The products of nodes and quadrature points would take more than about a second.
-        if count > TABLE_SIZE or count * sum(part.points for part, _ in self._tilt(place).parts) > 4e8:
+        if count > TABLE_SIZE or count * sum(part.points for part, _ in self._part(place).parts) > self._most:
             return None
-        tilt = self._tilt(place)
-        nodes = self._nodes.of((place, spacing, count), partial(_nodes, tilt, spacing, count))
+        theta = self._tilt(place).theta
+        nodes = self._nodes.of((place, spacing, count), partial(_nodes, self._part(place), theta, spacing, count))
         found, size = self._read(nodes, self._window(saddle), place, spacing, eps)
-        return found, size, InversionAccount(tilt.theta, spacing, count)
+        return found, size, InversionAccount(theta, spacing, count)
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
         """Return the k of the contour's tilt RATIO**k, the spacing of the nodes and their number.
@@ -403,6 +438,8 @@ class Inversion:
         if period == math.inf:
             return best, 1.0, TABLE_SIZE + 1
         spacing = 2 * math.pi / _rounded_up(period)
+        if self._part(best).cumulant == math.inf:
+            return best, spacing, TABLE_SIZE + 1
         count = self._last(best, eps, goal, spacing) / spacing + 2
         if not count <= TABLE_SIZE:
             return best, spacing, TABLE_SIZE + 1
@@ -422,7 +459,7 @@ class Inversion:
         `place` is the exponent of the tilt, `spacing` the distance of the nodes.
         """
         tilt = self._tilt(place)
-        top = tilt.cumulant - tilt.theta * eps
+        top = self._part(place).cumulant - tilt.theta * eps
 
         def enough(step: int) -> bool:
             frequency = FREQUENCY_RATIO**step
@@ -435,10 +472,8 @@ class Inversion:
 
     def _decay(self, place: int, step: int) -> float:
         """Return a bound of log |E e^(z L)| relative to its value at t = 0, for all frequencies t >= FREQUENCY_RATIO**step."""
-        parts = self._tilt(place).parts
-
         def made() -> float:
-            return math.fsum(times * part.decay(FREQUENCY_RATIO**step) for part, times in parts)
+            return math.fsum(times * part.decay(FREQUENCY_RATIO**step) for part, times in self._part(place).parts)
 
         return self._decays.of((place, step), made)
 
@@ -453,9 +488,10 @@ class Inversion:
         total = float(nodes.integrand[0].real) + 2 * float(turned.real.sum())
         error = nodes.error + nodes.rounding + ULP * eps * nodes.turning
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
-        base = tilt.cumulant - tilt.theta * eps
+        cumulant = self._part(place).cumulant
+        base = cumulant - tilt.theta * eps
         # Transforms use the rounded order theta + 1, which changes the cumulant by its derivative times this rounding error.
-        slack = 8 * ULP * (1 + abs(tilt.cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
+        slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
         # The integrand beyond the last node is bounded by its decay from the largest power of FREQUENCY_RATIO that is at most the
         # frequency of the last node.
         last = spacing * (size - 1)
@@ -491,11 +527,11 @@ def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray,
     return modulus, log_modulus, angle, blur
 
 
-def _nodes(tilt: _Tilt, spacing: float, count: int) -> _Nodes:
+def _nodes(tilted: _Parts, theta: float, spacing: float, count: int) -> _Nodes:
     r"""Return the integrand :math:`e^{K(z) - K(\theta)} / (z (z + 1))` at the nodes, and bounds of its errors."""
     size, turn = np.zeros(count), np.zeros(count)
     growth, rounding = np.zeros(count), np.full(count, 64.0)
-    for part, times in tilt.parts:
+    for part, times in tilted.parts:
         differences, error = part.spectrum(spacing, count)
         modulus, log_modulus, angle, blur = _polar(differences)
         size += times * log_modulus
@@ -503,7 +539,7 @@ def _nodes(tilt: _Tilt, spacing: float, count: int) -> _Nodes:
         growth += times * np.log1p(error / modulus)
         rounding += times * blur
     frequency = spacing * np.arange(count)
-    z = tilt.theta + 1j * frequency
+    z = theta + 1j * frequency
     weight = 1 / (z * (z + 1))
     sizes = np.exp(size) * np.abs(weight)
     both = np.full(count, 2.0)

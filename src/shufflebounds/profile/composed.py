@@ -25,7 +25,6 @@ from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
-from shufflebounds.composing.inversion import Inversion
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
@@ -297,6 +296,8 @@ class Composition(PrivacyProfile):
         if inverted is not None:
             return ["method: the moment generating function of the loss, inverted along a tilted contour",
                     f"contour: {inverted.nodes} nodes {inverted.spacing:.3g} apart, tilt {inverted.tilt:.3g}"]
+        if self._composer.summed(eps):
+            return ["method: sums over all pairs of outcomes, at losses whose distance is proportional to the loss"]
         account = self._composer.account(eps)
         lines = ["method: losses on a grid, composed by one tilted Fourier transform from above and one from below"]
         if account.adaptive:
@@ -312,9 +313,10 @@ class Composition(PrivacyProfile):
         return lines
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        if 0 < delta < 1 and self._pure_epsilon() == math.inf:
-            # If one release has a positive delta at eps = 2 end, its best test has probability below e^(-2 end) under Q. Repeated
-            # in every release, this test shows that delta of the composition exceeds the target at `end`, where the search ends.
+        if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._inverting:
+            # A grid at large eps takes long, so this is tried before. If one release has a positive delta at eps = 2 end, its best
+            # test has probability below e^(-2 end) under Q. Repeated in every release, this test shows that delta of the
+            # composition exceeds the target at `end`, where the search ends.
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
@@ -382,6 +384,13 @@ class Composition(PrivacyProfile):
         if inversion is None:
             return self._coarse_grid._log_side(eps, upper=True)
         return np.array([inversion.chernoff(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
+
+    def _closer(self, eps: FloatArray) -> FloatArray:
+        """Return upper bounds of log delta that are closer than `_roughly` where records are rarely sampled."""
+        known = None if self._is_one or self._composer.few is None else self._composer
+        if known is None:
+            return np.zeros(eps.size)
+        return np.array([known.once(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
 
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
@@ -458,17 +467,23 @@ class Composition(PrivacyProfile):
         rough.__dict__["_upper_only"] = rough.__dict__["_without_choice"] = True
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
-    def _rough(self, upper: bool) -> Curve | None:
+    @cached_property
+    def _inverting(self) -> tuple[Composer, ...]:
+        """The composer for each adjacency, or () if one of them has no inversion."""
         ways = self._by_adjacency or (self,)
-        inversions = [None if way._is_one else way._composer.inversion for way in ways]
-        if None not in inversions:
-            known = [one for one in inversions if one is not None]
+        possible = all(not way._is_one and way._composer.inversion is not None for way in ways)
+        return tuple(way._composer for way in ways) if possible else ()
+
+    def _rough(self, upper: bool) -> Curve | None:
+        composers = self._inverting
+        if composers:
+            known = [one.inversion for one in composers if one.inversion is not None]
             normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in known), rtol=0.05)
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
             # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow
             # rounding errors.
-            return Curve(partial(_largest_once, known), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
+            return Curve(partial(_largest_once, composers), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
         if self._by_adjacency:
             return _largest([way._rough(upper) for way in self._by_adjacency])
         if self._is_one:
@@ -604,12 +619,13 @@ class _Floor:
         self._known = known if len(known) <= CACHED_ANSWERS else known[::2]
 
 
-def _largest_once(inversions: Sequence[Inversion], eps: float) -> float:
-    """Return an upper bound of the largest log divergence at eps, by at most one integral for each composition."""
+def _largest_once(composers: Sequence[Composer], eps: float) -> float:
+    """Return about the largest log divergence at eps, by at most one integral for each composition."""
     largest = -math.inf
-    for bound, one in sorted(((one.chernoff(eps), one) for one in inversions), key=lambda pair: -pair[0]):
+    bounds = [(one.inversion.chernoff(eps), one) for one in composers if one.inversion is not None]
+    for bound, one in sorted(bounds, key=lambda pair: -pair[0]):
         if bound > largest:
-            largest = max(largest, one.log_delta_once(eps))
+            largest = max(largest, one.once(eps))
     return largest
 
 
@@ -623,6 +639,8 @@ def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
     for smaller in (False, True):
         for way, own, other in zip(ways, rough, rough[::-1]):
             wanted = (own < other) & (own > lower) if smaller else own >= other
+            if smaller and wanted.any():
+                wanted[wanted] = way._closer(eps[wanted]) > lower[wanted]
             if wanted.any():
                 low, high = way._log_delta(eps[wanted])
                 lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)

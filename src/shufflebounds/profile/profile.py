@@ -84,6 +84,8 @@ class PrivacyProfile(ExportMixin):
 
     def _listed_pairs(self) -> tuple[DominatingPair, ...]:
         """Return the pairs, or an empty tuple if they are not enumerated, or if the only one is the profile itself."""
+        if type(self).pairs is PrivacyProfile.pairs:
+            return ()
         try:
             listed = self.pairs()
         except TypeError:

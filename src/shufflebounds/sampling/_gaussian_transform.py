@@ -31,16 +31,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import TABLE_SIZE
+from shufflebounds._limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
-from shufflebounds.composing.inversion import Spectrum
+from shufflebounds.composing.inversion import Cumulants, Spectrum
 from shufflebounds.sampling._mixed_losses import mixed_losses
 
 __all__ = ["SampledGaussian"]
@@ -87,29 +88,66 @@ class SampledGaussian:
         tilted = TiltedGaussian(self, order - 1, 90.0)
         return tilted.renyi(upper=upper) if tilted.error < math.inf else None
 
+    def cumulants(self, theta: FloatArray) -> Cumulants:
+        """Return the cumulant generating function at increasing real theta > 0; an error is inf if it needs too many points."""
+        # The rule for the largest theta serves all. If its table of points and theta were too large, there are two tables.
+        tilted = TiltedGaussian(self, float(theta[-1]))
+        if theta.size == 1 or theta.size * tilted.range_size <= TABLE_SIZE // 4:
+            return tilted.cumulants(theta)
+        parts = [self.cumulants(part) for part in np.array_split(theta, 2)]
+        return Cumulants(*(np.concatenate(arrays) for arrays in zip(*parts)))
+
     def tilted(self, theta: float) -> TiltedGaussian | None:
         """Return the moment generating function at complex z with Re z = theta, or None if it needs too many points."""
         tilted = TiltedGaussian(self, theta)
         return tilted if tilted.error < math.inf else None
 
 
-@dataclass(frozen=True, eq=False)
-class _Points:
-    """The points x of the trapezoidal rule, with values of g and bounds of their errors (symbols as in the module docstring).
+class _Ratios(NamedTuple):
+    """Points x of the trapezoidal rule, with values of g and bounds of their errors (symbols as in the module docstring).
 
-    At each point, `loss` is log g(x), `shifted` is q e^(mu x - mu^2/2)/g(x), `unshifted` is (1 - q)/g(x), and `log_weight` is the
-    log of h phi(x) g(x)^a. `blur` bounds the error of log g(x + i y) for all y. The terms of the omitted points sum to at most
-    `dropped` e^`top`.
+    At each point, `loss` is log g(x), `shifted` is q e^(mu x - mu^2/2)/g(x), and `unshifted` is (1 - q)/g(x). `blur` bounds the
+    error of log g(x + i y) for all y.
     """
 
     x: FloatArray
     loss: FloatArray
     shifted: FloatArray
     unshifted: FloatArray
-    log_weight: FloatArray
     blur: FloatArray
-    top: float
+
+
+class _Points(NamedTuple):
+    """The points of the rule for exponents a of g: `log_normal` is the log of h phi(x), and `log_weight` that of h phi(x) g(x)^a.
+
+    `log_weight` has a row for every a. The terms of the omitted points sum to at most `dropped` e^`top`, for every a.
+    """
+
+    at: _Ratios
+    log_normal: FloatArray
+    log_weight: FloatArray
+    top: FloatArray
     dropped: float
+
+
+def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding, for several orders a.
+
+    `log_normal` is the log of h phi(x). The mean of g is 1. The bound of the rounding is proportional to the means of |a (g - 1)|
+    and |g^a - 1|, so it is small if the privacy losses are small.
+    """
+    a, size = order[:, None], np.abs(order)
+    power = np.multiply.outer(order, at.loss)
+    normal, mixed, raised = np.exp(log_normal), np.exp(log_normal + at.loss), np.exp(log_normal + power)
+    near = np.abs(at.loss) * np.maximum(1.0, size)[:, None] < 1
+    grown, lost = np.expm1(np.where(near, power, 0.0)), np.expm1(np.where(np.abs(at.loss) < 1, at.loss, 0.0))
+    terms = np.where(near, normal * (grown - a * lost), raised - normal - a * (mixed - normal))
+    first = np.where(near, normal * np.abs(lost), mixed + normal)
+    second = np.where(near, normal * np.abs(grown), raised + normal)
+    exponent = np.where(near, 0.0, np.abs(power) + np.abs(at.loss)) + 16
+    rounding = ULP * ((size[:, None] * first + second) * exponent).sum(axis=1) + size * ((mixed + raised) @ at.blur)
+    rounding += ULP * (np.abs(terms) @ (at.x**2 / 2 + 16 + at.x.size))
+    return terms.sum(axis=1), rounding
 
 
 class TiltedGaussian:
@@ -123,51 +161,77 @@ class TiltedGaussian:
         self._order = theta + 1 if kind.removed else -theta
         # This rule runs along the real line, and its strip reaches as far below the line as above it. Heights above 4 are not used,
         # because the normal density grows by the factor e^(height^2/2).
-        heights = min(self._most, 4.0) * (LINES if self._order < 0 else LINES[:1])
-        step, height = max((self._step(y, y), y) for y in heights.tolist())
-        self.scale = self.mean = self.var = 0.0
-        # If the rule needs too many points, the error remains infinite, and the caller gets None.
-        self.error = math.inf
+        heights = min(self._most, 4.0) * self._lines
+        self._real_step, self._real_height = max((self._step(y, y), y) for y in heights.tolist())
+
+    @property
+    def _lines(self) -> FloatArray:
+        """The trial heights (LINES). For a >= 0 the first one has the longest step."""
+        return LINES if self._order < 0 else LINES[:1]
+
+    @property
+    def range_size(self) -> float:
+        """The number of points in the range of the rules along the real line and above it."""
         first, last = self._range
-        if not (last - first) / min(step, self._line[0]) <= TABLE_SIZE // 8:
-            return
-        points = self._points(step)
-        top = float(points.log_weight.max())
-        weight = np.exp(points.log_weight - top)
-        total = float(weight.sum())
-        loss = points.loss if kind.removed else -points.loss
-        self.mean = float(weight @ loss) / total
-        self.var = float(weight @ (loss - self.mean) ** 2) / total
-        self.scale = top + math.log(total)
-        rounding = float(weight @ self._rounding(points, 0.0)) / total + ULP * (points.x.size + 8 + abs(self.scale))
-        if abs(self.scale) < 0.5:
-            # If A(a) is near 1, log A(a) would have a large relative error. A(a) - 1 is computed with a small one.
-            excess, rounding = self._excess(points)
-            self.scale = math.log1p(excess)
-        outside = points.dropped * capped_exp(points.top - self.scale)
-        self._quadrature = (outside + 2 * self._rule_error(height, height, step)) * 2 * (1 + abs(self._order))
-        self._real = points
-        error = rounding + self._quadrature
-        self.error = error * (1 + 1e-6) + 4 * ULP * abs(self.scale) if error < 1e-3 else math.inf
+        return (last - first) / min(self._real_step, self._line[0])
 
-    def _excess(self, points: _Points) -> tuple[float, float]:
-        """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding.
+    @cached_property
+    def _own(self) -> tuple[float, float, float, float]:
+        value, error, mean, var = (float(array[0]) for array in self.cumulants(np.array([self._theta])))
+        return value, error, mean, var
 
-        The mean of g is 1. The bound of the rounding is proportional to the means of |a (g - 1)| and |g^a - 1|, so it is small if
-        the privacy losses are small.
+    @property
+    def scale(self) -> float:
+        """The cumulant generating function at theta."""
+        return self._own[0]
+
+    @property
+    def error(self) -> float:
+        """Bound of the error of `scale`; infinite if the rule needs too many points."""
+        return self._own[1]
+
+    @property
+    def mean(self) -> float:
+        """The first derivative of the cumulant generating function, without a bound."""
+        return self._own[2]
+
+    @property
+    def var(self) -> float:
+        """The second derivative of the cumulant generating function, without a bound."""
+        return self._own[3]
+
+    def cumulants(self, theta: FloatArray) -> Cumulants:
+        """Return the cumulant generating function at real numbers between 0 and the theta of this object, by the same points.
+
+        The error of the rule increases with theta, so that the step for the largest theta is small enough for all.
         """
-        a, loss = self._order, points.loss
-        log_normal = points.log_weight - a * loss
-        normal, mixed, raised = np.exp(log_normal), np.exp(log_normal + loss), np.exp(points.log_weight)
-        near = np.abs(loss) * max(1.0, abs(a)) < 1
-        small = np.where(near, loss, 0.0)
-        terms = np.where(near, normal * (np.expm1(a * small) - a * np.expm1(small)), raised - normal - a * (mixed - normal))
-        first = np.where(near, normal * np.abs(np.expm1(small)), mixed + normal)
-        second = np.where(near, normal * np.abs(np.expm1(a * small)), raised + normal)
-        exponent = np.where(near, 0.0, np.abs(a * loss) + np.abs(loss)) + 16
-        rounding = ULP * float((abs(a) * first + second) @ exponent) + abs(a) * float((mixed + raised) @ points.blur)
-        rounding += ULP * float(np.abs(terms) @ (points.x**2 / 2 + 16 + points.x.size))
-        return float(terms.sum()), rounding
+        if not self.range_size <= TABLE_SIZE // 8:
+            # The caller gets None instead of the function.
+            return Cumulants(np.zeros(theta.size), np.full(theta.size, np.inf), np.zeros(theta.size), np.zeros(theta.size))
+        step, height, removed = self._real_step, self._real_height, self._kind.removed
+        order = theta + 1 if removed else -theta
+        at, log_normal, log_weight, largest, dropped = self._points(step, order)
+        top = log_weight.max(axis=1)
+        weight = np.exp(log_weight - top[:, None])
+        total = weight.sum(axis=1)
+        loss = at.loss if removed else -at.loss
+        mean = weight @ loss / total
+        var = (weight * (loss - mean[:, None]) ** 2).sum(axis=1) / total
+        value = top + np.log(total)
+        size = np.abs(order)
+        rounding = (weight @ (ULP * (16 + at.x**2 / 2)) + size * (weight @ (3 * ULP * np.abs(at.loss) + at.blur))) / total
+        rounding += ULP * (3 * np.abs(largest) + at.x.size + 8 + np.abs(value))
+        near = np.abs(value) < 0.5
+        if near.any():
+            # If A(a) is near 1, log A(a) would have a large relative error. A(a) - 1 is computed with a small one.
+            excess, rounding[near] = _excess(at, log_normal, order[near])
+            value[near] = np.log1p(excess)
+        outside = dropped * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
+        growth = self._log_growths(height, order)
+        rule = np.exp(growth - 2 * math.pi * height / step + 1e-9) / -math.expm1(-2 * math.pi * height / step)
+        error = rounding + (outside + 2 * rule) * 2 * (1 + size)
+        error = np.where(error < 1e-3, error * (1 + 1e-6) + 4 * ULP * np.abs(value), np.inf)
+        return Cumulants(value, error, mean, var)
 
     @property
     def _most(self) -> float:
@@ -176,10 +240,13 @@ class TiltedGaussian:
 
     def _log_growth(self, height: float) -> float:
         """Return the logarithm of an upper bound of N(height)/A(a), with N and A as in the module docstring."""
-        growth = height * height / 2
-        if self._order < 0:
-            growth += self._order * math.log(math.cos(self._kind.mu * height / 2)) * (1 + 1e-9)
-        return growth
+        return float(self._log_growths(height, self._order))
+
+    def _log_growths(self, height: float, order: Any) -> Any:
+        """Return the bound of `_log_growth` for one order a or several, which all have the sign of the order of this object."""
+        if self._order >= 0:
+            return height * height / 2 + 0 * order
+        return height * height / 2 + order * (math.log(math.cos(self._kind.mu * height / 2)) * (1 + 1e-9))
 
     def _step(self, width: float, height: float) -> float:
         """Return a step, with 7 binary digits, for which the rule is accurate if the integrand is analytic on a strip.
@@ -221,41 +288,48 @@ class TiltedGaussian:
         first, last = -self._reach + min(a, 0.0) * mu * p_zero, self._reach + max(a, 1.0) * mu
         return first, last
 
-    def _points(self, step: float) -> _Points:
-        mu, q, a = self._kind.mu, self._kind.rate, self._order
+    def _outside(self, step: float) -> float:
+        """Return a bound of the sum of the terms outside of the range, relative to the largest term."""
+        # Beyond either end the terms fall at least as fast as a normal density beyond `_reach`, so they sum to at most
+        # 1 + 1/(reach step) times the first of them.
+        return 2 * math.exp(-self._dropped) * (1 + 1 / (self._reach * step))
+
+    def _points(self, step: float, order: FloatArray | None = None) -> _Points:
+        """Return the points of a rule with this step, for the order of this object or for several of its sign and smaller size."""
+        mu, q = self._kind.mu, self._kind.rate
         first, last = self._range
-        index = np.arange(math.floor(first / step), math.ceil(last / step) + 1)
         # The products x and x^2 have no rounding error, because the step has 7 binary digits.
-        x = np.asarray(step * index, dtype=np.float64)
+        x = step * np.arange(math.floor(first / step), math.ceil(last / step) + 1, dtype=np.float64)
         own = mu * x - mu * mu / 2
-        rest = math.log1p(-q) if q < 1 else -math.inf
         loss = mixed_losses(own, q)
-        log_weight = a * loss - x * x / 2 + (math.log(step) - 0.5 * math.log(2 * math.pi))
+        log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - x**2 / 2
+        log_weight = np.multiply.outer(np.array([self._order]) if order is None else order, loss) + log_normal
         # A point is kept if it matters for one of the integrals of phi, phi g and phi g^a, which all use these points.
-        envelope = log_weight - np.minimum(np.minimum(a * loss, (a - 1) * loss), 0.0)
-        top = float(envelope.max())
-        least = self._dropped
-        kept = envelope > top - least
-        # Each omitted point of the range has a term of at most e^-least times the largest one. Beyond either end the terms fall at
-        # least as fast as a normal density beyond `_reach`, so they sum to at most 1 + 1/(reach step) times the first of them.
-        dropped = math.exp(-least) * (np.count_nonzero(~kept) + 2 * (1 + 1 / (self._reach * step)))
-        x, own, loss, log_weight = x[kept], own[kept], loss[kept], log_weight[kept]
+        others = log_normal + np.maximum(loss, 0.0)
+        top = np.maximum(log_weight.max(axis=1), others.max())
+        least = top - self._dropped
+        kept = (log_weight > least[:, None]).any(axis=0) | (others > least.min())
+        # Each omitted point of the range has a term of at most e^-`_dropped` times the largest one.
+        dropped = self._outside(step) + math.exp(-self._dropped) * np.count_nonzero(~kept)
+        x, own, loss, log_normal, log_weight = x[kept], own[kept], loss[kept], log_normal[kept], log_weight[:, kept]
+        rest = math.log1p(-q) if q < 1 else -math.inf
         shifted, unshifted = np.exp(np.minimum(math.log(q) + own - loss, 0.0)), np.exp(np.minimum(rest - loss, 0.0))
         size = np.abs(mu * x) + mu * mu + abs(math.log(q)) + np.abs(loss)
         blur = ULP * (16 * np.abs(loss) + shifted * (16 + 8 * size) * (2 + np.pi))
-        return _Points(x, loss, shifted, unshifted, log_weight, blur, top, dropped)
+        return _Points(_Ratios(x, loss, shifted, unshifted, blur), log_normal, log_weight, top, dropped)
 
     def _rounding(self, points: _Points, height: float) -> FloatArray:
         """Return a bound of the relative rounding error of each term of the rule at t = 0, on the line at this height."""
-        exponent = points.x**2 / 2 + 3 * np.abs(self._order * points.loss) + 3 * abs(points.top) + np.abs(points.x) * height
-        return np.asarray(ULP * (16 + exponent) + abs(self._order) * points.blur)
+        at = points.at
+        exponent = at.x**2 / 2 + 3 * np.abs(self._order * at.loss) + 3 * abs(float(points.top[0])) + np.abs(at.x) * height
+        return np.asarray(ULP * (16 + exponent) + abs(self._order) * at.blur)
 
-    def _complex_loss(self, points: _Points, height: float | FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _complex_loss(self, at: _Ratios, height: float | FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return real and imaginary part of log g(x + i height)."""
         turn = self._kind.mu * height
-        shrink = 4 * points.shifted * points.unshifted * np.sin(turn / 2) ** 2
-        angle = np.arctan2(points.shifted * np.sin(turn), points.unshifted + points.shifted * np.cos(turn))
-        return points.loss + 0.5 * np.log1p(-np.minimum(shrink, 1.0)), angle
+        shrink = 4 * at.shifted * at.unshifted * np.sin(turn / 2) ** 2
+        angle = np.arctan2(at.shifted * np.sin(turn), at.unshifted + at.shifted * np.cos(turn))
+        return at.loss + 0.5 * np.log1p(-np.minimum(shrink, 1.0)), angle
 
     def renyi(self, *, upper: bool) -> float:
         r"""Return a bound of the Renyi divergence of order theta + 1 >= 1.
@@ -265,15 +339,18 @@ class TiltedGaussian:
         largest value on the circle \|theta\| = r, here with r = LEAST_THETA. On this circle \|A\| is at most
         e^(r (1 + r) mu^2/2 + pi r); the term pi r is due to the phases.
         """
-        points, forward = self._real, self._kind.removed
-        log_normal = points.log_weight - self._order * points.loss
-        log_p, loss, blur = log_normal + points.loss if forward else log_normal, points.loss, points.blur
+        points, forward = self._points(self._real_step), self._kind.removed
+        at = points.at
+        log_normal = points.log_normal
+        log_p, loss, blur = log_normal + at.loss if forward else log_normal, at.loss, at.blur
         if not forward:
             log_p, loss, blur = log_p[::-1], -loss[::-1], blur[::-1]
         slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
         outcomes = LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, blur)
         value = float(outcomes.renyi(np.array([self._theta + 1]), upper=upper)[0])
-        error = self._quadrature / max(self._theta, LEAST_THETA)
+        outside = points.dropped * capped_exp(float(points.top[0]) - self.scale)
+        rule = 2 * self._rule_error(self._real_height, self._real_height, self._real_step)
+        error = (outside + rule) * 2 * (1 + abs(self._order)) / max(self._theta, LEAST_THETA)
         if self._theta < LEAST_THETA:
             error *= 1.01 * capped_exp(LEAST_THETA * (1 + LEAST_THETA) * self._kind.mu**2 / 2)
         return value + error if upper else max(value - error, 0.0)
@@ -284,7 +361,7 @@ class TiltedGaussian:
 
         The line is at half the height of the strip in which the integrand is analytic.
         """
-        heights = min(self._most / 2, MOST_HEIGHT) * LINES
+        heights = min(self._most / 2, MOST_HEIGHT) * self._lines
         return max((self._step(y, 2 * y), y) for y in heights.tolist())
 
     @cached_property
@@ -295,18 +372,19 @@ class TiltedGaussian:
         """
         step, height = self._line
         points = self._points(step)
-        real, angle = self._complex_loss(points, height)
+        at = points.at
+        real, angle = self._complex_loss(at, height)
         loss = real + 1j * angle
-        exponent = points.log_weight + self._order * (loss - points.loss) + (height * height / 2 - self.scale)
-        terms = np.exp(exponent - 1j * height * points.x)
+        exponent = points.log_weight[0] + self._order * (loss - at.loss) + (height * height / 2 - self.scale)
+        terms = np.exp(exponent - 1j * height * at.x)
         size = np.abs(terms)
-        relative = size * (self._rounding(points, height) + 2 * ULP * (points.x.size + BLOCK))
+        relative = size * (self._rounding(points, height) + 2 * ULP * (at.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
         # The rule is applied at z and at theta, so its error counts twice. The absolute values of the integrand on this line sum
         # to at most e^`_log_growth(height)` times those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
-        error += 2 * points.dropped * capped_exp(points.top - self.scale + self._log_growth(height))
-        growth = float(size @ (points.blur + 8 * ULP * np.abs(loss)))
+        error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
+        growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
         # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
@@ -344,8 +422,8 @@ class TiltedGaussian:
         mu = self._kind.mu
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)
         points = self._points(self._line[0])
-        real, angle = self._complex_loss(points, heights[:, None])
-        logs = points.log_weight + self._order * (real - points.loss) + (heights * heights / 2 - self.scale)[:, None]
+        real, angle = self._complex_loss(points.at, heights[:, None])
+        logs = points.log_weight[0] + self._order * (real - points.at.loss) + (heights * heights / 2 - self.scale)[:, None]
         error = np.empty(heights.size)
         for i, y in enumerate(heights.tolist()):
             width = min(0.999 * math.pi / (2 * mu) - y, 3.0)
@@ -354,9 +432,9 @@ class TiltedGaussian:
                 growth += self._order * math.log(math.cos(mu * (y + width) / 2)) * (1 + 1e-9)
             exponent = growth - 2 * math.pi * width / self._line[0]
             rule = 2 * capped_exp(exponent) / -math.expm1(-2 * math.pi * width / self._line[0])
-            outside = points.dropped * capped_exp(points.top - self.scale + self._log_growth(y))
+            outside = points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(y))
             error[i] = math.log(rule * math.exp(min(self.error, 1.0)) + outside)
-        rounding = 2 * float(np.max(self._rounding(points, MOST_HEIGHT))) + 2 * ULP * points.x.size
+        rounding = 2 * float(np.max(self._rounding(points, MOST_HEIGHT))) + 2 * ULP * points.at.x.size
         return logs, angle, error, rounding
 
     def decay(self, frequency: float) -> float:

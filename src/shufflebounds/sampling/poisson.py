@@ -15,6 +15,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._costs import SECONDS
+from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.kept import kept
@@ -136,6 +137,13 @@ class SampledPair(_Sampled, DominatingPair):
             value = self._gaussian.renyi(order, upper=upper) if order < math.inf else None
             out[i] = super()._rdp(orders[i : i + 1], upper)[0] if value is None else value
         return np.minimum(out, self._mixture_rdp(orders)) if upper else out
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        cost = super()._cost(log_delta, question)
+        if self._gaussian is None or question not in ("rdp", "gdp_mu"):
+            return cost
+        # Both are one integral, or those of the noise itself.
+        return Cost(SECONDS["value by inversion"], cost.memory, 0)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The pair is (q P + (1-q) Q, q Q + (1-q) Q), or the reversed one: a mixture of (P, Q) and (Q, Q) at rate q.

@@ -1,0 +1,73 @@
+"""Compositions of a few releases by sums over all pairs of outcomes."""
+
+import math
+
+import numpy as np
+import pytest
+from mpmath import mp
+
+from shufflebounds.composing.few import FewReleases
+from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.sampling import SampledPair
+from tests.sampling.test_inversion import log_delta_of_two
+from tests.strategies import slow
+
+
+def few(pair, times, rtol=1e-4):
+    known = pair._pair_info()
+    return FewReleases([(known, times)], rtol, math.sqrt(times * known.scale(-60.0).var))
+
+
+@pytest.mark.parametrize(("sigma", "rate", "removed", "times", "eps"), [
+    (1.0, 0.05, True, 3, 0.9),
+    (2.0, 0.2, True, 7, 1.5),
+    (0.8, 0.1, False, 5, 0.35),
+    slow(3.0, 0.3, False, 30, 1.4),
+    slow(0.6, 0.01, True, 17, 2.5),
+])
+def test_bounds_enclose_those_by_inversion(sigma, rate, removed, times, eps):
+    pair = SampledPair(GaussianMechanism(sigma), rate, removed)
+    exact = pair.self_compose(times)._composer.inversion.log_delta(eps)[0]
+    found = few(pair, times).bounds(eps)
+    assert exact.upper - exact.lower < 1e-5
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+    assert found.upper - found.lower < 0.01
+
+
+def test_unsampled_releases_are_one_gaussian():
+    whole = GaussianMechanism(2.0 / math.sqrt(6))
+    found = few(SampledPair(GaussianMechanism(2.0), 1.0), 6).bounds(4.0)
+    assert found.lower <= float(whole.log_delta(4.0, bound="lower")) <= float(whole.log_delta(4.0)) <= found.upper
+    assert found.upper - found.lower < 0.01
+
+
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [(1.0, 1e-4, 0.0357), (2.0, 1e-5, 1.2e-4)])
+def test_two_releases_of_rarely_sampled_records(sigma, rate, eps):
+    # The grid took up to 40 s for such compositions, and its bounds of eps were up to 24 % apart.
+    two = SampledPair(GaussianMechanism(sigma), rate).self_compose(2)
+    with mp.workdps(30):
+        exact = float(log_delta_of_two(sigma, rate, True, eps))
+    lower, upper = float(two.log_delta(eps, bound="lower")), float(two.log_delta(eps))
+    assert lower <= exact <= upper
+    assert upper - lower < 1e-4
+    assert "pairs of outcomes" in two.explain(eps)
+
+
+@pytest.mark.slow
+def test_eps_of_a_few_rarely_sampled_releases():
+    # A transform of 4,478,976 points was refused with an error.
+    releases = GaussianMechanism(1.0).subsampled(1e-5).self_compose(5)
+    lower, upper = releases.epsilon(1e-12, bound="lower"), releases.epsilon(1e-12)
+    assert 0 < lower <= upper < lower * (1 + 2e-5)
+    assert np.isclose(releases.delta(upper), 1e-12, rtol=1e-3)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.1])
+def test_bounds_of_laplace_noise_enclose_those_of_a_grid(rate):
+    pair = SampledPair(LaplaceMechanism(2.0), rate)
+    grid = pair.self_compose(4)
+    for eps in (0.0, 0.02, 0.3):
+        found = few(pair, 4).bounds(eps)
+        assert found.lower <= float(grid.log_delta(eps))
+        assert float(grid.log_delta(eps, bound="lower")) <= found.upper
