@@ -103,11 +103,10 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8, and on average over the interval by fall^2/12. It is
-    permitted up to 1/4 of `own_gap`, the relative gap of the bounds of delta themselves, and up to 0.1 %, or on average up to
-    INTERPOLATED of `own_gap` if this is larger.
+    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/4 of `own_gap`,
+    the relative gap of the bounds of delta themselves.
     """
-    return np.minimum(np.sqrt(2 * own_gap), np.maximum(0.1, np.sqrt(12 * INTERPOLATED * own_gap)))
+    return np.minimum(np.sqrt(2 * own_gap), 0.1)
 
 
 def _end(tail: Tail, power: float, start: float, little: float) -> float | None:
