@@ -239,10 +239,10 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
     for samples in (forward, backward):
         known = samples.low > -np.inf
         best = _mu_of_values(samples.eps[known], samples.low[known], best, most, precise)
-    high = math.inf if unlimited else most
+    upper_bound = math.inf if unlimited else most
     # A formula for delta whose pairs are not listed need not be convex in e^eps. The upper bound is that of its convex hull, above
     # which single values may be.
-    return Interval(min(best, high), high)
+    return Interval(min(best, upper_bound), upper_bound)
 
 
 def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: float, rtol: float) -> float:
