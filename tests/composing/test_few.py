@@ -71,3 +71,14 @@ def test_bounds_of_laplace_noise_enclose_those_of_a_grid(rate):
         found = few(pair, 4).bounds(eps)
         assert found.lower <= float(grid.log_delta(eps))
         assert float(grid.log_delta(eps, bound="lower")) <= found.upper
+
+
+@pytest.mark.parametrize("mechanism", [GaussianMechanism(0.02), LaplaceMechanism(0.0012), LaplaceMechanism(0.02)], ids=repr)
+@pytest.mark.parametrize("eps", [0.0, 0.5, 690.0, 1200.0])
+def test_losses_beyond_the_range_of_exponentials(mechanism, eps):
+    many = mechanism.subsampled(1e-6).self_compose(5)
+    low, high = many.log_delta(eps, bound="lower"), many.log_delta(eps)
+    assert low <= high <= 0
+    # delta is at least that of one release, and at most the probability that a batch has the record.
+    assert high >= mechanism.subsampled(1e-6).log_delta(eps, bound="lower")
+    assert high <= math.log(5e-6) + 1e-4

@@ -8,7 +8,7 @@ kept. The divergence is the expectation of a convex function of e^-loss, so it i
 second (`_convex_order`). All terms are positive, so small divergences have a small relative error.
 
 Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them, so that TINY, which an upper bound adds at
-every sum, bounds their total.
+every sum, bounds their total under P. Under Q their total has the weight e^eps in delta: there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from shufflebounds._convex_order import rising, to_nodes
 from shufflebounds._core import _jumps
-from shufflebounds._limits import CACHED_BYTES, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
+from shufflebounds._limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.interpolation import connect_the_dots, reach, supporting_lines
@@ -97,7 +97,7 @@ class FewReleases:
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))
         below, above = self._tables.of(place, partial(self._made, self._ratio**place))
         low, high = below.log_delta(eps), above.log_delta(eps)
-        return Interval(min(low, high) if high > LOG_TINY else -math.inf, high)
+        return Interval(min(low, high) if high > LOG_TINY + eps else -math.inf, high)
 
     def _made(self, eps: float) -> tuple[_Table, _Table]:
         """Return the lower and the upper bound for the interval that ends at eps."""
@@ -167,7 +167,9 @@ class _Table:
         (loss, p, _, rest), way = self._first, 1 if self._upper else -1
         level = eps - loss
         place = np.searchsorted(self._second.loss, level, side="right")
-        tail, lost = self._p[place], np.exp(np.minimum(level, 700.0)) * self._q[place]
+        tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
+        if not self._upper:
+            tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
         # The sums have a relative error of an ulp for each term, and the level one of eps and of the loss; lost <= tail.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
@@ -194,8 +196,9 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     # roundings of both sums, of the sums of losses, and of the exponential.
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     width = -np.expm1(-np.diff(nodes))
-    held = p > 0
-    lean = np.zeros(p.size)
+    # Where e^a would overflow, the mean is replaced by the end of the cell on the side of the bound.
+    held = (p > 0) & (nodes[:-1] < LARGEST_EXPONENT)
+    lean = width.copy() if upper else np.zeros(p.size)
     lean[held] = 1 - np.exp(nodes[:-1][held]) * q[held] / p[held]
     lean = np.clip(lean + (charge if upper else -charge), 0.0, width)
     rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
@@ -203,6 +206,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
         p = to_nodes(p * (1 + charge), p * (1 + charge) * np.minimum(lean / width * (1 + 8 * ULP), 1.0))
         loss = nodes
     else:
-        p, loss = p * (1 - charge), nodes[:-1] - np.log1p(-lean) * (1 - 8 * ULP)
+        with np.errstate(divide="ignore"):
+            p, loss = p * (1 - charge), np.minimum(nodes[:-1] - np.log1p(-lean) * (1 - 8 * ULP), nodes[1:])
     held = p > 0
     return _Losses(loss[held], p[held], p[held] * np.exp(-loss[held]) * (1 - (8 if upper else -8) * ULP), rest)
