@@ -7,7 +7,7 @@ realistic setting. :func:`bounds` lists all of them.
 """
 
 from shufflebounds._lazy import missing
-from shufflebounds.published._printed import Comparison, Counterexample, PrintedBound, bounds
+from shufflebounds.published._printed import BoundComparison, Counterexample, PrintedBound, bounds
 from shufflebounds.published.amplification import *  # noqa: F403
 from shufflebounds.published.balcer_cheu import *  # noqa: F403
 from shufflebounds.published.balcer_cheu_context import *  # noqa: F403
@@ -24,7 +24,7 @@ from shufflebounds.published.zhilyaev import *  # noqa: F403
 from shufflebounds.published.zhilyaev_reports import *  # noqa: F403
 from shufflebounds.published.zhilyaev_sums import *  # noqa: F403
 
-__all__ = ["AmplificationTable", "Comparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
+__all__ = ["AmplificationTable", "BoundComparison", "Counterexample", "PrintedBound", "amplification_bounds", "bounds", "compare"]
 __all__ += ["HistogramRow", "balcer_cheu_table"]  # noqa: F405
 __all__ += [bound.__name__ for bound in bounds()]
 

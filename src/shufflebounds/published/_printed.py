@@ -19,7 +19,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
-__all__ = ["At", "Comparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]
+__all__ = ["At", "BoundComparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]
 
 Verdict = Literal["proven", "unproven", "false"]
 Side = Literal["upper", "lower", "both"]
@@ -34,7 +34,7 @@ class Counterexample(NamedTuple):
     case: str
 
 
-class Comparison(NamedTuple):
+class BoundComparison(NamedTuple):
     """A published number and the exact one, in a realistic setting."""
 
     setting: str
@@ -59,10 +59,10 @@ class At(NamedTuple):
     quantity: str = "counterexample"
     keywords: Mapping[str, Any] = MappingProxyType({})
 
-    def beside(self, formula: Callable[..., float]) -> Comparison:
+    def beside(self, formula: Callable[..., float]) -> BoundComparison:
         """Return the published number for this case, and the exact one."""
         printed_number, exact = (of(*self.arguments, **self.keywords) for of in (formula, self.exact))
-        return Comparison(self.case, self.quantity, printed_number, exact)
+        return BoundComparison(self.case, self.quantity, printed_number, exact)
 
 
 def epsilon_of(bound: type[Any], users: int, local_eps: float, delta: float) -> At:
@@ -93,7 +93,7 @@ class PrintedBound(Generic[Parameters]):
     reference: str
     shown: At | Callable[[], Counterexample] | None = field(default=None, repr=False)
     side: Side = "upper"
-    compared: At | Callable[[], Comparison] | None = field(default=None, repr=False)
+    compared: At | Callable[[], BoundComparison] | None = field(default=None, repr=False)
     returns: str = field(default="The published number.", repr=False)
     where: Mapping[str, Given] = field(default_factory=dict, repr=False)
 
@@ -178,12 +178,12 @@ class PrintedBound(Generic[Parameters]):
             return Counterexample(printed, exact, case)
         return self.shown()
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> BoundComparison:
         """Return the published and the exact number in a representative setting, or in the counterexample if no setting is defined.
 
         Returns
         -------
-        Comparison
+        BoundComparison
             The setting in words, the name of the quantity, and both numbers.
 
         Raises
@@ -194,7 +194,7 @@ class PrintedBound(Generic[Parameters]):
         if self.compared is not None:
             return self.compared.beside(self) if isinstance(self.compared, At) else self.compared()
         case = self.counterexample()
-        return Comparison(case.case, "counterexample", case.printed, case.truth)
+        return BoundComparison(case.case, "counterexample", case.printed, case.truth)
 
 
 _ENTRIES: list[PrintedBound[Any]] = []
@@ -223,7 +223,7 @@ def printed(
     reason: str,
     counterexample: At | Callable[[], Counterexample] | None = None,
     side: Side = "upper",
-    comparison: At | Callable[[], Comparison] | None = None,
+    comparison: At | Callable[[], BoundComparison] | None = None,
     returns: str = "The published number.",
     where: Mapping[str, Given] | None = None,
 ) -> Callable[[Callable[Parameters, float]], PrintedBound[Parameters]]:

@@ -17,7 +17,7 @@ from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds._scipy import logsumexp, ndtr
 from shufflebounds._types import FloatArray
 from shufflebounds.published._glossary import LOSS, integer
-from shufflebounds.published._printed import At, Comparison, Counterexample, printed
+from shufflebounds.published._printed import At, BoundComparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails.poisson_binomial import poisson_binom_window
 
@@ -224,11 +224,11 @@ def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
     return min(areas)
 
 
-def _compared_rate() -> Comparison:
+def _compared_rate() -> BoundComparison:
     claim = PersonalizedClones(liu2024_weight_rr(2.0, 10), [liu2024_rr_rate(1.0, 2.0, 10)], counts=[9999])
     ours = PersonalizedClones.randomized_response([2.0, 1.0], 10, target=0, counts=[1, 9999])
     setting = "eps_1 = 2, 9999 other users with 1, k = 10, delta = 10^-6; exact: PersonalizedClones"
-    return Comparison(setting, "eps", claim.epsilon(1e-6), ours.epsilon(1e-6))
+    return BoundComparison(setting, "eps", claim.epsilon(1e-6), ours.epsilon(1e-6))
 
 
 @printed(
