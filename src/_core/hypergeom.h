@@ -194,7 +194,7 @@ VECTORS_INLINE void hypergeom_expand(const double *j, const double *total, const
         LANES mills[r] = large[r] > 0 ? vector_mills_large(s[r]) : mills[r];
     }
     /* J_n = int_s^inf t^n e^-((t^2 - s^2)/2) dt is s^(n-1) + (n-1) J_(n-2), J_0 = M(s), J_1 = 1. Of J_n for even n the part
-     * (n-1)!! M(s) is left out here; its sum is leading times M(s). */
+     * (n-1)!! M(s) is omitted here; its sum is leading times M(s). */
     LANES {
         scale[r] = 1 / sqrt(var[r]);
         leading[r] = e[0][r];
