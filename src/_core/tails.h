@@ -2,7 +2,7 @@
  * of _binomial.pyx.
  *
  * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
- * function with integer parameters are binomial tails. The Poisson distribution and the incomplete gamma functions are the limit of
+ * function are binomial tails with real parameters: the formulas do not need integers. The Poisson distribution and the incomplete gamma functions are the limit of
  * infinitely many trials at a fixed mean. They are computed with TAILS_MANY = 2**200 trials, at which the difference from the limit
  * is far below the rounding of a double.
  *
@@ -13,8 +13,8 @@
  *   near     the uniform expansion, of order 9 or 15
  *   far      the continued fraction. Its elements are sorted into six lists by the expected number of steps (5 to 37), so that
  *            elements of a list take about as many steps. The deviance is in plain double up to 32 and in double-double beyond.
- * The scalar kernel of the distribution computes what is left: p below 2**-830, arguments outside the domain or the support, and
- * parameters that are no integers, except those of the incomplete gamma functions (tails_gamma).
+ * The scalar kernel of the distribution computes what is left: p below 2**-830, arguments outside the domain or the support,
+ * parameters below 3 that are no integers, and elements whose fraction has not converged.
  *
  * The method of an element depends on its own arguments only. Therefore an element has the same bits alone, in any block, and on
  * every instruction set.
@@ -43,18 +43,17 @@ enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
 typedef double (*tails_scalar)(double first, double second, double third);
 
 /* The means of a binomial variable, N p and N (1 - p), and the distance d = x - N p, in double-double. All of them are formed from
- * the smaller of p and 1 - p, N = n + extra; x and y are the two counts, x + y = N. */
+ * the smaller of p and 1 - p; x and y are the two counts, N = x + y, and real numbers are allowed. */
 typedef struct { dd mean, other, d; } Means;
 
-VECTORS_INLINE Means tails_means(double x, double y, double n, int extra, double p, int fused)
+VECTORS_INLINE Means tails_means(double x, double y, double p, int fused)
 {
-    dd q = dd_sum(1, -p), m, d, l;
+    dd q = dd_sum(1, -p), n = dd_sum(x, y), m, d, l;
     int swap = p > q.hi;
     double least = swap ? q.hi : p, rest = swap ? q.lo : 0, taken = swap ? y : x, left = swap ? x : y;
     Means r;
-    m = dd_prod_by(n, least, fused);
-    m.lo += n * rest;
-    m = extra ? dd_add(m, dd_make(least, rest)) : dd_fast_sum(m.hi, m.lo);
+    m = dd_prod_by(n.hi, least, fused);
+    m = dd_fast_sum(m.hi, m.lo + (n.hi * rest + n.lo * least));
     d = dd_add(dd_make(taken, 0), dd_neg(m));
     l = dd_add(dd_make(left, 0), d);
     r.mean.hi = swap ? l.hi : m.hi;
@@ -73,31 +72,9 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
                   vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
-/* Writes the arguments k and n of the binomial probability, or of the binomial tail if `tail`, from which an element of the
- * negative binomial distribution or of the incomplete beta function follows. n is NaN where the parameters are not suitable
- * integers. */
-VECTORS_INLINE void tails_binomial(int law, int tail, const double *const *in, double *k, double *n, ptrdiff_t count)
-{
-    const double *first = in[0], *second = in[1];
-    ptrdiff_t i;
-    if (law == TAILS_NEGATIVE) {
-        VECTORS_LOOP
-        for (i = 0; i < count; i++) {
-            double failures = tail ? floor(first[i]) : first[i], r = second[i], trials = failures + r;
-            int whole = (r >= 1) & (r == floor(r)) & (failures >= 0) & (failures == floor(failures)) & (trials <= TWO_53);
-            k[i] = tail ? r - 1 : r;
-            n[i] = whole ? trials : NAN;
-        }
-    } else {
-        VECTORS_LOOP
-        for (i = 0; i < count; i++) {
-            double a = first[i], b = second[i], trials = (a - 1) + b;
-            int whole = (a >= 1) & (a == floor(a)) & (b >= 1) & (b == floor(b)) & (trials <= TWO_53);
-            k[i] = a - 1;
-            n[i] = whole ? trials : NAN;
-        }
-    }
-}
+/* Whether the passes serve this parameter: an integer, or a real number of at least 3, where vector_stirling has an absolute error
+ * below 1e-15. */
+VECTORS_INLINE int tails_serves(double x) { return (x >= 1) & ((x >= 3) | (x == floor(x))) & (x <= TWO_53); }
 
 /* log Pr[X = x] without the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1, x/n times that: the x-th success
  * comes in the last trial. */
@@ -107,32 +84,34 @@ VECTORS_INLINE double tails_rest(double x, double y, double n, int negative)
     return 0.5 * vector_log(over / (y * 6.283185307179586477 * under)) + (vector_stirling(n) - vector_stirling(x) - vector_stirling(y));
 }
 
-/* Writes log Pr[X = k] to out[i], and to deep[i]: 0 if this is accurate, 1 if the deviances are needed in double-double, 2 if the
- * element needs the scalar kernel. */
-VECTORS_INLINE void pmf_all(const double *k, const double *n, const double *p, int negative, double *out, double *deep, ptrdiff_t count,
-                            int fused)
+/* Writes log Pr[X = x] to out[i], and to deep[i]: 0 if this is accurate, 1 if the deviances are needed in double-double, 2 if the
+ * element needs the scalar kernel. The counts x and y are k and n - k, or, with negative = 1, the successes r and the failures k. */
+VECTORS_INLINE void pmf_all(const double *first, const double *second, const double *p, int negative, double *out, double *deep,
+                            ptrdiff_t count, int fused)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
-        double x = k[i], y = n[i] - x, v, u, dev;
-        Means m = tails_means(x, y, n[i], 0, p[i], fused);
-        int plain = (x >= 1) & (y >= 1) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (x == floor(x)) & (p[i] >= TINY_P) & (p[i] < 1);
-        dev = vector_deviance(x, n[i] * p[i], m.d.hi, &v) + vector_deviance(y, n[i] * (1 - p[i]), -m.d.hi, &u);
+        double x = negative ? second[i] : first[i], y = negative ? first[i] : second[i] - x, n = negative ? x + y : second[i], v, u, dev;
+        Means m = tails_means(x, y, p[i], fused);
+        int whole = negative ? tails_serves(x) & (y == floor(y)) : (n == floor(n)) & (x == floor(x));
+        int plain = whole & (x >= 1) & (y >= 1) & (n <= TWO_53) & (p[i] >= TINY_P) & (p[i] < 1);
+        dev = vector_deviance(x, n * p[i], m.d.hi, &v) + vector_deviance(y, n * (1 - p[i]), -m.d.hi, &u);
         /* The low part of d matters up to an ulp of dev = 32. The derivative of dev by d is 2 (v - u), to first order. */
-        out[i] = -dev + (tails_rest(x, y, n[i], negative) - 2 * (v - u) * m.d.lo);
+        out[i] = -dev + (tails_rest(x, y, n, negative) - 2 * (v - u) * m.d.lo);
         deep[i] = plain ? ((dev <= TAILS_PLAIN) & (fabs(v) <= 1 / 3.0) & (fabs(u) <= 1 / 3.0) ? 0.0 : 1.0) : 2.0;
     }
 }
 
-VECTORS_INLINE void pmf_deep(const double *k, const double *n, const double *p, int negative, double *out, ptrdiff_t count, int fused)
+VECTORS_INLINE void pmf_deep(const double *first, const double *second, const double *p, int negative, double *out, ptrdiff_t count,
+                             int fused)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
-        double x = k[i], y = n[i] - x;
-        dd dev = tails_deviances_dd(x, y, tails_means(x, y, n[i], 0, p[i], fused), fused);
-        out[i] = -dev.hi + (tails_rest(x, y, n[i], negative) - dev.lo);
+        double x = negative ? second[i] : first[i], y = negative ? first[i] : second[i] - x;
+        dd dev = tails_deviances_dd(x, y, tails_means(x, y, p[i], fused), fused);
+        out[i] = -dev.hi + (tails_rest(x, y, negative ? x + y : second[i], negative) - dev.lo);
     }
 }
 
@@ -164,19 +143,16 @@ VECTORS_INLINE void poisson_deep(const double *k, const double *mu, double *out,
 VECTORS_INLINE void pmf_block_body(int law, const double *const *in, double *out, ptrdiff_t count, tails_scalar scalar, int fused)
 {
     const double *k = in[0], *n = in[1], *p = law == TAILS_POISSON ? n : in[2];
-    double successes[TAILS_BLOCK], trials[TAILS_BLOCK], deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
-    int at[TAILS_BLOCK], negative = law == TAILS_NEGATIVE;
+    double deep[TAILS_BLOCK], some[4][TAILS_BLOCK];
+    int at[TAILS_BLOCK];
     ptrdiff_t i, found = 0;
-    if (negative) {
-        tails_binomial(law, 0, in, successes, trials, count);
-        k = successes;
-        n = trials;
-    }
-    if (law == TAILS_POISSON) poisson_all(k, n, out, deep, count); else pmf_all(k, n, p, negative, out, deep, count, fused);
+    if (law == TAILS_POISSON) poisson_all(k, n, out, deep, count);
+    else if (law == TAILS_NEGATIVE) pmf_all(k, n, p, 1, out, deep, count, fused);
+    else pmf_all(k, n, p, 0, out, deep, count, fused);
     for (i = 0; i < count; i++) {
         at[found] = (int)i;
         found += deep[i] == 1;
-        if (deep[i] == 2) out[i] = scalar(in[0][i], in[1][i], p[i]);
+        if (deep[i] == 2) out[i] = scalar(k[i], n[i], p[i]);
     }
     if (!found) return;
     for (i = 0; i < found; i++) {
@@ -190,7 +166,8 @@ VECTORS_INLINE void pmf_block_body(int law, const double *const *in, double *out
         some[2][i] = some[2][0];
     }
     if (law == TAILS_POISSON) poisson_deep(some[0], some[1], some[3], i, fused);
-    else pmf_deep(some[0], some[1], some[2], negative, some[3], i, fused);
+    else if (law == TAILS_NEGATIVE) pmf_deep(some[0], some[1], some[2], 1, some[3], i, fused);
+    else pmf_deep(some[0], some[1], some[2], 0, some[3], i, fused);
     for (i = 0; i < found; i++) out[at[i]] = some[3][i];
 }
 
@@ -215,15 +192,22 @@ typedef struct {
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
 } Fraction;
 
-/* Sets the smaller tail of every element and its deviance in plain double (the fields of Tails); upper as in tails_block_body. */
-VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p, double upper, ptrdiff_t count, Tails *t, int fused)
+/* Sets the smaller tail of every element and its deviance in plain double (the fields of Tails); upper as in tails_block_body. A tail
+ * is given by its parameters j and b. More than k of n trials succeed: j = k + 1, b = n - k. At most k failures before the r-th
+ * success, thus at least r successes in k + r trials: j = r, b = k + 1. The incomplete beta function: j = a, b = b. */
+VECTORS_INLINE void tails_all(int law, const double *first, const double *second, const double *p, double upper, ptrdiff_t count,
+                              Tails *t, int fused)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
-        double size = n[i] + 1, j = floor(k[i]) + 1, b = n[i] - j + 1, q = 1 - p[i], v, u, d;
-        int low, plain = (k[i] >= 0) & (k[i] < n[i]) & (n[i] <= TWO_53) & (n[i] == floor(n[i])) & (p[i] >= TINY_P) & (p[i] < 1);
-        d = tails_means(j, b, n[i], 1, p[i], fused).d.hi;
+        double j = law == TAILS_BINOMIAL ? floor(first[i]) + 1 : law == TAILS_NEGATIVE ? second[i] : first[i];
+        double b = law == TAILS_BINOMIAL ? second[i] - j + 1 : law == TAILS_NEGATIVE ? floor(first[i]) + 1 : second[i];
+        double size = j + b, q = 1 - p[i], v, u, d;
+        int whole = law == TAILS_BINOMIAL ? (first[i] >= 0) & (first[i] < second[i]) & (second[i] <= TWO_53) & (second[i] == floor(second[i]))
+                                          : tails_serves(j) & tails_serves(b) & (size <= TWO_53);
+        int low, plain = whole & (p[i] >= TINY_P) & (p[i] < 1);
+        d = tails_means(j, b, p[i], fused).d.hi;
         low = d < 0;
         t->j[i] = low ? b : j;
         t->b[i] = low ? j : b;
@@ -241,19 +225,15 @@ VECTORS_INLINE void tails_all(const double *k, const double *n, const double *p,
     }
 }
 
-/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or 0.
- *
- * The passes serve real a >= 3, where vector_stirling has absolute error below 1e-15. The fraction of the lower tail, whose factors
- * b - m are cut off at 0, needs that a is an integer or above TAILS_MOST_STEPS. */
+/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or
+ * 0. */
 VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, double upper, ptrdiff_t count, Tails *t)
 {
     ptrdiff_t i;
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double x = mu[i], j = shift ? floor(k[i]) + 1 : k[i], d = dd_sum(j, -x).hi, p = x / TAILS_MANY, v;
-        int low = d < 0, whole = j == floor(j);
-        int plain = (j >= (whole ? 1 : 3)) & (j <= TWO_53) & (whole | !low | (j > TAILS_MOST_STEPS + 1)) & (x >= 1 / TAILS_MOST_MEAN)
-            & (x <= TAILS_MOST_MEAN);
+        int low = d < 0, plain = tails_serves(j) & (x >= 1 / TAILS_MOST_MEAN) & (x <= TAILS_MOST_MEAN);
         t->j[i] = low ? TAILS_MANY : j;
         t->b[i] = low ? j : TAILS_MANY;
         t->size[i] = TAILS_MANY;
@@ -321,7 +301,10 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
  * No step needs a division, because it is multiplied by its denominators: with w = a + 2 m, q = 1 - x and d = a - (a + b) x,
  *     t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
  * a cubic polynomial of m with positive coefficients. a and w are divided by a + TAILS_LENGTH, and each step is multiplied by a power
- * of two, so that p_m stays between 1e-20 and 1e60: without it, t and u have the size of (d + sqrt(b x))/a. */
+ * of two, so that p_m stays between 1e-20 and 1e60: without it, t and u have the size of (d + sqrt(b x))/a.
+ *
+ * For an integer b the fraction ends at m = b, where u is 0; u is kept at 0 from there on. For another b, u_m is negative for m > b.
+ * The terms then alternate; they are small. */
 VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i;
@@ -357,13 +340,13 @@ VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to,
     for (i = from; i < to; i++) {
         double a = t->j[i], b = t->b[i], x = t->p[i], unit2 = f->unit2[i], rate = f->rate[i], odd = f->odd[i], gap = f->gap[i];
         double t0 = f->t0[i], t1 = f->t1[i], t2 = f->t2[i], t3 = f->t3[i], p0 = f->p0[i], p1 = f->p1[i], old = p1;
-        double more, v, turn, u, mid, sum = t->value[i], open = f->open[i];
+        double more, v, turn, u, mid, sum = t->value[i], open = f->open[i], least = b == floor(b) ? 0 : -INFINITY;
         /* Before STEP, p is the denominator of the convergent before the last one; STEP overwrites it with the next denominator. */
 #define STEP(r, p, last)                                                                    \
         more = b - (m + r);                                                                 \
         v = a + (2 * (m + r) - 1);                                                          \
         turn = t0 + (m + r) * (t1 + (m + r) * (t2 + (m + r) * t3));                         \
-        u = odd * ((more > 0 ? more : 0) * x * ((m + r) * rate)) * ((v * v - 4) * unit2);   \
+        u = odd * ((more > least ? more : least) * x * ((m + r) * rate)) * ((v * v - 4) * unit2);   \
         odd = (a + (m + r)) * ((a + (m + r) + b) * x * rate);                               \
         p = turn * last + u * p;
         STEP(1, p0, p1)
@@ -379,7 +362,7 @@ VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to,
         gap *= u;
 #undef STEP
         sum = open > 0 ? sum + mid : sum;
-        open = gap <= 2e-16 * (sum * (p0 * p1)) ? 0 : open;
+        open = fabs(gap) <= 2e-16 * (sum * (p0 * p1)) ? 0 : open;
         f->p0[i] = p0;
         f->p1[i] = p1;
         f->odd[i] = odd;
@@ -429,8 +412,7 @@ VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
     for (i = from; i < from + TAILS_ABREAST; i++) {
         int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
         double j = mirror ? t->b[i] : t->j[i], b = mirror ? t->j[i] : t->b[i], p = mirror ? t->q[i] : t->p[i];
-        /* The number of trials is formed as (j - 1) + b, which is exact; size - 1 would not be exact at n = 2**53. */
-        dd dev = tails_deviances_dd(j, b, tails_means(j, b, (j - 1) + b, 1, p, fused), fused);
+        dd dev = tails_deviances_dd(j, b, tails_means(j, b, p, fused), fused);
         t->dev[i] = deep ? dev.hi : t->dev[i];
         t->dev_lo[i] = deep ? dev.lo : 0;
     }
@@ -505,17 +487,17 @@ VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *o
     int gamma = law == TAILS_POISSON || law == TAILS_GAMMA;
     const double *k = in[0], *n = in[1], *p = gamma ? n : in[2];
     Tails all, some;
-    double way[TAILS_BLOCK], successes[TAILS_BLOCK], trials[TAILS_BLOCK];
+    double way[TAILS_BLOCK];
     int at[TAILS_ROOM], w;
     ptrdiff_t i, first[TAILS_WAYS + 1], last[TAILS_WAYS];
     if (gamma) {
         tails_gamma(k, n, law == TAILS_POISSON, upper, count, &all);
     } else if (law == TAILS_BINOMIAL) {
-        tails_all(k, n, p, upper, count, &all, fused);
+        tails_all(TAILS_BINOMIAL, k, n, p, upper, count, &all, fused);
+    } else if (law == TAILS_NEGATIVE) {
+        tails_all(TAILS_NEGATIVE, k, n, p, 1 - upper, count, &all, fused);
     } else {
-        /* at most k failures before the r-th success: at least r successes in k + r trials */
-        tails_binomial(law, 1, in, successes, trials, count);
-        tails_all(successes, trials, p, law == TAILS_NEGATIVE ? 1 - upper : upper, count, &all, fused);
+        tails_all(TAILS_BETA, k, n, p, upper, count, &all, fused);
     }
     tails_sort(&all, count, way);
     tails_list(way, count, at, first, last);

@@ -67,7 +67,7 @@ def beta_errors(rng, trials, most=200.0):
     """Yield errors of log I and log(1 - I): a, b from 1e-10 to `most`, x close to the mean, to 0, to 1 or arbitrary."""
     done = 0
     while done < trials:
-        a, b = (rng.choice([log_uniform(rng, 1e-10, 1), log_uniform(rng, 1, 50), log_uniform(rng, 1, most),
+        a, b = (rng.choice([log_uniform(rng, 1e-10, 1), log_uniform(rng, 1, 50), log_uniform(rng, 3, 12), log_uniform(rng, 1, most),
                             float(rng.randint(1, 100))]) for _ in range(2))
         mean = a / (a + b)
         width = math.sqrt(mean * (1 - mean) / (a + b + 1))

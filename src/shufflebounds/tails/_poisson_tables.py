@@ -63,6 +63,10 @@ def _direct(p: FloatArray, counts: FloatArray | None, log_least: float = -math.i
     if trials > DIRECT_TRIALS:
         return None
     if log_least < -LARGEST_EXPONENT:
+        # The sum of -log p is at least that of equal p with the same mean, so that large sums are seen without logarithms.
+        mean = float((p.sum() if counts is None else p @ counts) / trials)
+        if -trials * math.log(min(mean, 1 - mean)) > LARGEST_EXPONENT * (1 + 1e-9):
+            return None
         depth = -np.log(np.minimum(p, 1 - p))
         if (depth.sum() if counts is None else depth @ counts) > LARGEST_EXPONENT:
             return None
@@ -103,7 +107,7 @@ def served(
     if p.size == 0:
         result[inside] = 0.0
         return result, error
-    wanted, back = np.unique(whole[inside], return_inverse=True)
+    wanted, back = np.unique(whole[inside], return_inverse=True) if k.size > 1 else (whole, np.zeros(1, dtype=np.intp))
     pmf = _direct(p, counts)
     if pmf is not None:
         index = wanted.astype(np.int64) + (kind == Kind.UPPER)
@@ -113,6 +117,10 @@ def served(
     law = PoissonBinomialPMF(p, counts)
     if series:
         _expand(law, wanted)
+    if wanted.size == 1 and not law.reach > 0:
+        # The kernel computes the smaller tail itself.
+        result[inside], error[inside] = _single(law, wanted[0] + (kind == Kind.UPPER), kind)
+        return result, error
     if kind == Kind.PMF:
         values, errors = _walk(law, wanted, Kind.PMF)
     else:
