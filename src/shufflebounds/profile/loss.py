@@ -54,7 +54,10 @@ def loss_tail(
             above = before / rest
         return np.where(rest > 0, above, 1.0)
 
-    below = np.exp(low[:, 0]) * (1 - _least(lambda steps: -gains(steps), eps.size, expensive)) * (1 - 4 * EXP_SLACK)
+    # Where delta underflows, so do the products, and the factors are not needed.
+    scale = np.exp(low[:, 0])
+    factor = 1 - _least(lambda steps: -gains(steps), eps.size, expensive) if scale.any() else 0.0
+    below = scale * factor * (1 - 4 * EXP_SLACK)
     value = np.nextafter(_least(bounds, eps.size, expensive) * (1 + 4 * EXP_SLACK), np.inf)
     return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 
@@ -69,6 +72,9 @@ def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bo
     # First every fourth length is tried, then two lengths on either side of the best one.
     coarse = np.arange(3, STEPS.size, 4)
     found = values(np.tile(STEPS[coarse], (count, 1)))
+    if not found.any():
+        # These are probabilities that underflow.
+        return np.asarray(found.min(axis=1))
     best = coarse[found.argmin(axis=1)][:, None]
     beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
     return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside]).min(axis=1)))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shufflebounds._core._special import log1mexp
-from shufflebounds._limits import COMPARED, FIRST_TAIL
+from shufflebounds._limits import COMPARED, FIRST_TAIL, NEGLIGIBLE
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 
 MOST_TERMS = 2**16
@@ -44,40 +44,49 @@ def enclose_sum(
     top = float(upper_terms(np.array([peak]))[0])
     if top == -math.inf:
         return Interval(-math.inf, -math.inf)
-    depth, found = -FIRST_TAIL, Interval(-math.inf, math.inf)
+    low, high = (_edge(upper_terms, peak, end, top + FIRST_TAIL) for end in (first, last))
+    width = math.ceil((high - low + 1) / MOST_TERMS)
+    starts = np.arange(low, high + 1, width, dtype=np.float64)
+    below, above = _block_logs(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
+    lower, upper = _log_sum(below, -1.0), _log_sum(above, 1.0)
+    for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
+        if (end - edge) * step >= 0:
+            rest = _log_sum_beyond(log_pmf, mode, edge, end, max(1.0, (high - low) // 16), value, upper - NEGLIGIBLE)
+            upper = float(np.logaddexp(upper, rest))
+    return Interval(lower, upper)
 
-    def beyond(low: float, high: float, parts: int, growth: float) -> float:
-        """Return an upper bound of the log of the sum of all terms outside of low..high.
 
-        The width of the first block is that of the range divided by `parts`; the widths then grow by the factor `growth`.
-        """
-        outside = -math.inf
-        width = max(1.0, (high - low) // parts)
-        count = math.ceil(math.log1p((last - first) * (growth - 1) / width) / math.log(growth)) + 1
-        # `pieces` has the distance of each block's first term from the first term of the first block.
-        pieces = np.unique(np.floor(width * (growth ** np.arange(count) - 1) / (growth - 1)))
-        for edge, end, step in ((low - 1, first, -1.0), (high + 1, last, 1.0)):
-            if (end - edge) * step >= 0:
-                near = edge + step * pieces[pieces <= abs(end - edge)]
-                far = np.append(near[1:] - step, end)
-                rest = _sum_of_blocks(log_pmf, mode, np.minimum(near, far), np.maximum(near, far), value)[1]
-                outside = float(np.logaddexp(outside, rest))
-        return outside
+def _log_sum_beyond(
+    log_pmf: Callable[[FloatArray], FloatArray],
+    mode: float,
+    edge: float,
+    end: float,
+    width: float,
+    value: Enclosing,
+    negligible: float,
+) -> float:
+    """Return an upper bound of the log of the sum of pmf(i) g(i) from i = `edge` to i = `end`, in either direction.
 
+    The widths of the first blocks grow from `width` by factors of two. Far from the mode, the mass and g change by large factors
+    within a block. So blocks whose bound is above `negligible`, divided by the number of blocks, are divided further.
+    """
+    step = 1.0 if end >= edge else -1.0
+    count = math.ceil(math.log2(abs(end - edge) / width + 1)) + 1
+    pieces = np.unique(np.floor(width * (2.0 ** np.arange(count) - 1)))
+    near = edge + step * pieces[pieces <= abs(end - edge)]
+    far = np.append(near[1:] - step, end)
+    starts, ends, settled = np.minimum(near, far), np.maximum(near, far), -math.inf
     while True:
-        low = _edge(upper_terms, peak, first, top - depth)
-        high = _edge(upper_terms, peak, last, top - depth)
-        width = math.ceil((high - low + 1) / MOST_TERMS)
-        starts = np.arange(low, high + 1, width, dtype=np.float64)
-        lower, upper = _sum_of_blocks(log_pmf, mode, starts, np.minimum(starts + width - 1, high), value)
-        # Few blocks suffice unless the mode is far from the range: then the mass and g change by large factors within a block.
-        outside = beyond(low, high, 16, 2.0)
-        if outside >= upper - 34:
-            outside = beyond(low, high, 1024, 1.02)
-        found = Interval(max(found.lower, lower), min(found.upper, float(np.logaddexp(upper, outside))))
-        if outside < upper - 34 or depth > 1e4:
-            return found
-        depth *= 2
+        logs = _block_logs(log_pmf, mode, starts, ends, value)[1]
+        large = (logs > negligible - math.log(starts.size)) & (ends > starts)
+        if not large.any() or starts.size > MOST_TERMS // 8:
+            return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
+        settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
+        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped.
+        shares = np.arange(5) / 4
+        cuts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * shares)
+        starts, ends = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
+        starts, ends = starts[ends >= starts], ends[ends >= starts]
 
 
 def at_any_eps(
@@ -105,14 +114,14 @@ def at_any_eps(
     return IntervalArray(*sides)
 
 
-def _sum_of_blocks(
+def _block_logs(
     log_pmf: Callable[[FloatArray], FloatArray],
     mode: float,
     starts: FloatArray,
     ends: FloatArray,
     value: Enclosing,
-) -> Interval:
-    """Return bounds of the log of the sum of pmf(i) g(i) over the blocks of indices starts[k]..ends[k]."""
+) -> IntervalArray:
+    """Return bounds of the log of the sum of pmf(i) g(i) over each of the blocks of indices starts[k]..ends[k]."""
     mass, (low, high) = log_pmf(starts), value(starts)
     least = most = mass
     if (ends > starts).any():
@@ -121,17 +130,17 @@ def _sum_of_blocks(
         inside = log_pmf(np.clip(mode, starts, ends))
         least, most = np.minimum(mass, mass_at_end), np.maximum(np.maximum(mass, mass_at_end), inside)
     size = np.log(ends - starts + 1)
+    return IntervalArray(least + size + low, most + size + high)
 
-    def total(logs: FloatArray, sign: float) -> float:
-        """Return the log of the sum of exponentials, rounded up (sign 1) or down (sign -1)."""
-        finite = np.where(logs > -math.inf, logs, 0.0)
-        logs = logs + sign * (2e-13 + 8 * ULP * np.abs(finite))
-        top = float(logs.max())
-        if top == -math.inf:
-            return -math.inf
-        return top + math.log(float(np.exp(logs - top).sum())) + sign * 1e-14
 
-    return Interval(total(least + size + low, -1.0), total(most + size + high, 1.0))
+def _log_sum(logs: FloatArray, sign: float) -> float:
+    """Return the log of the sum of exponentials, rounded up (sign 1) or down (sign -1)."""
+    finite = np.where(logs > -math.inf, logs, 0.0)
+    logs = logs + sign * (2e-13 + 8 * ULP * np.abs(finite))
+    top = float(logs.max(initial=-math.inf))
+    if top == -math.inf:
+        return -math.inf
+    return top + math.log(float(np.exp(logs - top).sum())) + sign * 1e-14
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
