@@ -13,6 +13,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._crossing import Curve
 from shufflebounds._limits import MOST_ITEMS
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
@@ -25,7 +26,7 @@ from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
-from shufflebounds.sampling.poisson import SampledPair
+from shufflebounds.sampling.poisson import SampledPair, Subsampled
 
 __all__ = ["AllocationPair", "RandomAllocation"]
 
@@ -269,6 +270,12 @@ class RandomAllocation(OfPresence, LargestPair):
             return exact_or_above
         lower = np.max([one._log_side(eps, upper=False) for one in self._statistics], axis=0)
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
+
+    def _rough(self, upper: bool) -> Curve | None:
+        if not isinstance(self.mechanism, GaussianMechanism):
+            return super()._rough(upper)
+        # With Poisson sampling, a record enters as many steps on average.
+        return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.chosen == 1:
