@@ -96,12 +96,11 @@ typedef double Lanes[HYPERGEOM_ABREAST];
 /* sum_(m = from..n) u_m v_(n-m), a coefficient of the product of two series. */
 VECTORS_INLINE void hypergeom_product(const Lanes *u, const Lanes *v, int from, int n, double *out)
 {
+    Lanes sum;
     int r, m;
-    LANES {
-        double sum = 0;
-        for (m = from; m <= n; m++) sum += u[m][r] * v[n - m][r];
-        out[r] = sum;
-    }
+    LANES sum[r] = 0;
+    for (m = from; m <= n; m++) LANES sum[r] += u[m][r] * v[n - m][r];
+    LANES out[r] = sum[r];
 }
 
 /* The coefficients e_n of the expansion of (dy/dt) h in powers of t = s/sigma, n <= order, h scaled to 1 at t = 0; g are the four
@@ -191,7 +190,9 @@ VECTORS_INLINE void hypergeom_expand(const double *j, const double *total, const
     LANES s[r] = sqrt(2 * dev[r]);
     LANES mills[r] = vector_mills(s[r] < SMALL_MILLS_MOST ? s[r] : SMALL_MILLS_MOST);
     if (deep > 0) {
-        LANES mills[r] = large[r] > 0 ? vector_mills_large(s[r]) : mills[r];
+        /* two loops: clang vectorises no loop in which a value is computed for some lanes only */
+        LANES more[r] = vector_mills_large(s[r]);
+        LANES mills[r] = large[r] > 0 ? more[r] : mills[r];
     }
     /* J_n = int_s^inf t^n e^-((t^2 - s^2)/2) dt is s^(n-1) + (n-1) J_(n-2), J_0 = M(s), J_1 = 1. Of J_n for even n the part
      * (n-1)!! M(s) is omitted here; its sum is leading times M(s). */

@@ -393,28 +393,37 @@ VECTORS_INLINE void tails_steep(Tails *t, ptrdiff_t from)
     }
 }
 
-/* Recomputes dev + dev_lo in double-double for one group, where dev is above TAILS_PLAIN. */
+/* Recomputes dev + dev_lo in double-double for one group, where dev is above TAILS_PLAIN. Values are loaded before one of them is
+ * chosen, and the results are stored in a second loop: clang vectorises no loop with conditional loads or stores. */
 VECTORS_INLINE void tails_deep(Tails *t, int law, ptrdiff_t from, int fused)
 {
+    int gamma = law == TAILS_POISSON || law == TAILS_GAMMA;
+    const double *one = t->j + from, *two = t->b + from, *yes = t->p + from, *no = t->q + from, *flip = t->mirror + from;
+    double hi[TAILS_ABREAST], lo[TAILS_ABREAST];
     ptrdiff_t i;
-    if (law == TAILS_POISSON || law == TAILS_GAMMA) {
+    if (gamma) {
         VECTORS_LOOP
-        for (i = from; i < from + TAILS_ABREAST; i++) {
-            int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
-            double j = mirror ? t->b[i] : t->j[i], mu = (mirror ? t->q[i] : t->p[i]) * TAILS_MANY;
+        for (i = 0; i < TAILS_ABREAST; i++) {
+            double first = one[i], second = two[i], p = yes[i], q = no[i], j = flip[i] > 0 ? second : first;
+            double mu = (flip[i] > 0 ? q : p) * TAILS_MANY;
             dd dev = vector_deviance_dd(dd_make(j, 0), dd_make(mu, 0), dd_sum(j, -mu), 0, fused);
-            t->dev[i] = deep ? dev.hi : t->dev[i];
-            t->dev_lo[i] = deep ? dev.lo : 0;
+            hi[i] = dev.hi;
+            lo[i] = dev.lo;
         }
-        return;
+    } else {
+        VECTORS_LOOP
+        for (i = 0; i < TAILS_ABREAST; i++) {
+            double first = one[i], second = two[i], p = yes[i], q = no[i], j = flip[i] > 0 ? second : first;
+            double b = flip[i] > 0 ? first : second, chance = flip[i] > 0 ? q : p;
+            dd dev = tails_deviances_dd(j, b, tails_means(j, b, chance, fused), fused);
+            hi[i] = dev.hi;
+            lo[i] = dev.lo;
+        }
     }
-    VECTORS_LOOP
-    for (i = from; i < from + TAILS_ABREAST; i++) {
-        int mirror = t->mirror[i] > 0, deep = t->dev[i] > TAILS_PLAIN;
-        double j = mirror ? t->b[i] : t->j[i], b = mirror ? t->j[i] : t->b[i], p = mirror ? t->q[i] : t->p[i];
-        dd dev = tails_deviances_dd(j, b, tails_means(j, b, p, fused), fused);
-        t->dev[i] = deep ? dev.hi : t->dev[i];
-        t->dev_lo[i] = deep ? dev.lo : 0;
+    for (i = 0; i < TAILS_ABREAST; i++) {
+        int deep = t->dev[from + i] > TAILS_PLAIN;
+        t->dev[from + i] = deep ? hi[i] : t->dev[from + i];
+        t->dev_lo[from + i] = deep ? lo[i] : 0;
     }
 }
 
