@@ -233,15 +233,22 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2).clip(0, rise.size - 1)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
-    # The gap is proportional to the number of users times the square of the step.
-    nodes = rising(unit, farthest, step / math.sqrt(users))
+    # Each addition changes the variance by about the square of the step times that of the sum. The number of users is formed by
+    # doubling, so the sums of all users together have log2(users) such changes.
+    nodes = rising(unit, farthest, step / (1 + math.log2(users)))
     spread, merged, place, where = part, part, jump, jump
-    for _ in range(int(users) - 1):
-        spread, place = spread_sum(place, spread, jump, part, nodes), nodes
-        where, merged = merged_sum(where, merged, jump, part, nodes)
-    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`.
-    lost = _TINY * jump.size * nodes.size * users * farthest
-    slack = 1e-11 + 4 * ULP * nodes.size * users
+    for digit in f"{int(users):b}"[1:]:
+        spread, place = spread_sum(place, spread, place, spread, nodes), nodes
+        where, merged = merged_sum(where, merged, where, merged, nodes)
+        if digit == "1":
+            spread = spread_sum(place, spread, jump, part, nodes)
+            where, merged = merged_sum(where, merged, jump, part, nodes)
+    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
+    # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
+    # at most 2 users times in total.
+    most = max(jump.size, nodes.size)
+    lost = 2 * _TINY * most**2 * users * farthest
+    slack = 1e-11 + 8 * ULP * most * users
     lower = float(merged @ np.maximum(where, 0.0)) * (1 - slack) - lost
     upper = float(spread @ np.maximum(place, 0.0)) * (1 + slack) + lost
     return Interval(math.log(lower) if lower > 0 else -math.inf, math.log(upper) if upper < math.inf else math.inf)

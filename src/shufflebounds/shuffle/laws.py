@@ -417,7 +417,7 @@ class ExcessLaw:
 
     def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
-        if self._heavy:
+        if self.heavy:
             # The answer is cached, because searches evaluate the same eps again for the other bound.
             side = selected if self._distinct[0].size > MANY or effort is Effort.SAMPLED else None
             return self._known.of((eps, users, side, effort), lambda: self._evaluated(eps, users, side, effort))
@@ -461,10 +461,10 @@ class ExcessLaw:
 
         Many means more than 1024. The gap may then depend on eps irregularly, and a search cannot assume smooth bounds.
         """
-        return self._heavy or self._distinct[0].size > MANY or self._has_light
+        return self.heavy or self._distinct[0].size > MANY or self._has_light
 
     @cached_property
-    def _heavy(self) -> bool:
+    def heavy(self) -> bool:
         """Whether some a or b exceeds HEAVY."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
 

@@ -257,7 +257,8 @@ class Shuffled(BetweenProfiles):
                 return found[place].lower
 
             near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
-            if effort is not Effort.FINE:
+            # For heavy tails a rough value takes as long as a close one, or longer.
+            if effort is not Effort.FINE or any(self._below[i][2].heavy for i in tried):
                 place, largest = largest_of(near, value)
                 return largest, tried[place]
             least = largest_of(near, rough)[1]
