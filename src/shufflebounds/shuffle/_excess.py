@@ -105,7 +105,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     few = effort is Effort.SAMPLED and few_enough(users)
     if few and not heavy:
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap.
-        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 32))
+        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
         found = _both(found, sum_of_few(values, log_mass, users, 0.12 if few else 0.06))
     # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.

@@ -19,7 +19,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
+from shufflebounds._limits import COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
@@ -28,7 +28,6 @@ from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
-from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -508,13 +507,19 @@ class Shuffled(BetweenProfiles):
     @property
     def _adds_few(self) -> bool:
         """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
-        return few_enough(self.users) and any(pair.upper.log_mass.size > COMPARED for pair in self._pairs)
+        return any(pair.upper.adds_few(self.users) for pair in self._pairs)
 
     def _rough(self, upper: bool) -> Curve | None:
         if not upper or not self._has_search:
+            laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
+            near = None
+            if 0 < len(laws) <= FEW:
+                # For heavy tails this approximation may be wrong by orders of magnitude, but it takes little time.
+                near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
+                             jumps=False)
             # The search for eps ends at a relative distance of 1e-6, which is less than the gap of the bounds of delta.
-            return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])),
-                         rtol=1e-6, settles=1e-6) if self._adds_few else None
+            return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
+                         rtol=1e-6, settles=1e-6) if self._adds_few else near
         blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
         # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
         # near the crossing of the rough one, usually once.
@@ -547,16 +552,22 @@ class Shuffled(BetweenProfiles):
         blanket = max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        cost = super()._cost(log_delta, question)
-        if question != "rdp" or self._pure_epsilon() < math.inf:
-            return cost
-        seconds = SECONDS["value for few users" if few_enough(self.users) else "value at small delta"]
-        return cost._replace(seconds=max(cost.seconds, cost.values * seconds))
-
     def _seconds(self) -> float:
-        # The predicted run time includes the computation of the distributions of X.
-        return 2e-3
+        return 2e-4 if self._exact is not None else self._value_seconds
+
+    @cached_property
+    def _value_seconds(self) -> float:
+        """Predicted CPU seconds of both bounds of one value of delta."""
+        above = [pair.upper for pair in self._pairs]
+        # Of the lower distributions, two are evaluated at each eps on average, after the second moments of all are compared.
+        below = [law for _, _, law in self._below]
+        seconds = sum(law.seconds(self.users) for law in above + below[:2])
+        seconds += sum(law.log_mass.size for law in below) * SECONDS["second moment, one atom"]
+        if self._has_search:
+            few = self.users <= MANY
+            seconds += SECONDS["search over datasets of few users" if few else "search over datasets"]
+            seconds += above[0].log_mass.size * SECONDS["search over datasets, one atom"]
+        return seconds
 
     def _pair_info(self) -> DominatingPairInfo:
         if self._exact is not None:
@@ -575,12 +586,12 @@ class Shuffled(BetweenProfiles):
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
+        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._value_seconds,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
             # atoms.
-            known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
+            known = replace(known, effort=max(1e-2 if spacing < 0.5 else 5e-2, self._value_seconds))
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
@@ -663,7 +674,8 @@ class _OneData(PrivacyProfile):
         return max(0.0, self.law.pure_epsilon)
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=1e-3 if self.law.log_mass.size < 64 else 1e-2)
+        effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.seconds(self.users))
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)
