@@ -98,10 +98,16 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
         return Interval(-math.inf, chernoff(values, log_mass, users))
     found = Interval(-math.inf, math.inf)
+    if heavy and float(values.max()) <= HEAVY and effort is not Effort.ROUGH:
+        # A sum with a large negative value is not positive. If no positive value is large, the kernel therefore needs little work
+        # in most cases, and `sum_with_jumps` takes longer.
+        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
+        if found.upper - found.lower <= 10 * rtol:
+            return found
     # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
     # must take less time.
     if heavy and users > FEW and effort is not Effort.ROUGH:
-        found = sum_with_jumps(values, log_mass, users, upper is True)
+        found = _both(found, sum_with_jumps(values, log_mass, users, upper is True))
     few = effort is Effort.SAMPLED and few_enough(users)
     if few and not heavy:
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap.
