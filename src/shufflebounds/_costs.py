@@ -35,18 +35,20 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     # The distributions of losses of a Poisson-subsampled mechanism on a long grid, for one direction (a record added or removed).
     "distributions of a direction": 2.0,
     # Both bounds of one value of delta of a shuffled randomizer, by the distribution of X: of light tails and of heavy tails, and the
-    # share of each atom; of more than 1024 atoms; and of more than 64 atoms for up to 40 users. The search over datasets of one
+    # share of each atom; of outputs that identify the target; of more than 1024 atoms; and of more than 64 atoms for up to 40 users. The search over datasets of one
     # value, for up to 1024 users and for more, and the share of each atom.
     "value of a sum": 4e-4,
     "value of a sum, one atom": 1e-5,
     "value with heavy tails": 4e-3,
     "value with heavy tails, one atom": 2.5e-5,
+    "value of identified targets": 2.5e-4,
     "value of merged atoms": 0.05,
     "value for few users": 0.05,
     "second moment, one atom": 1e-7,
-    "search over datasets of few users": 0.06,
+    "search over datasets of few users": 0.05,
+    "search over datasets of few users, heavy tails": 0.1,
     "search over datasets": 4e-3,
-    "search over datasets, one atom": 5e-5,
+    "search over datasets, one atom": 1e-5,
     # All published bounds of amplification for one number of users, local budget and delta.
     "published bounds of a row": 0.2,
     # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.

@@ -474,6 +474,9 @@ class ExcessLaw:
     def seconds(self, users: float) -> float:
         """Return the predicted CPU seconds of both bounds of one value of :meth:`log_phi`, with :attr:`Effort.SAMPLED`."""
         size = self._distinct[0].size
+        if self.lost > 0:
+            # In most cases `_cut_alone` returns the bounds.
+            return SECONDS["value of identified targets"]
         if size > MANY:
             return SECONDS["value of merged atoms"]
         if self.adds_few(users):

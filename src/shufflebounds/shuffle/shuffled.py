@@ -19,10 +19,11 @@ from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
@@ -237,12 +238,29 @@ class Shuffled(BetweenProfiles):
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
         return self._bounds_datasets or bool(self._stronger)
 
+    def _widest(self, eps: float) -> list[int]:
+        """Return the indices of the distributions in `_below` with the largest second moments, at most COMPARED, largest first."""
+        if len(self._below) > COMPARED and eps > 0:
+            # A matrix of many inputs has thousands of distributions. Their order is determined at powers of two only, because it
+            # changes slowly with eps; every choice gives a valid lower bound.
+            eps = 2.0 ** round(math.log2(eps))
+
+        def ordered() -> list[int]:
+            wide = np.array([law.spread(eps) for _, _, law in self._below])
+            return np.argsort(-wide, kind="stable")[:COMPARED].tolist()
+
+        return self._widest_known.of(eps, ordered)
+
+    @cached_property
+    def _widest_known(self) -> Kept[float, list[int]]:
+        """A cache of :meth:`_widest`."""
+        return Kept(CACHED_ANSWERS)
+
     def _best_below(self, eps: float, effort: Effort = Effort.FINE) -> tuple[float, int]:
         """Return the largest lower bound at one eps over `_below`, and its index."""
         if not self._below:
             return -math.inf, 0
-        wide = np.array([law.spread(eps) for _, _, law in self._below])
-        tried = np.argsort(-wide, kind="stable")[:COMPARED].tolist()
+        tried = self._widest(eps)
 
         def value(place: int) -> float:
             law: ExcessLaw = self._below[tried[place]][2]
@@ -565,11 +583,16 @@ class Shuffled(BetweenProfiles):
         seconds += sum(law.log_mass.size for law in below) * SECONDS["second moment, one atom"]
         if self._has_search:
             few = self.users <= MANY
-            seconds += SECONDS["search over datasets of few users" if few else "search over datasets"]
+            kind = "search over datasets of few users" if few else "search over datasets"
+            seconds += SECONDS[kind + ", heavy tails" if few and any(law.heavy for law in above) else kind]
             seconds += above[0].log_mass.size * SECONDS["search over datasets, one atom"]
         return seconds
 
     def _pair_info(self) -> DominatingPairInfo:
+        return self._known_pair
+
+    @cached_property
+    def _known_pair(self) -> DominatingPairInfo:
         if self._exact is not None:
             below, above = self._exact
             known = above._pair_info()
@@ -577,7 +600,7 @@ class Shuffled(BetweenProfiles):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
+        base = replace(PrivacyProfile._pair_info(self), hockey_stick=self._sampled_log_delta,
                        deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             return replace(base, single=True, spacing=0.2, effort=1e-3, curve=CurveBounds(self._log_delta))
