@@ -16,7 +16,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import SECONDS
+from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
@@ -247,7 +247,7 @@ class Shuffled(BetweenProfiles):
 
         def ordered() -> list[int]:
             wide = np.array([law.spread(eps) for _, _, law in self._below])
-            return np.argsort(-wide, kind="stable")[:COMPARED].tolist()
+            return [int(place) for place in np.argsort(-wide, kind="stable")[:COMPARED]]
 
         return self._widest_known.of(eps, ordered)
 
@@ -569,6 +569,13 @@ class Shuffled(BetweenProfiles):
     def _budget(self) -> float:
         blanket = max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        cost = super()._cost(log_delta, question)
+        if question != "gdp_mu" or cost.values <= VALUES["mu of a shuffled randomizer"]:
+            return cost
+        values = VALUES["mu of a shuffled randomizer"]
+        return cost._replace(seconds=cost.seconds * values / cost.values, values=values)
 
     def _seconds(self) -> float:
         return 2e-4 if self._exact is not None else self._value_seconds
