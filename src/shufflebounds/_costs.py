@@ -34,10 +34,10 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "cheap release": 0.02,
     # The distributions of losses of a Poisson-subsampled mechanism on a long grid, for one direction (a record added or removed).
     "distributions of a direction": 2.0,
-    # Both bounds of one value of delta of a shuffled randomizer, by the distribution of X: of light tails, and of heavy tails, which
-    # take longer for up to 1024 users; with outputs that identify the target; of more than 1024 atoms; and of more than 64 atoms
-    # for up to 40 users, where only ten of them count. The search over datasets of one value, for up to 1024 users and for more.
-    # Second moments of thousands of distributions.
+    # Both bounds of one value of delta of a shuffled randomizer, by the distribution of X: of light tails, and of heavy tails,
+    # which take longer for up to 1024 users; with outputs that identify the target; of more than 1024 atoms; and of more than 64
+    # atoms for up to 40 users, where only ten of them count. The search over datasets of one value, for up to 1024 users and for
+    # more. Second moments of thousands of distributions.
     "value of a sum": 4e-4,
     "value of a sum, one atom": 1e-5,
     "value with heavy tails": 4e-3,

@@ -54,10 +54,6 @@ LOOSE = 1e-3
 Lowered: longer run time, and an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
 """
 
-SAMPLING = 0.02
-"""Largest share of the gap of eps for which the losses are chosen where expensive divergences are sampled, if the gap has another
-cause. Raised: bounds that are up to this share less tight. Lowered: more values of delta."""
-
 COMPOSED = 40
 """Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a search for eps
 computes some of them again."""
@@ -556,7 +552,8 @@ class Composer:
                 continue
             self._steps[eps] = step
             gap, allowed = high - low, max(slope * max(eps, self._spread), 1.0)
-            if rtol > self._rtol and gap < allowed * rtol / SAMPLING:
+            # The samples may add 2 % to the gap.
+            if rtol > self._rtol and gap < 50 * allowed * rtol:
                 rtol = max(self._rtol, 0.1 * rtol)
                 continue
             if found is not None:

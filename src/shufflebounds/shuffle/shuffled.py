@@ -239,7 +239,11 @@ class Shuffled(BetweenProfiles):
         return self._bounds_datasets or bool(self._stronger)
 
     def _widest(self, eps: float) -> list[int]:
-        """Return the indices of the distributions in `_below` with the largest second moments, at most COMPARED, largest first."""
+        """Return the indices of the distributions in `_below` with the largest second moments, at most COMPARED, largest first.
+
+        The second moment ignores outputs that identify the target's message. Where these have mass, the distribution with the
+        largest mass of them takes the last place.
+        """
         if len(self._below) > COMPARED and eps > 0:
             # A matrix of many inputs has thousands of distributions. Their order is determined at powers of two only, because it
             # changes slowly with eps; every choice gives a valid lower bound.
@@ -247,9 +251,17 @@ class Shuffled(BetweenProfiles):
 
         def ordered() -> list[int]:
             wide = np.array([law.spread(eps) for _, _, law in self._below])
-            return [int(place) for place in np.argsort(-wide, kind="stable")[:COMPARED]]
+            widest = [int(place) for place in np.argsort(-wide, kind="stable")[:COMPARED]]
+            if len(self._below) > COMPARED and self._most_lost not in widest:
+                widest[-1] = self._most_lost
+            return widest
 
         return self._widest_known.of(eps, ordered)
+
+    @cached_property
+    def _most_lost(self) -> int:
+        """The index in `_below` of the distribution with the largest mass of outputs that identify the target's message."""
+        return int(np.argmax([law.lost for _, _, law in self._below]))
 
     @cached_property
     def _widest_known(self) -> Kept[float, list[int]]:
