@@ -20,7 +20,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments, _excess
 from shufflebounds._costs import SECONDS
-from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SEARCH_GAP
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, LOG_TINY, MANY, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
@@ -482,7 +482,7 @@ class ExcessLaw:
         if self.adds_few(users):
             return size * min(users, 10) * SECONDS["value for few users, one atom and user"]
         kind = "value with heavy tails" if self.heavy else "value of a sum"
-        fewer = SECONDS["value with heavy tails, fewer users"] if self.heavy and FEW < users <= MANY else 0.0
+        fewer = SECONDS["value with heavy tails, fewer users"] if self.heavy and users <= MANY and not few_enough(users) else 0.0
         return fewer + SECONDS[kind] + size * SECONDS[kind + ", one atom"]
 
     @cached_property

@@ -603,7 +603,7 @@ class Shuffled(BetweenProfiles):
         if self._has_search:
             few = self.users <= MANY
             kind = "search over datasets of few users" if few else "search over datasets"
-            seconds += SECONDS[kind + ", heavy tails" if few and any(law.heavy for law in above) else kind]
+            seconds += SECONDS[kind + ", heavy tails" if few and any(law.heavy for law in above + below) else kind]
             seconds += above[0].log_mass.size * SECONDS["search over datasets, one atom"]
         return seconds
 
