@@ -34,10 +34,23 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "cheap release": 0.02,
     # The distributions of losses of a Poisson-subsampled mechanism on a long grid, for one direction (a record added or removed).
     "distributions of a direction": 2.0,
-    # One value of delta in a Renyi divergence of a shuffled density without pure privacy, where most values are small; and the same
-    # for up to 40 users.
-    "value at small delta": 0.025,
-    "value for few users": 0.15,
+    # Both bounds of one value of delta of a shuffled randomizer, by the distribution of X: of light tails, and of heavy tails,
+    # which take longer for up to 1024 users; with outputs that identify the target; of more than 1024 atoms; and of more than 64
+    # atoms for up to 40 users, where only ten of them count. The search over datasets of one value, for up to 1024 users and for
+    # more. Second moments of thousands of distributions.
+    "value of a sum": 4e-4,
+    "value of a sum, one atom": 1e-5,
+    "value with heavy tails": 4e-3,
+    "value with heavy tails, one atom": 2.5e-5,
+    "value with heavy tails, fewer users": 0.01,
+    "value of identified targets": 2.5e-4,
+    "value of merged atoms": 0.05,
+    "value for few users, one atom and user": 6e-6,
+    "second moment, one atom": 1e-7,
+    "search over datasets of few users": 0.05,
+    "search over datasets of few users, heavy tails": 0.1,
+    "search over datasets": 4e-3,
+    "search over datasets, one atom": 1e-5,
     # All published bounds of amplification for one number of users, local budget and delta.
     "published bounds of a row": 0.2,
     # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.
@@ -62,7 +75,7 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "adaptive strategy": 200_000,
     # Values of eps at which an expensive divergence is sampled: to find the range of its losses, and for its curve if it is convex.
     "range of a release": 40,
-    "sampled release": 400,
+    "sampled release": 200,
     # Values of delta in a search for one bound of eps, and in the searches for both. Values for one tail probability of the loss,
     # from forty secants on each side of it, or from fewer if values are expensive. Values for one level of a trade-off curve, and
     # for a Renyi divergence with a relative gap of 1e-6.
@@ -72,5 +85,6 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "loss tail, expensive": 30,
     "refined curve": 12,
     "renyi divergence": 3000,
+    "mu of a shuffled randomizer": 80,
 })
 """Typical numbers of values that a computation evaluates, as counted in runs."""

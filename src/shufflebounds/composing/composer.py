@@ -134,7 +134,7 @@ class Composer:
         self._deepest = deepest
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
-        self._products: Kept[tuple[float, float, float, int], Product] = Kept(COMPOSED)
+        self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
         # BLOCK entries, of a few numbers each, take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
         # The next two caches are read by `account` only; no bound depends on them.
@@ -316,17 +316,20 @@ class Composer:
             return release.pure, 2 * release.pure
         return hint
 
-    def _product(self, step: float, log_tail: float, middle: float, side: int) -> Product:
+    def _product(self, step: float, log_tail: float, middle: float, side: int, rtol: float) -> Product:
         """Return the composed distribution on a grid: for the upper bound if `side` is -1, otherwise for lower bound number `side`.
 
-        Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`.
+        Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`, and for a relative gap
+        `rtol` of eps.
         """
         releases = self._upper if side < 0 else self._lower[side]
-        key = (step, log_tail, self._eps_of_key(releases, step, log_tail, middle), side)
+        sampled = self._eps_of_key(releases, step, log_tail, middle)
+        key = (step, log_tail, sampled, side, rtol if sampled < math.inf else math.inf)
 
         def made() -> Product:
             laws = [
-                self._law(release, self._anchor(release, step), step, log_tail, middle, upper=side < 0) for release, _ in releases
+                self._law(release, self._anchor(release, step), step, log_tail, middle, rtol, upper=side < 0)
+                for release, _ in releases
             ]
             tick()
             return Product(laws, [r for _, r in releases], upper=side < 0)
@@ -397,7 +400,7 @@ class Composer:
                 self._bounds_on_grid(eps)
             step = self._steps[eps]
             log_tail, middle = self._tail(eps), self._middle(eps)
-            product = self._product(step, log_tail, middle, -1)
+            product = self._product(step, log_tail, middle, -1, self._rtol)
             size = product.points(eps) if product.finite else 0
             return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
 
@@ -470,7 +473,7 @@ class Composer:
     def _chosen(self, free: AdaptiveChoice, eps: float) -> Interval:
         """Return both bounds for the best adaptive strategy: the pair of one mechanism may change after each result."""
         log_tail, middle = self._tail(eps), self._middle(eps)
-        guide = self._product(self.first_step, log_tail, middle, -1)
+        guide = self._product(self.first_step, log_tail, middle, -1, self._rtol)
         if not guide.finite:
             # All losses of one release are infinite, so the bound without adaptive choice is exact already.
             return Interval(-math.inf, 0.0)
@@ -493,7 +496,7 @@ class Composer:
                 tick()
 
                 def laws(releases: Releases) -> Laws:
-                    return [(self._law(one, 0.0, step, log_tail, middle, upper=upper), r) for one, r in releases]
+                    return [(self._law(one, 0.0, step, log_tail, middle, self._rtol, upper=upper), r) for one, r in releases]
 
                 if not upper:
                     return Adaptive([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
@@ -501,7 +504,7 @@ class Composer:
                 if known.blocks is None:
                     several = [laws([(one, 1)]) for one in known.attained]
                 else:
-                    listed = known.blocks.laws(self._placed(known, log_tail, middle)[0])
+                    listed = known.blocks.laws(self._placed(known, log_tail, middle, self._rtol)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
                 return Adaptive(several, times, laws(others), guide, upper=True)
 
@@ -525,18 +528,21 @@ class Composer:
         return below, times * (1 + known.choices) + 2 * (self._count - times)
 
     def _law(
-        self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, *, upper: bool
+        self, release: DominatingPairInfo, anchor: float, step: float, log_tail: float, middle: float, rtol: float, *, upper: bool
     ) -> GridPLD:
-        placed = self._placed(release, log_tail, middle) if release.sparing(step, log_tail) else None
+        placed = self._placed(release, log_tail, middle, rtol) if release.sparing(step, log_tail) else None
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
     def _refined(self, eps: float) -> Interval:
         finer, final = 0, False
         found: Interval | None = None
+        # If the lower bound comes from other distributions, the gap may be far larger than rtol, and the losses at which expensive
+        # divergences are sampled need not be chosen for rtol.
+        rtol = self._rtol if self.tight else max(self._rtol, LOOSE)
         while True:
             step = math.ldexp(self.first_step, -finer)
             try:
-                low, high, slope = self._on_grid(step, eps)
+                low, high, slope = self._on_grid(step, eps, rtol)
             except TooLongError:
                 if found is not None:
                     return found
@@ -545,7 +551,11 @@ class Composer:
                 finer, final = finer - 1, True
                 continue
             self._steps[eps] = step
-            gap = high - low
+            gap, allowed = high - low, max(slope * max(eps, self._spread), 1.0)
+            # The samples may add 2 % to the gap.
+            if rtol > self._rtol and gap < 50 * allowed * rtol:
+                rtol = max(self._rtol, 0.1 * rtol)
+                continue
             if found is not None:
                 last = found[1] - found[0]
                 found = Interval(max(low, found[0]), min(high, found[1]))
@@ -553,35 +563,40 @@ class Composer:
                     # The gap did not shrink on a finer grid, so the grid does not cause it.
                     return found
             found = found or Interval(low, high)
-            met = gap <= max(slope * max(eps, self._spread), 1.0) * self._rtol
+            met = gap <= allowed * self._rtol
             room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
             if met or final or not self.tight or self._lattice is not None or not room:
                 return found
             finer += 1
 
-    def _on_grid(self, step: float, eps: float) -> tuple[float, float, float]:
-        """Return both bounds on the grid with this step, and the slope of log delta there."""
+    def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:
+        """Return both bounds on the grid with this step, and the slope of log delta there.
+
+        Expensive divergences are sampled for a relative gap `rtol` of eps.
+        """
         log_tail, middle = self._tail(eps), self._middle(eps)
         while True:
-            above = self._product(step, log_tail, middle, -1)
+            above = self._product(step, log_tail, middle, -1, rtol)
             high, slope = above.log_delta(eps)
             if above.log_rest <= high - 25 or log_tail <= -1e6:
                 break
-            deeper = self._product(step, log_tail * DEEPER, middle, -1)
+            deeper = self._product(step, log_tail * DEEPER, middle, -1, rtol)
             if not deeper.log_rest < above.log_rest - 1:
                 break
             log_tail *= DEEPER
-        below = [self._product(step, log_tail, middle, i).log_delta(eps)[0] for i in range(len(self._lower))]
+        below = [self._product(step, log_tail, middle, i, rtol).log_delta(eps)[0] for i in range(len(self._lower))]
         if not below:
             for release, r in self._tested:
                 if release.convex and r > 1:
-                    below.append(log_repeated(self._placed(release, log_tail, middle)[0], r, eps))
+                    below.append(log_repeated(self._placed(release, log_tail, middle, rtol)[0], r, eps))
         return max(below, default=-math.inf), high, slope
 
-    def _placed(self, release: DominatingPairInfo, log_tail: float, middle: float) -> tuple[SampledProfile, SampledProfile]:
+    def _placed(
+        self, release: DominatingPairInfo, log_tail: float, middle: float, rtol: float
+    ) -> tuple[SampledProfile, SampledProfile]:
         # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce, and the
         # upper bound is computed to the relative accuracy LOOSE.
-        rtol = self._rtol if self._lower else max(self._rtol, LOOSE)
+        rtol = rtol if self._lower else max(rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), SAME_LOG) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
 

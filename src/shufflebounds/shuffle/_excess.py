@@ -98,16 +98,22 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
         return Interval(-math.inf, chernoff(values, log_mass, users))
     found = Interval(-math.inf, math.inf)
-    # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
-    # must take less time.
-    if heavy and users > FEW and effort is not Effort.ROUGH:
-        found = sum_with_jumps(values, log_mass, users, upper is True)
+    if heavy and float(values.max()) <= HEAVY and effort is not Effort.ROUGH:
+        # A sum with a large negative value is not positive. If no positive value is large, the kernel therefore needs little work
+        # in most cases, and `sum_with_jumps` takes longer.
+        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
+        if found.upper - found.lower <= 10 * rtol:
+            return found
     few = effort is Effort.SAMPLED and few_enough(users)
+    # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
+    # must take less time. For up to 40 users `sum_of_few` takes less time if the gap may be larger.
+    if heavy and users > FEW and effort is not Effort.ROUGH and not few:
+        found = _both(found, sum_with_jumps(values, log_mass, users, upper is True))
     if few and not heavy:
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap.
-        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 32))
+        found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
-        found = _both(found, sum_of_few(values, log_mass, users, 0.12 if few else 0.06))
+        found = _both(found, sum_of_few(values, log_mass, users, (0.3 if heavy else 0.12) if few else 0.06))
     # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.
     if found.upper - found.lower < (math.inf if few else 0.1 if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
         return found

@@ -199,18 +199,19 @@ def few_enough(users: float) -> bool:
 
 
 def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: float = 0.06) -> Interval:
-    """Return bounds of log E S_+ for few users, by adding their values one after the other.
+    """Return bounds of log E S_+ for few users, by adding their values one after the other, or by doubling sums of them.
 
     After every addition the distribution of the sum is replaced by one on grid points that is larger in the convex order for the
-    upper bound, and by a smaller one for the lower bound. The gap is about 1e-3 and the run time grows with users^(3/2).
+    upper bound, and by a smaller one for the lower bound; this order is kept if independent variables are added. The gap is about
+    1e-3.
 
     Parameters
     ----------
     values, log_mass, users
         As for :func:`sum_with_jumps`.
     step : float
-        Distance of the grid points in asinh of the value, times sqrt(users). The gap is proportional to its square, and the run
-        time to its inverse.
+        Distance of the grid points in asinh of the value, times sqrt(users), or times 1 + log2(users) for doubled sums. The gap is
+        proportional to its square. The run time is proportional to its inverse, or to the square of its inverse for doubled sums.
 
     Returns
     -------
@@ -233,15 +234,26 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2).clip(0, rise.size - 1)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
-    # The gap is proportional to the number of users times the square of the step.
-    nodes = rising(unit, farthest, step / math.sqrt(users))
+    # Each addition replaces a sum by one on the nodes, which changes the variance by about the square of the step times that of the
+    # sum. Sums of k users are either increased by one user at a time, or doubled. With doubling, the changes of all users together
+    # amount to log2(users) times one such change instead of users/2 times, so the step may be larger, but two sums on nodes have
+    # more pairs of values than a sum on nodes and a single user.
+    nodes, additions = rising(unit, farthest, step / math.sqrt(users)), "1" * (int(users) - 1)
+    fewer = rising(unit, farthest, step / (1 + math.log2(users)))
+    doublings = f"{int(users):b}"[1:].replace("1", "21").replace("0", "2")
+    if fewer.size**2 * doublings.count("2") < nodes.size * jump.size * len(additions):
+        nodes, additions = fewer, doublings
     spread, merged, place, where = part, part, jump, jump
-    for _ in range(int(users) - 1):
-        spread, place = spread_sum(place, spread, jump, part, nodes), nodes
-        where, merged = merged_sum(where, merged, jump, part, nodes)
-    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`.
-    lost = _TINY * jump.size * nodes.size * users * farthest
-    slack = 1e-11 + 4 * ULP * nodes.size * users
+    for addition in additions:
+        other, another = ((jump, part), (jump, part)) if addition == "1" else ((place, spread), (where, merged))
+        spread, place = spread_sum(place, spread, *other, nodes), nodes
+        where, merged = merged_sum(where, merged, *another, nodes)
+    # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
+    # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
+    # at most 2 users times in total.
+    most = max(jump.size, nodes.size)
+    lost = 2 * _TINY * most**2 * users * farthest
+    slack = 1e-11 + 8 * ULP * most * users
     lower = float(merged @ np.maximum(where, 0.0)) * (1 - slack) - lost
     upper = float(spread @ np.maximum(place, 0.0)) * (1 + slack) + lost
     return Interval(math.log(lower) if lower > 0 else -math.inf, math.log(upper) if upper < math.inf else math.inf)

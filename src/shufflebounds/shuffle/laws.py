@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike
 from shufflebounds._cached import cached_property
 from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments, _excess
-from shufflebounds._limits import CACHED_ANSWERS, LOG_TINY, MANY, SEARCH_GAP
+from shufflebounds._costs import SECONDS
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, LOG_TINY, MANY, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._excess import HEAVY, Effort, excesses, rounding, sums, without_negligible
-from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few
+from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few
 
 __all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
 
@@ -391,7 +392,7 @@ class ExcessLaw:
         Interval
             Bounds with a gap of about 1e-5.
         """
-        return self._evaluated(eps, users, effort=Effort.ROUGH)
+        return self._evaluated(eps, users, effort=Effort.SAMPLED if self.adds_few(users) else Effort.ROUGH)
 
     def approximate_log_phi(self, eps: float, users: float) -> float:
         """Return an approximation of :meth:`log_phi` by the saddle point, for :func:`largest_of`.
@@ -417,7 +418,7 @@ class ExcessLaw:
 
     def _log_phi(self, eps: float, users: float, selected: bool | None = None, effort: Effort = Effort.FINE) -> Interval:
         """Return both bounds at one eps; if `selected` is True (upper) or False (lower), the other bound may be trivial."""
-        if self._heavy:
+        if self.heavy:
             # The answer is cached, because searches evaluate the same eps again for the other bound.
             side = selected if self._distinct[0].size > MANY or effort is Effort.SAMPLED else None
             return self._known.of((eps, users, side, effort), lambda: self._evaluated(eps, users, side, effort))
@@ -461,10 +462,31 @@ class ExcessLaw:
 
         Many means more than 1024. The gap may then depend on eps irregularly, and a search cannot assume smooth bounds.
         """
-        return self._heavy or self._distinct[0].size > MANY or self._has_light
+        return self.heavy or self._distinct[0].size > MANY or self._has_light
+
+    def adds_few(self, users: float) -> bool:
+        """Whether the atoms are too many to enumerate the sums of these few users.
+
+        Then the kernel takes long for a gap that may be large, and :func:`sum_of_few` takes less time.
+        """
+        return few_enough(users) and self._distinct[0].size > COMPARED
+
+    def seconds(self, users: float) -> float:
+        """Return the predicted CPU seconds of both bounds of one value of :meth:`log_phi`, with :attr:`Effort.SAMPLED`."""
+        size = self._distinct[0].size
+        if self.lost > 0:
+            # In most cases `_cut_alone` returns the bounds.
+            return SECONDS["value of identified targets"]
+        if size > MANY:
+            return SECONDS["value of merged atoms"]
+        if self.adds_few(users):
+            return size * min(users, 10) * SECONDS["value for few users, one atom and user"]
+        kind = "value with heavy tails" if self.heavy else "value of a sum"
+        fewer = SECONDS["value with heavy tails, fewer users"] if self.heavy and users <= MANY and not few_enough(users) else 0.0
+        return fewer + SECONDS[kind] + size * SECONDS[kind + ", one atom"]
 
     @cached_property
-    def _heavy(self) -> bool:
+    def heavy(self) -> bool:
         """Whether some a or b exceeds HEAVY."""
         return bool(max(self.log_a.max(initial=-np.inf), self.log_b.max(initial=-np.inf)) > math.log(HEAVY))
 

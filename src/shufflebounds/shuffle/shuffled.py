@@ -16,19 +16,19 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import SECONDS
+from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, SAME_LOG
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
+from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
-from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -238,12 +238,41 @@ class Shuffled(BetweenProfiles):
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
         return self._bounds_datasets or bool(self._stronger)
 
+    def _widest(self, eps: float) -> list[int]:
+        """Return the indices of the distributions in `_below` with the largest second moments, at most COMPARED, largest first.
+
+        The second moment ignores outputs that identify the target's message. Where these have mass, the distribution with the
+        largest mass of them takes the last place.
+        """
+        if len(self._below) > COMPARED and eps > 0:
+            # A matrix of many inputs has thousands of distributions. Their order is determined at powers of two only, because it
+            # changes slowly with eps; every choice gives a valid lower bound.
+            eps = 2.0 ** round(math.log2(eps))
+
+        def ordered() -> list[int]:
+            wide = np.array([law.spread(eps) for _, _, law in self._below])
+            widest = [int(place) for place in np.argsort(-wide, kind="stable")[:COMPARED]]
+            if len(self._below) > COMPARED and self._most_lost not in widest:
+                widest[-1] = self._most_lost
+            return widest
+
+        return self._widest_known.of(eps, ordered)
+
+    @cached_property
+    def _most_lost(self) -> int:
+        """The index in `_below` of the distribution with the largest mass of outputs that identify the target's message."""
+        return int(np.argmax([law.lost for _, _, law in self._below]))
+
+    @cached_property
+    def _widest_known(self) -> Kept[float, list[int]]:
+        """A cache of :meth:`_widest`."""
+        return Kept(CACHED_ANSWERS)
+
     def _best_below(self, eps: float, effort: Effort = Effort.FINE) -> tuple[float, int]:
         """Return the largest lower bound at one eps over `_below`, and its index."""
         if not self._below:
             return -math.inf, 0
-        wide = np.array([law.spread(eps) for _, _, law in self._below])
-        tried = np.argsort(-wide, kind="stable")[:COMPARED].tolist()
+        tried = self._widest(eps)
 
         def value(place: int) -> float:
             law: ExcessLaw = self._below[tried[place]][2]
@@ -257,7 +286,8 @@ class Shuffled(BetweenProfiles):
                 return found[place].lower
 
             near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
-            if effort is not Effort.FINE:
+            # For heavy tails a rough value takes as long as a close one, or longer.
+            if effort is not Effort.FINE or any(self._below[i][2].heavy for i in tried):
                 place, largest = largest_of(near, value)
                 return largest, tried[place]
             least = largest_of(near, rough)[1]
@@ -507,13 +537,19 @@ class Shuffled(BetweenProfiles):
     @property
     def _adds_few(self) -> bool:
         """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
-        return few_enough(self.users) and any(pair.upper.log_mass.size > COMPARED for pair in self._pairs)
+        return any(pair.upper.adds_few(self.users) for pair in self._pairs)
 
     def _rough(self, upper: bool) -> Curve | None:
         if not upper or not self._has_search:
+            laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
+            near = None
+            if 0 < len(laws) <= FEW:
+                # For heavy tails this approximation may be wrong by orders of magnitude, but it takes little time.
+                near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
+                             jumps=False)
             # The search for eps ends at a relative distance of 1e-6, which is less than the gap of the bounds of delta.
-            return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])),
-                         rtol=1e-6, settles=1e-6) if self._adds_few else None
+            return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
+                         rtol=1e-6, settles=1e-6) if self._adds_few else near
         blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
         # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
         # near the crossing of the rough one, usually once.
@@ -548,16 +584,38 @@ class Shuffled(BetweenProfiles):
 
     def _cost(self, log_delta: float, question: Question) -> Cost:
         cost = super()._cost(log_delta, question)
-        if question != "rdp" or self._pure_epsilon() < math.inf:
+        if question == "rdp" and self._pure_epsilon() == math.inf and self._pairs[0].upper.log_mass.size < COMPARED:
+            # Most values of such a divergence are at small delta, where sums of a few atoms with heavy tails take longer. Measured
+            # for discrete Gaussian noise: 2 to 5 times.
+            cost = cost._replace(seconds=3 * cost.seconds)
+        if question != "gdp_mu" or cost.values <= VALUES["mu of a shuffled randomizer"]:
             return cost
-        seconds = SECONDS["value for few users" if few_enough(self.users) else "value at small delta"]
-        return cost._replace(seconds=max(cost.seconds, cost.values * seconds))
+        values = VALUES["mu of a shuffled randomizer"]
+        return cost._replace(seconds=cost.seconds * values / cost.values, values=values)
 
     def _seconds(self) -> float:
-        # The predicted run time includes the computation of the distributions of X.
-        return 2e-3
+        return 2e-4 if self._exact is not None else self._value_seconds
+
+    @cached_property
+    def _value_seconds(self) -> float:
+        """Predicted CPU seconds of both bounds of one value of delta."""
+        above = [pair.upper for pair in self._pairs]
+        # Of the lower distributions, two are evaluated at each eps on average, after the second moments of all are compared.
+        below = [law for _, _, law in self._below]
+        seconds = sum(law.seconds(self.users) for law in above + below[:2])
+        seconds += sum(law.log_mass.size for law in below) * SECONDS["second moment, one atom"]
+        if self._has_search:
+            few = self.users <= MANY
+            kind = "search over datasets of few users" if few else "search over datasets"
+            seconds += SECONDS[kind + ", heavy tails" if few and any(law.heavy for law in above + below) else kind]
+            seconds += above[0].log_mass.size * SECONDS["search over datasets, one atom"]
+        return seconds
 
     def _pair_info(self) -> DominatingPairInfo:
+        return self._known_pair
+
+    @cached_property
+    def _known_pair(self) -> DominatingPairInfo:
         if self._exact is not None:
             below, above = self._exact
             known = above._pair_info()
@@ -565,7 +623,7 @@ class Shuffled(BetweenProfiles):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
+        base = replace(PrivacyProfile._pair_info(self), hockey_stick=self._sampled_log_delta,
                        deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             return replace(base, single=True, spacing=0.2, effort=1e-3, curve=CurveBounds(self._log_delta))
@@ -574,12 +632,12 @@ class Shuffled(BetweenProfiles):
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=2e-3, seconds=4e-4 if spacing < 0.5 else None,
+        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._value_seconds,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
             # atoms.
-            known = replace(known, effort=1e-2 if spacing < 0.5 else 5e-2, seconds=None)
+            known = replace(known, effort=max(1e-2 if spacing < 0.5 else 5e-2, self._value_seconds))
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
@@ -662,7 +720,8 @@ class _OneData(PrivacyProfile):
         return max(0.0, self.law.pure_epsilon)
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=1e-3 if self.law.log_mass.size < 64 else 1e-2)
+        effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.seconds(self.users))
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)
