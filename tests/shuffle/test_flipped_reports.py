@@ -151,7 +151,7 @@ def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
     for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
         for eps in (0.0, 0.3, 1.0, 1.4):
             low = _record_pair.enumerated(users - 1, fakes, flip, eps)[0]
-            assert low <= _record_pair.blanket_bound(users - 1, fakes, 2, flip, eps)
+            assert low <= _record_pair.blanket_bound(_record_pair.blanket(users - 1, fakes, 2, flip), flip, eps)
             assert low <= _record_pair.local(flip, eps)
             assert _record_pair.projected(users - 1, fakes, 2, flip, eps) <= _record_pair.enumerated(users - 1, fakes, flip, eps)[1]
 

@@ -24,6 +24,7 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._clones.law import CloneLaw
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -186,8 +187,13 @@ class FlippedReports(FlippedProtocol):
             return _record_pair.enumerated(*self._counted[:2], self.flip, eps)
         return Interval(
             _record_pair.projected(*self._counted, self.flip, eps),
-            _record_pair.blanket_bound(*self._counted, self.flip, eps),
+            _record_pair.blanket_bound(self._blanket, self.flip, eps),
         )
+
+    @cached_property
+    def _blanket(self) -> CloneLaw:
+        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
+        return _record_pair.blanket(*self._counted, self.flip)
 
     @property
     def _uniform(self) -> bool:
