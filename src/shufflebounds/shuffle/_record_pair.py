@@ -79,16 +79,16 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 
 
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
-    """Return the pair of the distributions of S + B and S + B', or None if it has too many outcomes.
+    """Return the pair of the distributions of S + B and S + B', or None if it has more than TABLE_SIZE outcomes.
 
-    B and B' are the two `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
+    Neighbouring outcomes of long lists are merged, so that the divergences of the pair are lower bounds. B and B' are the two `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
     """
     one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
     used = sizes > 0
     if not used.any() or not one[0] > 0:
         return None
     # The truncated mass on each side of the number of records is at most e^-200.
-    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0)
+    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, merge=True)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 

@@ -36,18 +36,25 @@ def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
 
 
 def atoms_of_sum(
-    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float, *, merge: bool = False
 ) -> LossAtoms | None:
     """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if there are more than MOST_LISTED.
 
-    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0.
+    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0. If `merge` is true, up to TABLE_SIZE values of
+    S are merged into at most MOST_LISTED atoms of equally many neighbouring values. This is a post-processing, so the divergences
+    are lower bounds.
     """
     try:
-        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
+        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=TABLE_SIZE if merge else MOST_LISTED)
     except WideWindowError:
         return None
     laws = [with_bit(window, bit) for bit in (first, second)]
     size = float(np.abs(window).max())
+    if laws[0].size > MOST_LISTED + 1:
+        cell = -(-laws[0].size // MOST_LISTED)
+        laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
+        # Each of the additions has an error of at most an ulp of a logarithm, which is at most that of the smallest mass.
+        error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
     return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + 16 * ULP * (1 + size))

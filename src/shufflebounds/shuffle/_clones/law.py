@@ -59,10 +59,10 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
-        spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
-        # `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but a table then fits each eps less well and
-        # has to be longer.
-        self.stretch = 3.0 / (1 + spread)
+        self.spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
+        # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
+        # a table then fits each eps less well and has to be longer.
+        self.stretch = 3.0 / (1 + self.spread)
 
     @property
     def log_alone(self) -> float:
