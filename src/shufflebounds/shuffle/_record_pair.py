@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
@@ -88,7 +89,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
     if not used.any() or not one[0] > 0:
         return None
     # The truncated mass on each side of the number of records is at most e^-200.
-    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, merge=True)
+    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, most=TABLE_SIZE, merge=True)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 
