@@ -40,6 +40,8 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "value for few users": 0.15,
     # All published bounds of amplification for one number of users, local budget and delta.
     "published bounds of a row": 0.2,
+    # One cell of the table of a privacy blanket with personalized budgets, for about two tables a value.
+    "cell of a blanket": 1.4e-6,
     # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.
     "sum of a block of datasets": 9e-7,
     "curves of two blocks of targets": 0.6,

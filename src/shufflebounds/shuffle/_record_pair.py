@@ -82,7 +82,8 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
     """Return the pair of the distributions of S + B and S + B', or None if it has more than TABLE_SIZE outcomes.
 
-    Neighbouring outcomes of long lists are merged, so that the divergences of the pair are lower bounds. B and B' are the two `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
+    Neighbouring outcomes of long lists are merged, so that the divergences of the pair are lower bounds. B and B' are the two
+    `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
     """
     one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
     used = sizes > 0

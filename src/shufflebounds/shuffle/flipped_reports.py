@@ -356,7 +356,7 @@ class FlippedReports(FlippedProtocol):
 
     @cached_property
     def _listed_below(self) -> tuple[DominatingPairInfo, ...]:
-        """Enumerated pairs whose divergences are lower bounds, also in compositions: for records, or for sums with uniform dummies."""
+        """Enumerated pairs whose compositions are lower bounds: for records, or for sums with uniform dummies."""
         if self.view == "records":
             pair = _record_pair.projected_pair(*self._counted, self.flip)
             return (pair,) if pair else ()

@@ -168,13 +168,14 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT)
+        # Equality compares bytes, so that -0.0 becomes 0.0 by adding 0.0.
+        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT) + 0.0
         if budgets.ndim != 1:
             raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget for each user")
         budgets.setflags(write=False)
         object.__setattr__(self, "local_eps", budgets)
         if self.bits is not None:
-            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps")
+            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps") + 0.0
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
@@ -253,18 +254,22 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         return None if self.bits is None or self.target is not None else self._all_users.rough()
 
     def _seconds(self) -> float:
-        # For one target in a given dataset there is one pair, and its run time grows with the number of users.
-        return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
+        """Return the predicted seconds of one value, which grow with the number of groups of users."""
+        kernel = 5e-5 + 1e-7 * self.local_eps.size
+        # The search over targets evaluates blocks of doubling sizes, in both orders.
+        return kernel if self.target is not None else 2 * (1 + math.log2(self.local_eps.size)) * kernel
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=2e-2)
+        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=self._seconds())
         if self.bits is None:
             return known
         if self.target is not None:
             pairs = [pair._pair_info() for pair in self.pairs()]
             return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4,
-                           seconds=None, setup=min(2.0, 7e-4 * self.local_eps.size))
-        return replace(known, blocks=blocks_of_targets(self._all_users.exact))
+                           seconds=None, setup=1e-5 * self.local_eps.size)
+        # With many users one search takes a tenth of a second, and fewer eps are evaluated.
+        effort = 5e-2 if self.local_eps.size <= MANY else 0.1
+        return replace(known, effort=effort, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is

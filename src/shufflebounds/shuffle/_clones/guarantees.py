@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
-from shufflebounds._limits import FEW, SAME_LOG, SEARCH_GAP
+from shufflebounds._limits import FEW, SEARCH_GAP
 from shufflebounds._types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL
@@ -20,6 +21,10 @@ from shufflebounds.profile.curves import gdp_mu
 from shufflebounds.shuffle._clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
+
+TABLE_EFFORT = 3e-6
+"""Effort of one value (see `DominatingPairInfo`) for each cell of the table of a privacy blanket. Raised: fewer values of eps, so
+that curves and compositions are less tight. Lowered: longer run time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +44,13 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # The bound is a minimum of several bounds that are convex in e^eps, and a minimum need not be convex: between two values of
         # eps it is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
         # symmetric, so one of (P, Q) and (Q, P) suffices.
-        family = self.population.family
+        family, cells = self.population.family, self.population.blanket_cells
+        # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
+        effort = max(5e-3, TABLE_EFFORT * cells)
         return replace(
-            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
-            seconds=family.single_seconds
+            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed,
+            spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
+            seconds=family.single_seconds + SECONDS["cell of a blanket"] * cells,
         )
 
     @property
@@ -128,7 +136,8 @@ class OfEveryUser(_Guarantee):
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=searches * family.effort, setup=setup, seconds=searches * seconds)
+                       effort=max(searches * family.effort, known.effort), setup=setup,
+                       seconds=searches * seconds + 3 * (known.predicted - family.single_seconds))
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
@@ -166,9 +175,10 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        # The gap of log delta is larger than SAME_LOG. A tolerance of eps below SAME_LOG would take longer without a tighter
-        # answer.
-        one = replace(self.population.rough_single(start), settles=SAME_LOG)
+        # The tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
+        # thousandth of it would take longer without a tighter answer.
+        settles = SEARCH_GAP / 1000
+        one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
         frontier: list[SearchBox] = []
@@ -179,4 +189,4 @@ class OfEveryUser(_Guarantee):
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 
-        return Curve(log_delta, one, rtol=1e-4, settles=SAME_LOG)
+        return Curve(log_delta, one, rtol=1e-4, settles=settles)

@@ -168,7 +168,10 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
         sides = np.empty(2), np.empty(2)
         columns = np.full(2, law.trials + 1), np.full(2, law.probs[0]), np.array([budget.below, budget.above]), np.full(2, eps)
         _clones.clones_log_delta(*columns, *sides)
-        return Interval(float(sides[0][0]), float(sides[1][1]))
+        lower, upper = float(sides[0][0]), float(sides[1][1])
+        # As below, the rates are rounded, and callers add logarithms of scales, whose rounding this slack covers.
+        slack = (abs(upper) + 4) * 16 * ULP
+        return Interval(lower - slack, upper + slack)
     u, v, factor = _threshold_and_factor(budget, eps)
     # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
     alone = math.log(-math.expm1(-less)) - math.log1p(math.exp(-budget.head))
