@@ -74,5 +74,7 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "loss tail, expensive": 30,
     "refined curve": 12,
     "renyi divergence": 3000,
+    # Values for the lower bound of mu of a guarantee without pure budget.
+    "mu without pure budget": 45,
 })
 """Typical numbers of values that a computation evaluates, as counted in runs."""

@@ -370,7 +370,9 @@ class FlippedReports(FlippedProtocol):
             known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3, seconds=seconds)
             return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve=CurveBounds(self._rough_log_delta))
+        # With few flipped bits in a bin, few datasets differ in their delta, and a search takes less time.
+        seconds = 0.1 * min(1.0, (self._others + 1) * self.flip / 30)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=seconds, curve=CurveBounds(self._rough_log_delta))
         if not 0 < self.flip < 0.5:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.

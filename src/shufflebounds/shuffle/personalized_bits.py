@@ -267,8 +267,8 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
             pairs = [pair._pair_info() for pair in self.pairs()]
             return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4,
                            seconds=None, setup=1e-5 * self.local_eps.size)
-        # With many users one search takes a tenth of a second, and fewer eps are evaluated.
-        effort = 5e-2 if self.local_eps.size <= MANY else 0.1
+        # With many users a search takes longer, and fewer eps are evaluated.
+        effort = max(5e-2, 2e-5 * self.local_eps.size)
         return replace(known, effort=effort, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._costs import SECONDS
+from shufflebounds._costs import BYTES, SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
-from shufflebounds._limits import FEW, SEARCH_GAP
+from shufflebounds._limits import FEW, MANY, SEARCH_GAP
+from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL
@@ -52,6 +53,14 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
             seconds=family.single_seconds + SECONDS["cell of a blanket"] * cells,
         )
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        cost = super()._cost(log_delta, question)
+        if question != "gdp_mu" or self._pure_epsilon() < math.inf:
+            return cost
+        # Only the lower bound of mu takes values of delta.
+        values = VALUES["mu without pure budget"]
+        return Cost(values * self._pair_info().predicted, BYTES["value"], values)
 
     @property
     def _largest_budget(self) -> float:
@@ -126,6 +135,7 @@ class OfEveryUser(_Guarantee):
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
         seconds, setup = family.value_seconds
+        size, cells = self.population.budgets.size, self.population.blanket_cells
         # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
         # reuse results of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
@@ -136,8 +146,8 @@ class OfEveryUser(_Guarantee):
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=max(searches * family.effort, known.effort), setup=setup,
-                       seconds=searches * seconds + 3 * (known.predicted - family.single_seconds))
+                       effort=max(searches * family.effort, 4 * TABLE_EFFORT * cells), setup=setup,
+                       seconds=searches * seconds * min(1.0, size / MANY) + 6 * SECONDS["cell of a blanket"] * cells)
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
