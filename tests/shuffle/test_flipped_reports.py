@@ -348,7 +348,9 @@ def test_bounds_for_curves_do_not_rise_where_tables_end():
     assert upper[3] < -400
 
 
-@pytest.mark.parametrize(("others", "fakes", "bins", "flip"), [(40, 0, 2, 0.3), (25, 60, 7, 0.05), (300, 0, 2, 0.02), (1, 500, 20, 0.4)])
+@pytest.mark.parametrize(
+    ("others", "fakes", "bins", "flip"), [(40, 0, 2, 0.3), (25, 60, 7, 0.05), (300, 0, 2, 0.02), (1, 500, 20, 0.4)]
+)
 def test_the_best_number_of_records_is_found_near_the_saddle_point(others, fakes, bins, flip):
     q, p = flip, 1 - flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q

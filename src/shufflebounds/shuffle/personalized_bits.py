@@ -30,10 +30,6 @@ from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
 
-LOG_TAIL = -0.5 * DEPTH**2 - NEGLIGIBLE
-"""Log of the mass that the first table of a sum truncates on either side. Most curves end at delta = e^(-DEPTH^2/2). Raised: more
-values of delta need the second table. Lowered: longer tables, with larger errors."""
-
 
 @dataclass(frozen=True, eq=False)
 class _PersonalPair(DominatingPair):
@@ -76,7 +72,8 @@ class _PersonalPair(DominatingPair):
         """
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         missing = np.flatnonzero(eps < self.budget)
-        for log_tail in (LOG_TAIL, DEEPEST):
+        # Most curves end at delta = e^(-DEPTH^2/2), for which the first table suffices. The second one is longer.
+        for log_tail in (-0.5 * DEPTH**2 - NEGLIGIBLE, DEEPEST):
             table = self._table(log_tail) if missing.size else None
             if table is None:
                 break

@@ -23,10 +23,6 @@ from shufflebounds.shuffle._clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 
-TABLE_EFFORT = 3e-6
-"""Effort of one value (see `DominatingPairInfo`) for each cell of the table of a privacy blanket. Raised: fewer values of eps, so
-that curves and compositions are less tight. Lowered: longer run time."""
-
 
 @dataclass(frozen=True, eq=False)
 class _Guarantee(EqualByKey, PrivacyProfile):
@@ -47,12 +43,17 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # symmetric, so one of (P, Q) and (Q, P) suffices.
         family, cells = self.population.family, self.population.blanket_cells
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
-        effort = max(5e-3, TABLE_EFFORT * cells)
+        effort = max(5e-3, self._table_effort)
         return replace(
             super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed,
             spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
             seconds=family.single_seconds + SECONDS["cell of a blanket"] * cells,
         )
+
+    @property
+    def _table_effort(self) -> float:
+        """Effort of one table of the privacy blanket (see `DominatingPairInfo`), in proportion to its number of cells."""
+        return 3e-6 * self.population.blanket_cells
 
     def _cost(self, log_delta: float, question: Question) -> Cost:
         cost = super()._cost(log_delta, question)
@@ -146,7 +147,7 @@ class OfEveryUser(_Guarantee):
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=max(searches * family.effort, 4 * TABLE_EFFORT * cells), setup=setup,
+                       effort=max(searches * family.effort, 4 * self._table_effort), setup=setup,
                        seconds=searches * seconds * min(1.0, size / MANY) + 6 * SECONDS["cell of a blanket"] * cells)
 
     def _guess(self) -> int:
