@@ -53,6 +53,8 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     "search over datasets, one atom": 1e-5,
     # All published bounds of amplification for one number of users, local budget and delta.
     "published bounds of a row": 0.2,
+    # One cell of the table of a privacy blanket with personalized budgets, for about two tables a value.
+    "cell of a blanket": 1.4e-6,
     # One value of a sum in the curves of all blocks of datasets; the curves of two blocks of target users.
     "sum of a block of datasets": 9e-7,
     "curves of two blocks of targets": 0.6,
@@ -86,5 +88,7 @@ VALUES: Mapping[str, int] = MappingProxyType({
     "refined curve": 12,
     "renyi divergence": 3000,
     "mu of a shuffled randomizer": 80,
+    # Values for the lower bound of mu of a guarantee without pure budget.
+    "mu without pure budget": 45,
 })
 """Typical numbers of values that a computation evaluates, as counted in runs."""

@@ -151,7 +151,7 @@ def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
     for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
         for eps in (0.0, 0.3, 1.0, 1.4):
             low = _record_pair.enumerated(users - 1, fakes, flip, eps)[0]
-            assert low <= _record_pair.blanket_bound(users - 1, fakes, 2, flip, eps)
+            assert low <= _record_pair.blanket_bound(_record_pair.blanket(users - 1, fakes, 2, flip), flip, eps)
             assert low <= _record_pair.local(flip, eps)
             assert _record_pair.projected(users - 1, fakes, 2, flip, eps) <= _record_pair.enumerated(users - 1, fakes, flip, eps)[1]
 
@@ -346,3 +346,52 @@ def test_bounds_for_curves_do_not_rise_where_tables_end():
     assert np.all(np.diff(upper) <= 0)
     assert np.all(lower <= upper)
     assert upper[3] < -400
+
+
+@pytest.mark.parametrize(
+    ("others", "fakes", "bins", "flip"), [(40, 0, 2, 0.3), (25, 60, 7, 0.05), (300, 0, 2, 0.02), (1, 500, 20, 0.4)]
+)
+def test_the_best_number_of_records_is_found_near_the_saddle_point(others, fakes, bins, flip):
+    q, p = flip, 1 - flip
+    shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
+    masses = np.ones(1)
+    for one, count in ((q * q, others), (shown, fakes)):
+        for _ in range(count):
+            masses = np.convolve(masses, [1 - one, one])
+    sums = np.cumsum(masses)
+    for eps in (0.0, 0.02, 0.1, 0.5, 1.0):
+        below = np.append(0.0, sums[:-1])
+        gains = (1 - q * q) * sums + q * q * below - math.exp(eps) * ((1 - p * p) * sums + p * p * below)
+        found = _record_pair.projected(others, fakes, bins, flip, eps)
+        best = math.log(gains.max()) if gains.max() > 1e-12 else -math.inf
+        assert found == pytest.approx(best, abs=1e-9) if best > -math.inf else found < -25
+
+
+def test_merged_outcomes_are_a_close_lower_bound():
+    # 1e8 records have too many values of the sum for one outcome each.
+    protocol = FlippedReports(10**8, 0, 3, 0.2, view="records")
+    (pair,) = protocol._listed_below
+    assert pair.atoms.loss.size <= 2**12 + 1
+    eps = np.array([0.0, 1e-4, 3e-4])
+    merged = pair.atoms.log_delta(eps)
+    single = [_record_pair.projected(10**8 - 1, 0, 2, 0.2, at) for at in eps.tolist()]
+    assert (merged.lower <= single).all()
+    assert merged.lower == pytest.approx(single, abs=0.02)
+
+
+def test_several_releases_of_records_have_a_lower_bound_above_that_of_one():
+    protocol = FlippedReports(10**6, 0, 5, 0.3, view="records")
+    many = protocol.self_compose(30)
+    one, lower, upper = protocol.epsilon(1e-6, bound="lower"), many.epsilon(1e-6, bound="lower"), many.epsilon(1e-6)
+    assert 4 * one < lower < upper < 3 * lower
+
+
+def test_sums_are_searched_only_below_the_bound_without_flips(monkeypatch):
+    protocol = FlippedReports(10**4, 10**6, 100, 1e-3, view="sums")
+    clear = ClearReports(10**6, 100)
+    high = clear._log_side_at(0.02, upper=True)
+    assert protocol._at(0.02).upper <= high
+    searched = []
+    monkeypatch.setattr("shufflebounds.shuffle._worst_data.maximize_over_two_counts", lambda *args: searched.append(args))
+    assert FlippedReports(10**4, 10**6, 100, 1e-3, view="sums")._at(0.02).upper == high
+    assert not searched

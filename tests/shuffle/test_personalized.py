@@ -15,6 +15,7 @@ from scipy.stats import laplace
 from shufflebounds import shuffle
 from shufflebounds._limits import SEARCH_GAP
 from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones import population as population_module
@@ -22,7 +23,7 @@ from shufflebounds.shuffle._clones.bins import BinnedLaw, BudgetBins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
 from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
-from shufflebounds.shuffle._clones.law import CloneLaw
+from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 
@@ -659,3 +660,17 @@ def test_the_guarantee_of_one_user_is_at_most_that_of_all():
         one = PersonalizedClones.randomized_response(budgets, 5, counts=counts, target=target).log_delta(0.2563)
         # The bounds over all users have a gap of SEARCH_GAP times log delta / 20.
         assert one < all_users + SEARCH_GAP * -all_users / 20
+
+
+@pytest.mark.parametrize("users", [1, 30, 5000, 10**7])
+@pytest.mark.parametrize("rate", [1e-9, 0.01, 0.3, 0.5])
+def test_one_rate_by_the_kernel_and_by_a_table(users, rate):
+    # Two groups of the same rate are summed from a table, one group by a kernel.
+    halves = [users // 2, users - users // 2]
+    one, two = (CloneLaw(np.full(len(counts), rate), np.array(counts, float)) for counts in ([users], halves))
+    budget = log_odds(0.11)
+    for eps in (0.0, 1e-3, 0.05, 0.7, 2.0, budget.head * (1 - 1e-6)):
+        (low, high), (least, most) = log_clone_delta(one, budget, eps), log_clone_delta(two, budget, eps)
+        assert low <= most
+        assert least <= high
+        assert high - low <= 1e-9 * (1 - high)

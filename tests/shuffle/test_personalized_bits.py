@@ -176,3 +176,47 @@ def test_all_users_with_more_groups_than_the_search_has(monkeypatch):
         assert upper >= max(user.epsilon(delta, bound="lower") for user in users) * (1 - 1e-12)
         worst = max(user.delta(lower) for user in users)
         assert all_users.delta(lower, bound="lower") <= worst <= all_users.delta(lower) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("log_tail", [-40.0, -300.0, -1e5])
+@pytest.mark.parametrize("users", [2, 30, 1500])
+def test_bounds_from_a_table_overlap_those_of_the_kernel(users, log_tail):
+    rng = np.random.default_rng(users)
+    for _ in range(8):
+        bits = (rng.random(users) < rng.random()).astype(float)
+        protocol = PersonalizedBits(rng.uniform(0.001, 10 ** rng.uniform(-1, 1), users), bits=bits, target=int(rng.integers(users)))
+        for pair in protocol.pairs():
+            eps = np.append(0.0, rng.uniform(0, 1, 20) * 10 ** rng.uniform(-3, 0, 20)) * pair.budget
+            exact, table = pair._log_delta(eps), pair._table(log_tail).log_delta(eps)
+            assert (table.lower <= exact.upper).all()
+            assert (exact.lower <= table.upper).all()
+            clear = (exact.upper > log_tail + 40) & (table.upper < 0)
+            assert (table.upper - table.lower)[clear] == pytest.approx(0, abs=1e-7)
+
+
+def test_derived_answers_read_tables_instead_of_the_kernel(monkeypatch):
+    budgets = np.random.default_rng(5).uniform(0.2, 2.0, 6000)
+    protocol = PersonalizedBits(budgets, bits=np.zeros(6000), target=7)
+    lower, upper = protocol.rdp(4.0, bound="lower"), protocol.rdp(4.0)
+    assert lower <= upper <= lower * (1 + 1e-5)
+    pair = protocol.pair()
+    monkeypatch.setattr(type(pair), "_table", lambda self, log_tail: None)
+    slow = PersonalizedBits(budgets, bits=np.zeros(6000), target=7)
+    eps = np.array([0.0, 0.003, 0.02])
+    for here, there in zip(protocol._pair_info().hockey_stick(eps), slow._pair_info().hockey_stick(eps)):
+        assert here == pytest.approx(there, rel=1e-6)
+
+
+def test_budgets_of_minus_zero_equal_those_of_zero():
+    first, second = (PersonalizedBits([zero, 1.0], bits=[zero, 1.0]) for zero in (-0.0, 0.0))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert PersonalizedClones(0.2, [-0.0, 0.1]) == PersonalizedClones(0.2, [0.0, 0.1])
+
+
+def test_predicted_cost_is_that_of_the_two_profiles_that_give_the_bounds():
+    protocol = PersonalizedBits(np.linspace(0.2, 2.0, 3000))
+    below, above = protocol._enclosing
+    for question in ("rdp", "gdp_mu", "epsilon"):
+        parts = [profile.cost(of=question).seconds for profile in (below, above)]
+        assert protocol.cost(of=question).seconds == pytest.approx(sum(parts))

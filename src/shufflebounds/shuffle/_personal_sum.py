@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -160,8 +161,13 @@ class WorstTarget:
             return out
 
         known = self._below(float(self.targets[-1]), eps)
+        # The worst target is most often the last one. Blocks of doubling sizes before it are those that halving would end with.
+        ends = [self.targets.size - 1]
+        while ends[-1] > 0:
+            ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
+        blocks = [(0, ends[-1]), *((low + 1, high) for high, low in pairwise(ends))]
         # The tolerance is below SEARCH_GAP, so that the gap of the answer, rounding included, is at most SEARCH_GAP.
-        found = maximum([(0, self.targets.size - 1)], measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
+        found = maximum(blocks, measure, halves, tolerance=lambda best: 0.99 * SEARCH_GAP, known=known)
         return Interval(found.lower, found.upper)
 
     def rough(self) -> Curve:

@@ -8,9 +8,11 @@ one. A record is called 10, 01, 00 or 11 by its bits of these two bins.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
@@ -34,8 +36,8 @@ def local(flip: float, eps: float) -> float:
     return 2 * math.log1p(-flip) + math.log(-math.expm1(-gap)) + 1e-14 if gap > 0 else -math.inf
 
 
-def blanket_bound(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return an upper bound of log delta of shuffled records by the privacy blanket, valid for every dataset.
+def blanket(others: int, fakes: int, bins: int, flip: float) -> CloneLaw:
+    """Return the number of clones of the target's record among the other records, for the privacy blanket of every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
     with probability p^2/c. Every other user's record is 10 with probability at least q^2, and 01 with probability at least q^2. A
@@ -44,8 +46,12 @@ def blanket_bound(others: int, fakes: int, bins: int, flip: float, eps: float) -
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q
-    law = CloneLaw(np.array([q * q, shown]) * (1 - 8 * ULP), np.array([others, fakes], dtype=np.float64))
-    return log_clone_delta(law, log_odds(flip).times(2), eps)[1] + math.log(p * p + q * q) + 1e-14
+    return CloneLaw(np.array([q * q, shown]) * (1 - 8 * ULP), np.array([others, fakes], dtype=np.float64))
+
+
+def blanket_bound(clones: CloneLaw, flip: float, eps: float) -> float:
+    """Return an upper bound of log delta of shuffled records, valid for every dataset, from the result of :func:`blanket`."""
+    return log_clone_delta(clones, log_odds(flip).times(2), eps)[1] + math.log((1 - flip) ** 2 + flip * flip) + 1e-14
 
 
 def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
@@ -74,16 +80,17 @@ def one_bin_pairs(others: int, fakes: int, bins: int, flip: float) -> tuple[Domi
 
 
 def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits: tuple[Bit, Bit]) -> DominatingPairInfo | None:
-    """Return the pair of the distributions of S + B and S + B', or None if it has too many outcomes.
+    """Return the pair of the distributions of S + B and S + B', or None if it has more than TABLE_SIZE outcomes.
 
-    B and B' are the two `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
+    Neighbouring outcomes of long lists are merged, so that the divergences of the pair are lower bounds. B and B' are the two
+    `bits`, and S is a sum of independent bits: `counts` bits are 1 with these `probabilities`.
     """
     one, sizes = np.array(probabilities), np.array(counts, dtype=np.float64)
     used = sizes > 0
     if not used.any() or not one[0] > 0:
         return None
     # The truncated mass on each side of the number of records is at most e^-200.
-    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0)
+    atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, most=TABLE_SIZE, merge=True)
     return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
 
 
@@ -96,7 +103,7 @@ def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> floa
 def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    The difference at any k is a valid lower bound of delta. A k close to the best one is found on successively finer grids.
+    The difference at any k is a valid lower bound of delta. The best k is within one or two of a saddle-point approximation.
     """
     trials = int(counts.sum())
     if trials == 0:
@@ -104,25 +111,36 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float
         alone = (1 - rare) - less - 4 * ULP * (1 + less)
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
+    # The two distributions have a monotone likelihood ratio, so the best k is the largest one whose ratio f(k - 1)/f(k), f the
+    # masses of S, is at most the r at which (1 - rare) + rare r = e^eps ((1 - common) + common r).
+    excess = (1 - rare) - math.exp(eps) * (1 - common)
+    if not excess > 0:
+        return -math.inf
+    ratio = excess / (math.exp(eps) * common - rare)
+    # The saddle-point approximation of f, tilted by t = log r, has this ratio near its mean, with the relative error k_3/(2 k_2^2)
+    # of the cumulants k_2 and k_3 of the tilted S.
+    tilted = probs * ratio / (1 - probs + probs * ratio)
+    variance = tilted * (1 - tilted)
+    spread, skew = float(variance @ counts), float((variance * (1 - 2 * tilted)) @ counts)
+    start = math.floor(float(tilted @ counts) + 0.5 - (0.5 * skew / spread if spread > 0 else 0.0))
+
+    @cache
+    def below(k: int) -> Interval:
+        value, error = _tail(probs, 1 - probs, counts, k, False)
+        return Interval(math.exp(value - 2 * error), math.exp(value + 2 * error))
+
+    @cache
     def gain(k: int) -> float:
-        values = [_tail(probs, 1 - probs, counts, k - back, False) for back in (0, 1)]
-        below = [math.exp(value - 2 * error) for value, error in values], [math.exp(value + 2 * error) for value, error in values]
         # Each of the two probabilities is Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1].
-        here = (1 - rare) * below[0][0] + rare * below[0][1]
-        there = (1 - common) * below[1][0] + common * below[1][1]
+        here = (1 - rare) * below(k).lower + rare * below(k - 1).lower
+        there = (1 - common) * below(k).upper + common * below(k - 1).upper
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
 
-    mean, spread = float(probs @ counts), math.sqrt(float(probs @ (counts * (1 - probs))))
-    low, high = max(0, math.floor(mean - 40 * spread - 40)), min(trials, math.ceil(mean + 12 * spread + 40))
-    best = -math.inf
-    while True:
-        grid = np.unique(np.floor(np.linspace(low, high, 17)).astype(np.int64))
-        values = [gain(int(k)) for k in grid]
-        place = int(np.argmax(values))
-        best = max(best, values[place])
-        if high - low <= 16:
-            return math.log(best) if best > 0 else -math.inf
-        low, high = int(grid[max(place - 1, 0)]), int(grid[min(place + 1, grid.size - 1)])
+    place, found = min(max(start, 0), trials), None
+    while place != found:
+        found = place
+        place = max((k for k in (found, found - 1, found + 1) if 0 <= k <= trials), key=gain)
+    return math.log(gain(place)) if gain(place) > 0 else -math.inf
 
 
 def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:

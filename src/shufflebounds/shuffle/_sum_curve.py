@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds._core import _tradeoff
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.profile.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
@@ -36,21 +36,84 @@ def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
 
 
 def atoms_of_sum(
-    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float
+    one: FloatArray, zero: FloatArray, counts: FloatArray | None, first: Bit, second: Bit, log_tail: float,
+    *, most: int = MOST_LISTED, merge: bool = False,
 ) -> LossAtoms | None:
-    """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if there are more than MOST_LISTED.
+    """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if S has more than `most` values.
 
-    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0.
+    S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0. If `merge` is true, more than MOST_LISTED
+    values are merged into at most MOST_LISTED atoms of equally many neighbouring values. This is a post-processing, so the
+    divergences are lower bounds.
     """
     try:
-        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=MOST_LISTED)
+        _, window, error = bits_window(one, zero, counts, log_tail=log_tail, most=most)
     except WideWindowError:
         return None
     laws = [with_bit(window, bit) for bit in (first, second)]
     size = float(np.abs(window).max())
+    if merge and laws[0].size > MOST_LISTED + 1:
+        cell = -(-laws[0].size // MOST_LISTED)
+        laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
+        # Each of the additions has an error of at most an ulp of a logarithm, which is at most that of the smallest mass.
+        error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
     return LossAtoms.of(laws[0], laws[1], log_lost=lost, error=error + 16 * ULP * (1 + size))
+
+
+class BitTable:
+    r"""Bounds of log delta of S + B against S + B' at many eps, where B is 1 with probability q < 1/2, and B' with 1 - q.
+
+    S is a sum of independent bits. With the masses W(k) of S and its sums C(k) = Pr[S < k], and with E = e^eps,
+
+    .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
+
+    where the largest value is at the last k whose loss is at least eps. Its gap is the error of the masses times about z^2, where
+    z = sqrt(-2 log delta).
+
+    Parameters
+    ----------
+    budget : float
+        log((1 - q)/q) > 0.
+    window : ndarray
+        The logs of consecutive masses W, outside of which the mass is at most e^log_tail on each side.
+    error : float
+        Bound of the error of these logs.
+    log_tail : float
+    """
+
+    def __init__(self, budget: float, window: FloatArray, error: float, log_tail: float) -> None:
+        self._budget, self._log_tail, self._error = budget, log_tail, error
+        self._mass = np.append(window, -np.inf)
+        sums = np.logaddexp.accumulate(window)
+        # An addition has an error of an ulp of its result, which enters every later sum in proportion.
+        rounding = np.logaddexp.accumulate(sums + np.log1p(np.abs(sums))) - sums
+        self._below, self._below_error = np.append(-np.inf, sums), np.append(0.0, error + 4 * ULP * np.exp(rounding))
+        log_keep = -math.log1p(math.exp(-budget))
+        bit = log_keep, log_keep - budget
+        log_p, log_q = with_bit(window, bit), with_bit(window, bit[::-1])
+        loss = log_p - log_q
+        self._blur = 2 * error + 8 * ULP * (8 + float(np.abs(log_p).max()) + budget)
+        # The exact losses decrease in k.
+        self._still_above = -np.maximum.accumulate(loss[::-1])[::-1]
+        self._not_below = -np.minimum.accumulate(loss)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta at each eps in [0, budget); trivial ones where the last k is not known for certain."""
+        place = np.searchsorted(self._still_above, -eps - self._blur) - 1
+        known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
+        place = np.maximum(place, 0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            gain = np.log(-np.expm1(eps - self._budget)) - math.log1p(math.exp(-self._budget)) + self._mass[place]
+            less = np.log(np.expm1(eps)) - gain
+            rounding = 4 * ULP * (8 + np.abs(gain) + np.abs(self._mass[place]))
+            error, other = self._error + rounding, self._below_error[place] + self._error + 2 * rounding
+            most, least = np.logaddexp(self._below[place], self._log_tail), self._below[place]
+            low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
+            high = gain + np.log1p(-np.minimum(np.exp(less + least - other), 1.0)) + error
+        # The last k with a loss of at least eps may be above the table.
+        high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
+        return IntervalArray(np.where(known, low, -np.inf), np.where(known, high, 0.0))
 
 
 def curve_of_sum(

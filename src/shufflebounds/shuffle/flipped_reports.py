@@ -24,6 +24,7 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._clones.law import CloneLaw
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -175,19 +176,29 @@ class FlippedReports(FlippedProtocol):
         if eps > 700:
             # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
             return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
-        low, high = self._records(eps) if self.view == "records" else self._sums(eps, rough)
-        high = min(high, _record_pair.local(self.flip, eps))
+        high = min(0.0, _record_pair.local(self.flip, eps))
         if self._uniform:
             high = min(high, self.clear._log_side_at(eps, upper=True))
-        return Interval(low, max(low, min(high, 0.0)))
+        low, other = self._records(eps) if self.view == "records" else self._sums(eps, rough, high)
+        return Interval(low, max(low, min(high, other)))
 
     def _records(self, eps: float) -> Interval:
-        if self.bins == 2 and self._others < _record_pair.ENUMERATED:
+        if self._enumerated:
             return _record_pair.enumerated(*self._counted[:2], self.flip, eps)
         return Interval(
             _record_pair.projected(*self._counted, self.flip, eps),
-            _record_pair.blanket_bound(*self._counted, self.flip, eps),
+            _record_pair.blanket_bound(self._blanket, self.flip, eps),
         )
+
+    @property
+    def _enumerated(self) -> bool:
+        """Whether the distributions of records are enumerated for all datasets."""
+        return self.view == "records" and self.bins == 2 and self._others < _record_pair.ENUMERATED
+
+    @cached_property
+    def _blanket(self) -> CloneLaw:
+        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
+        return _record_pair.blanket(*self._counted, self.flip)
 
     @property
     def _uniform(self) -> bool:
@@ -204,9 +215,10 @@ class FlippedReports(FlippedProtocol):
         """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins d (2 without uniform dummies)."""
         return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
 
-    def _sums(self, eps: float, rough: bool) -> Interval:
+    def _sums(self, eps: float, rough: bool, most: float) -> Interval:
+        """Return bounds of log delta for sums; the upper bound may be 0 if it cannot be below `most`, another upper bound."""
         if not self._uniform:
-            return self._known_sums(eps, rough)
+            return self._known_sums(eps, rough, most)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
             low, high = self._searched_sums(eps)
             if self.bins == 2:
@@ -215,7 +227,7 @@ class FlippedReports(FlippedProtocol):
             low = self._uniform_at_worst(eps)
         # The sums of the other bins reveal how many dummies are not in the target's two bins. So the two sums alone give a lower
         # bound only.
-        return Interval(low, self._known_sums(eps, rough)[1])
+        return Interval(low, self._known_sums(eps, rough, most).upper)
 
     @cached_property
     def _fake_table(self) -> _bin_pair.FakeTable:
@@ -227,10 +239,13 @@ class FlippedReports(FlippedProtocol):
         sides = self._fake_table.log_delta((others, 0), (0, others), eps)
         return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
 
-    def _known_sums(self, eps: float, rough: bool) -> Interval:
-        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports."""
+    def _known_sums(self, eps: float, rough: bool, most: float) -> Interval:
+        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports.
+
+        `most` is as for `_sums`.
+        """
         try:
-            return self._known_sums_searched(eps, rough)
+            return self._known_sums_searched(eps, rough, most)
         except WideWindowError:
             # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
             # two bins with eps/2 each.
@@ -269,21 +284,23 @@ class FlippedReports(FlippedProtocol):
             near = _bin_pair.log_delta(*ends, self.flip, eps)
         return near, None if near.upper < DEEPEST else _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
 
-    def _known_sums_searched(self, eps: float, rough: bool) -> Interval:
+    def _known_sums_searched(self, eps: float, rough: bool, most: float = 0.0) -> Interval:
         others, (near, tables) = self._others, self._tables(eps)
+        if near.lower >= most:
+            return Interval(near.lower, 0.0)
         # The run time of a rough search grows with the inverse square of its gap, which is at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
-            most = 0.0 if others * self.flip > WIDEST else self._least_tabled
-            if rough and most < 0:
-                return Interval(near.lower, most)
+            least = 0.0 if others * self.flip > WIDEST else self._least_tabled
+            if rough and least < 0:
+                return Interval(near.lower, least)
 
             # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
             low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
-            return Interval(max(low, near.lower), min(high, most))
+            return Interval(max(low, near.lower), min(high, least))
 
         # Of the other users, i are not in the first bin and j are in the second one. b reports are removed from the sum of the
         # first bin and c from that of the second.
@@ -291,8 +308,8 @@ class FlippedReports(FlippedProtocol):
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
         width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        most = int(min(20_000, max(12, 5e6 / width)))
-        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, most, rtol)
+        evaluations = int(min(20_000, max(12, 5e6 / width)))
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, evaluations, rtol)
 
     @cached_property
     def _least_tabled(self) -> float:
@@ -337,21 +354,32 @@ class FlippedReports(FlippedProtocol):
 
         return Curve(log_delta, settles=1e-9)
 
+    @cached_property
+    def _listed_below(self) -> tuple[DominatingPairInfo, ...]:
+        """Enumerated pairs whose compositions are lower bounds: for records, or for sums with uniform dummies."""
+        if self.view == "records":
+            pair = _record_pair.projected_pair(*self._counted, self.flip)
+            return (pair,) if pair else ()
+        return _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
+
     def _pair_info(self) -> DominatingPairInfo:
         if self.view == "records":
-            known = replace(super()._pair_info(), spacing=0.05, effort=2e-3, seconds=4e-3)
-            pair = _record_pair.projected_pair(*self._counted, self.flip) if 0 < self.flip < 0.5 else None
-            return replace(known, attained=(pair,)) if pair else known
+            # The gap of the two bounds of delta is large, unless all datasets are enumerated: then samples are closer.
+            exact = self._enumerated
+            seconds = 4e-4 + (6e-7 * self._blanket.spread if self._uniform else 0.0)
+            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3, seconds=seconds)
+            return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=0.1, curve=CurveBounds(self._rough_log_delta))
+        # With few flipped bits in a bin, few datasets differ in their delta, and a search takes less time.
+        seconds = 0.1 * min(1.0, (self._others + 1) * self.flip / 30)
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=seconds, curve=CurveBounds(self._rough_log_delta))
         if not 0 < self.flip < 0.5:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.
         column = ShuffledBits(self.users + self.fakes, self.flip)
         if not self._uniform:
             return replace(known, parts=((column._pair_info(), 2),), attained=repeated(column.pair(0), 2))
-        pairs = _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
-        known = replace(known, attained=pairs)
+        known = replace(known, attained=self._listed_below)
         if self.clear.variance > self.users * self.flip:
             return known
         # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound

@@ -105,7 +105,8 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
     def __post_init__(self) -> None:
         weight = _validate.real("weight", self.weight, _TINY_WEIGHT, 0.5, open_high=True)
-        rates = _validate.real_array("rates", self.rates, 0, 0.5)
+        # Equality compares bytes, so that -0.0 becomes 0.0 by adding 0.0.
+        rates = _validate.real_array("rates", self.rates, 0, 0.5) + 0.0
         scale = _validate.real("scale", self.scale, 0, 1, open_low=True)
         rates, counts = _grouped("rates", rates, self.counts)
         for name, value in {"weight": weight, "rates": rates, "scale": scale, "counts": counts}.items():

@@ -14,16 +14,18 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, MANY, TINY
+from shufflebounds._limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.kept import kept
+from shufflebounds.composing.sampled_profile import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, by_kind
-from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
+from shufflebounds.shuffle._sum_curve import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle.personalized import PersonalizedClones
+from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
@@ -52,6 +54,36 @@ class _PersonalPair(DominatingPair):
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(partial(self.law.sides, self.budget), eps)
 
+    @kept(2)
+    def _table(self, log_tail: float) -> BitTable | None:
+        """Return a table for many eps, or None if the sum of the bits has too many values."""
+        if not self.budget > 0 or not self.law.arrays[0].size:
+            return None
+        try:
+            _, window, error = bits_window(*self.law.arrays, log_tail=log_tail, most=TABLE_SIZE // 8)
+        except WideWindowError:
+            return None
+        return BitTable(self.budget, window, error, log_tail)
+
+    def _many_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return the same bounds as `_log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
+
+        Curves and divergences evaluate some hundred eps, and one call of the kernel takes 25 ns for each user.
+        """
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        missing = np.flatnonzero(eps < self.budget)
+        # Most curves end at delta = e^(-DEPTH^2/2), for which the first table suffices. The second one is longer.
+        for log_tail in (-0.5 * DEPTH**2 - NEGLIGIBLE, DEEPEST):
+            table = self._table(log_tail) if missing.size else None
+            if table is None:
+                break
+            lower[missing], upper[missing] = table.log_delta(eps[missing])
+            # The truncated mass may enter, or the difference in the formula may lose digits.
+            missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
+        if missing.size:
+            lower[missing], upper[missing] = self._log_delta(eps[missing])
+        return IntervalArray(lower, upper)
+
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
         log_keep = -math.log1p(math.exp(-self.budget))
         # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
@@ -64,7 +96,8 @@ class _PersonalPair(DominatingPair):
     def _pair_info(self) -> DominatingPairInfo:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        return replace(super()._pair_info(), effort=1e-5, listed=self._atoms if few else None)
+        return replace(super()._pair_info(), hockey_stick=self._many_log_delta, reverse=self._reversed._many_log_delta, effort=1e-5,
+                       listed=self._atoms if few else None)
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
@@ -132,13 +165,14 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT)
+        # Equality compares bytes, so that -0.0 becomes 0.0 by adding 0.0.
+        budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT) + 0.0
         if budgets.ndim != 1:
             raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget for each user")
         budgets.setflags(write=False)
         object.__setattr__(self, "local_eps", budgets)
         if self.bits is not None:
-            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps")
+            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps") + 0.0
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
@@ -217,16 +251,22 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         return None if self.bits is None or self.target is not None else self._all_users.rough()
 
     def _seconds(self) -> float:
-        # For one target in a given dataset there is one pair, and its run time grows with the number of users.
-        return 5e-2 if self.bits is None or self.target is None else 1e-4 + 1e-7 * self.local_eps.size
+        """Return the predicted seconds of one value, which grow with the number of groups of users."""
+        kernel = 5e-5 + 1e-7 * self.local_eps.size
+        # The search over targets evaluates blocks of doubling sizes, in both orders.
+        return kernel if self.target is not None else 2 * (1 + math.log2(self.local_eps.size)) * kernel
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=2e-2)
+        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=self._seconds())
         if self.bits is None:
             return known
         if self.target is not None:
-            return replace(known, effort=1e-4, seconds=None, setup=min(2.0, 7e-4 * self.local_eps.size))
-        return replace(known, blocks=blocks_of_targets(self._all_users.exact))
+            pairs = [pair._pair_info() for pair in self.pairs()]
+            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4,
+                           seconds=None, setup=1e-5 * self.local_eps.size)
+        # With many users a search takes longer, and fewer eps are evaluated.
+        effort = max(5e-2, 2e-5 * self.local_eps.size)
+        return replace(known, effort=effort, blocks=blocks_of_targets(self._all_users.exact))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is

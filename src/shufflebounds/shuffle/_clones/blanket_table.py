@@ -28,7 +28,7 @@ from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.concentration import binomial_range
 from shufflebounds.tails.poisson_binomial import inner_law
 
-__all__ = ["blanket_shares", "log_blanket_table", "table_too_large"]
+__all__ = ["blanket_shares", "log_blanket_table", "table_cells", "table_too_large"]
 
 
 def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
@@ -37,13 +37,18 @@ def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
     return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
 
 
-def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
-    """Return whether the table with truncated mass e^log_tail has more than `most` cells, by an estimate of its size.
+def table_cells(shares: FloatArray, counts: FloatArray, log_tail: float) -> float:
+    """Return an estimate of the number of cells of the table with truncated mass e^log_tail.
 
     `shares` are the probabilities g_i of the module docstring, and `counts` the numbers of users with each.
     """
     mean = float(shares @ counts)
-    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail > most
+    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail
+
+
+def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
+    """Return whether the table with truncated mass e^log_tail has more than `most` cells, by the estimate `table_cells`."""
+    return table_cells(shares, counts, log_tail) > most
 
 
 def log_blanket_table(

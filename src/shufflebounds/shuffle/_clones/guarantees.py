@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shufflebounds._costs import BYTES, SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
-from shufflebounds._limits import FEW, SAME_LOG, SEARCH_GAP
+from shufflebounds._limits import FEW, MANY, SEARCH_GAP
+from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL
@@ -39,11 +41,27 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # The bound is a minimum of several bounds that are convex in e^eps, and a minimum need not be convex: between two values of
         # eps it is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
         # symmetric, so one of (P, Q) and (Q, P) suffices.
-        family = self.population.family
+        family, cells = self.population.family, self.population.blanket_cells
+        # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
+        effort = max(5e-3, self._table_effort)
         return replace(
-            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed, spacing=0.1, effort=5e-3,
-            seconds=family.single_seconds
+            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed,
+            spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
+            seconds=family.single_seconds + SECONDS["cell of a blanket"] * cells,
         )
+
+    @property
+    def _table_effort(self) -> float:
+        """Effort of one table of the privacy blanket (see `DominatingPairInfo`), in proportion to its number of cells."""
+        return 3e-6 * self.population.blanket_cells
+
+    def _cost(self, log_delta: float, question: Question) -> Cost:
+        cost = super()._cost(log_delta, question)
+        if question != "gdp_mu" or self._pure_epsilon() < math.inf:
+            return cost
+        # Only the lower bound of mu takes values of delta.
+        values = VALUES["mu without pure budget"]
+        return Cost(values * self._pair_info().predicted, BYTES["value"], values)
 
     @property
     def _largest_budget(self) -> float:
@@ -118,6 +136,7 @@ class OfEveryUser(_Guarantee):
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
         seconds, setup = family.value_seconds
+        size, cells = self.population.budgets.size, self.population.blanket_cells
         # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
         # reuse results of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
@@ -128,7 +147,8 @@ class OfEveryUser(_Guarantee):
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=searches * family.effort, setup=setup, seconds=searches * seconds)
+                       effort=max(searches * family.effort, 4 * self._table_effort), setup=setup,
+                       seconds=searches * seconds * min(1.0, size / MANY) + 6 * SECONDS["cell of a blanket"] * cells)
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
@@ -166,9 +186,10 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        # The gap of log delta is larger than SAME_LOG. A tolerance of eps below SAME_LOG would take longer without a tighter
-        # answer.
-        one = replace(self.population.rough_single(start), settles=SAME_LOG)
+        # The tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
+        # thousandth of it would take longer without a tighter answer.
+        settles = SEARCH_GAP / 1000
+        one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
         frontier: list[SearchBox] = []
@@ -179,4 +200,4 @@ class OfEveryUser(_Guarantee):
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 
-        return Curve(log_delta, one, rtol=1e-4, settles=SAME_LOG)
+        return Curve(log_delta, one, rtol=1e-4, settles=settles)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._core import _compound
+from shufflebounds._core import _clones, _compound
 from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing.kept import kept
@@ -59,10 +59,10 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
-        spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
-        # `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but a table then fits each eps less well and
-        # has to be longer.
-        self.stretch = 3.0 / (1 + spread)
+        self.spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
+        # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
+        # a table then fits each eps less well and has to be longer.
+        self.stretch = 3.0 / (1 + self.spread)
 
     @property
     def log_alone(self) -> float:
@@ -159,11 +159,22 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
 
     .. math:: \delta = \tanh(\varepsilon_1/2)(1 + e^\varepsilon)\sum_c \Pr[C = c]\, G_{c+1}/(c+1)
     """
-    if budget.less(eps) <= 0:
+    less = budget.less(eps)
+    if less <= 0:
         return Interval(-math.inf, -math.inf)
+    if law.rates.size == 1 and less > 1e-3 * budget.head:
+        # The number of clones is binomial, for which a kernel needs no table. Its budget is a double, whose rounding changes log
+        # delta by at most a relative 1e-12 at this distance from eps; delta increases in the budget.
+        sides = np.empty(2), np.empty(2)
+        columns = np.full(2, law.trials + 1), np.full(2, law.probs[0]), np.array([budget.below, budget.above]), np.full(2, eps)
+        _clones.clones_log_delta(*columns, *sides)
+        lower, upper = float(sides[0][0]), float(sides[1][1])
+        # As below, the rates are rounded, and callers add logarithms of scales, whose rounding this slack covers.
+        slack = (abs(upper) + 4) * 16 * ULP
+        return Interval(lower - slack, upper + slack)
     u, v, factor = _threshold_and_factor(budget, eps)
     # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
-    alone = math.log(-math.expm1(-budget.less(eps))) - math.log1p(math.exp(-budget.head))
+    alone = math.log(-math.expm1(-less)) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
     if v < TINY:
         return Interval(alone + law.log_alone - loss_error + 16 * ULP * law.log_alone, alone + loss_error)

@@ -19,14 +19,14 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
-from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, SEARCH_GAP
+from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._search import IntRange, halves, maximum
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.bins import BudgetBins
 from shufflebounds.shuffle._clones.blanket import log_blanket_delta, too_large
-from shufflebounds.shuffle._clones.blanket_table import blanket_shares
+from shufflebounds.shuffle._clones.blanket_table import blanket_shares, table_cells
 from shufflebounds.shuffle._clones.families import Family, RandomizedResponseFamily, Terms
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
 
@@ -331,6 +331,14 @@ class Population:
         assert isinstance(self.family, RandomizedResponseFamily)
         shares = blanket_shares(self.budgets, self.family.categories)
         return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
+
+    @cached_property
+    def blanket_cells(self) -> float:
+        """Estimated number of cells of the table of the privacy blanket at moderate delta; 0 if no table is used."""
+        if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
+            return 0.0
+        shares = self._shares[0]
+        return 0.0 if too_large(shares, self.counts) else table_cells(shares, self.counts, -NEGLIGIBLE)
 
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0
