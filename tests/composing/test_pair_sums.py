@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from shufflebounds.composing.few import FewReleases
+from shufflebounds.composing.pair_sums import PairSums
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.sampling.test_inversion import log_delta_of_two
@@ -15,7 +15,7 @@ from tests.strategies import slow
 
 def few(pair, times, rtol=1e-4):
     known = pair._pair_info()
-    return FewReleases([(known, times)], rtol, math.sqrt(times * known.scale(-60.0).var))
+    return PairSums([(known, times)], rtol, math.sqrt(times * known.scale(-60.0).var))
 
 
 @pytest.mark.parametrize(("sigma", "rate", "removed", "times", "eps"), [
