@@ -81,7 +81,7 @@ class PairSums:
     most: ClassVar[int] = 10**6
 
     def __init__(
-        self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 1.25
+        self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 2.0
     ) -> None:
         self._releases, self._scale, self._ratio = releases, max(scale, 1e-300), ratio
         count = sum(times for _, times in releases)
@@ -111,7 +111,7 @@ class PairSums:
                 for known, _ in self._releases]
         # Splitting the loss of a release between nodes near 0 adds at most the square of their distance to the variance, in every
         # release: for more than 1000 the distance falls with the root of their number.
-        unit = 1.6e-3 * eps / math.sqrt(max(count / 1000, 1.0))
+        unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
         below, above = (

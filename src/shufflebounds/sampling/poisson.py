@@ -179,8 +179,11 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
+        if mechanism.single and getattr(self.mechanism, "_mu_in_tails", None) is not None:
+            # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
+            known = replace(known, gdp_adds=True)
         if self._gaussian is not None:
-            known = replace(known, transform=self._gaussian, gdp_adds=True)
+            known = replace(known, transform=self._gaussian)
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
