@@ -16,6 +16,7 @@ import numpy as np
 
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import LossAtoms
+from shufflebounds.shuffle._excess import Effort
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["ListedAllocation"]
@@ -39,16 +40,16 @@ class ListedAllocation:
     log_lost: float
     steps: int
 
-    def remove(self, eps: FloatArray) -> IntervalArray:
+    def remove(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
         """Return bounds of log H_E(average || Q^t) at E = e^eps, eps >= 0: the record is removed."""
         # The upper bound assumes that outcomes that are impossible under Q, or not enumerated, reveal the record.
-        return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]))
+        return self._sides(eps, 1, np.array([self.outcomes.log_rest, self.outcomes.log_lost]), effort)
 
-    def add(self, eps: FloatArray) -> IntervalArray:
+    def add(self, eps: FloatArray, effort: Effort = Effort.FINE) -> IntervalArray:
         """Return bounds of log H_E(Q^t || average) at E = e^eps, eps >= 0: the record is added."""
-        return self._sides(eps, -1, np.array([-np.inf, self.log_lost]))
+        return self._sides(eps, -1, np.array([-np.inf, self.log_lost]), effort)
 
-    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray) -> IntervalArray:
+    def _sides(self, eps: FloatArray, direction: int, log_cut: FloatArray, effort: Effort) -> IntervalArray:
         base, t = self.outcomes, self.steps
         loss = np.append(base.loss, -np.inf)
         log_mass = np.append(base.log_p - base.loss, base.log_other)
@@ -75,7 +76,7 @@ class ListedAllocation:
             law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
             # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
             error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
-            value = law.log_phi(eps, t)[side > 0] + t * math.log1p(-lost)
+            value = law.log_phi(eps, t, effort)[side > 0] + t * math.log1p(-lost)
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
         upper = np.minimum(sides[1], 0.0)
         return IntervalArray(np.minimum(sides[0], upper), upper)

@@ -6,7 +6,9 @@ The analysis follows Chua et al. (2024), and Feldman and Shenfeld (2025) if a re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,18 +16,23 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import MOST_ITEMS
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray, largest
+from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.composed import CURVE_DEPTH
+from shufflebounds.profile.curves import Staged
 from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.predictions import sketch_step
 from shufflebounds.sampling._allocation_moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair
+from shufflebounds.shuffle._excess import Effort
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]
 
@@ -120,11 +127,22 @@ class AllocationPair(OfPresence, DominatingPair):
         return ListedAllocation(*listed, self.steps)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._bounded(self._engine.remove if self.removed else self._engine.add, eps)
+
+    def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta for results that interpolate between many values; those of listed outcomes take less time."""
+        engine = self._engine
+        if isinstance(engine, Allocation):
+            return self._log_delta(eps)
+        return self._bounded(partial(engine.remove if self.removed else engine.add, effort=Effort.SAMPLED), eps)
+
+    def _bounded(self, kernel: Callable[[FloatArray], IntervalArray], eps: FloatArray) -> IntervalArray:
+        """Return the bounds of `kernel` at the eps below the pure budget."""
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
         within = eps < self._pure_epsilon()
         if within.any():
-            sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
+            sides = kernel(eps[within])
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return IntervalArray(lower, upper)
@@ -167,7 +185,12 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        return replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
+        known = replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
+        if self._listed() is None:
+            return known
+        # A value at a delta beyond CURVE_DEPTH takes up to a second.
+        curve = CurveBounds(self._sampled_log_delta, self.reverse()._sampled_log_delta, CURVE_DEPTH)
+        return replace(known, setup=0.0, effort=2e-3, curve=curve)
 
 
 @dataclass(frozen=True)
@@ -299,7 +322,19 @@ class RandomAllocation(OfPresence, LargestPair):
         return 0.1
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), spacing=0.1, setup=1.5)
+        known = replace(super()._pair_info(), spacing=0.1, setup=1.5)
+        remove, add = (pair._pair_info() for pair in self._block_pairs)
+        if self.chosen > 1 or not remove.expensive:
+            return known
+        curve = CurveBounds(lambda eps: largest(pair.curve.hockey_stick(eps) for pair in (remove, add) if pair.curve), depth=CURVE_DEPTH)
+        return replace(known, setup=0.0, effort=2 * remove.effort, curve=curve)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        known = self._pair_info()
+        if not known.expensive:
+            return super()._tradeoff(upper)
+        # Values of the larger delta near one level take less time than the whole curves of both directions.
+        return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
 
     def _eps_scale(self) -> float:
         return self.chosen * super()._eps_scale()
