@@ -15,8 +15,8 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import MOST_ITEMS
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray, largest
+from shufflebounds._limits import COMPARED, MOST_ITEMS
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
@@ -31,7 +31,7 @@ from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair
-from shufflebounds.shuffle._excess import Effort
+from shufflebounds.shuffle._excess import HEAVY, Effort
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]
@@ -186,11 +186,16 @@ class AllocationPair(OfPresence, DominatingPair):
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
         known = replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
-        if self._listed() is None:
+        listed = self._listed()
+        if listed is None:
             return known
-        # A value at a delta beyond CURVE_DEPTH takes up to a second.
-        curve = CurveBounds(self._sampled_log_delta, self.reverse()._sampled_log_delta, CURVE_DEPTH)
-        return replace(known, setup=0.0, effort=2e-3, curve=curve)
+        known = replace(known, setup=0.0)
+        loss = listed[0].loss
+        if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
+            return known
+        # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
+        sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
+        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, seconds=0.01, curve=CurveBounds(*sides, CURVE_DEPTH))
 
 
 @dataclass(frozen=True)
@@ -287,11 +292,24 @@ class RandomAllocation(OfPresence, LargestPair):
         return remove, remove.reverse(), GaussianMechanism(noise * (1 + 4 * ULP), self.mechanism.sensitivity)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        exact_or_above = super()._log_delta(eps)
         if self.chosen == 1:
-            return exact_or_above
+            return self._exact(eps, Effort.FINE)
+        exact_or_above = super()._log_delta(eps)
         lower = np.max([one._log_side(eps, upper=False) for one in self._statistics], axis=0)
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
+
+    def _exact(self, eps: FloatArray, effort: Effort) -> IntervalArray:
+        """Return bounds of log delta for one chosen step, the larger one of both directions."""
+        remove, add = self._block_pairs
+        one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
+        found = one(eps)
+        engine = add._engine
+        # Where Chernoff's bound for an added record is below delta for a removed one, that direction is not evaluated.
+        wanted = np.ones(eps.size, bool) if isinstance(engine, Allocation) else engine.add_at_most(eps) > found.lower
+        if wanted.any():
+            low, high = other(eps[wanted])
+            found.lower[wanted], found.upper[wanted] = np.maximum(found.lower[wanted], low), np.maximum(found.upper[wanted], high)
+        return found
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.chosen == 1:
@@ -323,11 +341,11 @@ class RandomAllocation(OfPresence, LargestPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         known = replace(super()._pair_info(), spacing=0.1, setup=1.5)
-        remove, add = (pair._pair_info() for pair in self._block_pairs)
-        if self.chosen > 1 or not remove.expensive:
+        one = self._block_pairs[0]._pair_info()
+        if self.chosen > 1 or not one.expensive:
             return known
-        curve = CurveBounds(lambda eps: largest(pair.curve.hockey_stick(eps) for pair in (remove, add) if pair.curve), depth=CURVE_DEPTH)
-        return replace(known, setup=0.0, effort=2 * remove.effort, curve=curve)
+        curve = CurveBounds(partial(self._exact, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
+        return replace(known, setup=0.0, effort=one.effort, seconds=one.seconds, curve=curve)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         known = self._pair_info()
