@@ -183,7 +183,8 @@ class Composer:
 
     def _long(self, log_tail: float) -> bool:
         """Whether a grid down to this log mass takes longer than sums over all pairs: it has more points than a transform, or the
-        density of a release is evaluated at each of many points."""
+        density of a release is evaluated at each of many points.
+        """
         for known, _ in self._upper:
             scale = known.scale(log_tail)
             size = (scale.high - scale.low) / self.first_step
@@ -217,8 +218,10 @@ class Composer:
                     eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
                     close = self.inversion.log_delta_once(eps)[1]
                 if not close:
-                    seconds += SECONDS["few releases"] + SECONDS["release of a few"] * self._count
+                    seconds += self._seconds_of_sums(values)
             return Cost(seconds, BYTES["inversion"], values)
+        if self.needs_no_grid:
+            return Cost(SECONDS["cheap release"] + self._seconds_of_sums(values), BYTES["inversion"], values)
         memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
         read = SECONDS["value on a grid"] * values
         if self._lattice is not None:
@@ -235,6 +238,11 @@ class Composer:
             points = sum(min(number * VALUES["adaptive strategy"], CHOSEN) for number in self._transforms(self._free))
             seconds += SECONDS["point of an adaptive strategy"] * points
         return Cost(seconds + SECONDS["transforms"] * math.ceil(values / VALUES["transforms"]) + read, memory, values)
+
+    def _seconds_of_sums(self, values: int) -> float:
+        """Return the predicted seconds of sums over all pairs of outcomes, at this number of eps."""
+        assert self.sums is not None
+        return self.sums.pairs * SECONDS["pair of outcomes"] * (1 + values / VALUES["table of sums"])
 
     def grid_values(self, log_delta: float) -> int:
         """Return the number of losses on the first grid at which the divergences are evaluated for a delta of this logarithm."""

@@ -94,6 +94,13 @@ class PairSums:
         single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
+    @property
+    def pairs(self) -> float:
+        """Approximate number of pairs of outcomes in the sums of a table, for predictions."""
+        # Each binary digit of a number of releases takes one sum, and a second one if it is 1. A table has about 5/spacing nodes.
+        sums = sum(times.bit_length() + times.bit_count() - 2 for _, times in self._releases) + len(self._releases)
+        return float(2 * sums * (5 / self._spacing) ** 2)
+
     def bounds(self, eps: float) -> Interval:
         """Return both bounds of the log divergence at eps; the lower bound is -inf if it is too small for sums of doubles."""
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))
@@ -195,9 +202,10 @@ class _Table:
 
 
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return two vectors of positive sum that add up to `times`: equal ones if all numbers are even, otherwise one of zeros and ones.
+    """Return two vectors of positive sum that add up to `times`.
 
-    So a table takes at most two sums for each binary digit of the numbers.
+    They are equal if all numbers are even; otherwise one consists of zeros and ones. So a table takes at most two sums for each
+    binary digit of the numbers.
     """
     odd = tuple(number % 2 for number in times)
     if sum(times) == sum(odd):
@@ -213,8 +221,8 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
     gap = np.diff(nodes)
-    # A cell from a to a + gap has the mass p and the mean loss a + mean. The charge covers the roundings of both sums, of the sums of
-    # losses, and of the functions below. `lean` is a bound of the mean of 1 - e^(a - loss), a concave function of the loss: by
+    # A cell from a to a + gap has the mass p and the mean loss a + mean. The charge covers the roundings of both sums, of the sums
+    # of losses, and of the functions below. `lean` is a bound of the mean of 1 - e^(a - loss), a concave function of the loss: by
     # Jensen's inequality at most its value at the mean, and at least that of its chord over the cell.
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)

@@ -185,17 +185,18 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        known = replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
+        known = replace(super()._pair_info(), spacing=0.1, unbounded_loss=self._reveals())
         listed = self._listed()
         if listed is None:
-            return known
-        known = replace(known, setup=0.0)
+            # Transforms of many tilts take about a second for Gaussian noise, whose ratios are not bounded.
+            return replace(known, setup=1.0 if self._pure_epsilon() == math.inf else 0.02)
         loss = listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
         sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
-        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, seconds=0.01, curve=CurveBounds(*sides, CURVE_DEPTH))
+        curve = CurveBounds(*sides, CURVE_DEPTH)
+        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, seconds=0.01, curve=curve)
 
 
 @dataclass(frozen=True)
@@ -336,16 +337,16 @@ class RandomAllocation(OfPresence, LargestPair):
         return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
-        # The predicted run time of the first value in seconds, by measurement.
-        return 0.1
+        # The predicted run time of a value in seconds, by measurement: up to 0.05 for heavy tails and for transforms.
+        return 0.03
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), spacing=0.1, setup=1.5)
         one = self._block_pairs[0]._pair_info()
+        known = replace(super()._pair_info(), spacing=0.1, setup=one.setup)
         if self.chosen > 1 or not one.expensive:
             return known
         curve = CurveBounds(partial(self._exact, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(known, setup=0.0, effort=one.effort, seconds=one.seconds, curve=curve)
+        return replace(known, effort=one.effort, seconds=one.seconds, curve=curve)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         known = self._pair_info()

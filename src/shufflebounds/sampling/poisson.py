@@ -140,6 +140,9 @@ class SampledPair(_Sampled, DominatingPair):
 
     def _cost(self, log_delta: float, question: Question) -> Cost:
         cost = super()._cost(log_delta, question)
+        # The setup is that of compositions on a grid.
+        setup = self._pair_info().setup
+        cost = cost._replace(seconds=cost.seconds - setup if cost.seconds >= setup else cost.seconds)
         if self._gaussian is None or question not in ("rdp", "gdp_mu"):
             return cost
         # Both are one integral, or those of the noise itself.
