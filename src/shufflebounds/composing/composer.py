@@ -24,6 +24,7 @@ from shufflebounds._limits import (
     BLOCK,
     DEEPER,
     FIRST_TAIL,
+    LOG_TINY,
     MOST_ENUMERATED,
     MOST_ROUNDS,
     NEGLIGIBLE,
@@ -137,9 +138,11 @@ class Composer:
         self._products: Kept[tuple[float, float, float, int], Product] = Kept(COMPOSED)
         # BLOCK entries, of a few numbers each, take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
-        # The next two caches are read by `account` only; no bound depends on them.
+        # The next two caches are read by `account` only, and no bound depends on them.
         self._steps: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
+        # The eps at which sums over all pairs gave a lower bound.
+        self._summed: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # False if the lower bound comes from other distributions than the upper bound: then no grid makes the two bounds agree.
@@ -162,7 +165,7 @@ class Composer:
     @cached_property
     def sums(self) -> PairSums | None:
         """Sums over all pairs of outcomes, used where inversion fails or a grid is long or not accurate; None if not possible."""
-        if not self.tight or self._lattice is not None or not PairSums.possible(self._upper):
+        if not self.tight or self._lattice is not None or not PairSums.possible(self._upper) or not self._spread > 0:
             return None
         return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self._spread)
 
@@ -468,12 +471,18 @@ class Composer:
         return account if self._agree(found, account, eps) else None
 
     def summed(self, eps: float) -> bool:
-        """Return whether the bounds at eps are sums over all pairs of outcomes."""
-        return self._by_pairs(eps).lower > -math.inf and self.inverted(eps) is None
+        """Return whether the bounds at eps are sums over all pairs of outcomes. They are computed again if they are not cached."""
+        self.bounds(eps)
+        return eps in self._summed
 
-    def _by_pairs(self, eps: float) -> Interval:
-        """Return the bounds by sums over all pairs of outcomes, which are trivial if this method is not possible."""
-        return Interval(-math.inf, 0.0) if self.sums is None or eps > self._farthest else self.sums.bounds(eps)
+    def _with_sums(self, found: Interval, eps: float) -> Interval:
+        """Return the tighter of the given bounds and those by sums over all pairs of outcomes, if these are possible."""
+        if self.sums is None or eps > self._farthest:
+            return found
+        low, high = self.sums.bounds(eps)
+        if low > -math.inf:
+            self._summed.of(eps, lambda: True)
+        return Interval(max(low, found.lower), min(high, found.upper))
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
         """Return whether the gap of bounds by inversion is at most rtol in eps; the slope of log delta is about minus the tilt."""
@@ -491,12 +500,11 @@ class Composer:
             found, account = self.inversion.log_delta(eps)
             if self._agree(found, account, eps) or found.upper < self._deepest:
                 return found
-        low, high = self._by_pairs(eps)
-        found = Interval(max(low, found.lower), min(high, found.upper))
-        if low > -math.inf or found.upper < self._deepest:
+        found = self._with_sums(found, eps)
+        if eps in self._summed or found.upper < self._deepest:
             return found
         # There is no lower bound by sums if delta is below about 1e-290, or if sums are not possible.
-        if self.sums is not None and self._long(self._tail(eps)):
+        if self.sums is not None and eps <= self._farthest and self._long(self._tail(eps)):
             return found
         low, high = self._bounds_on_grid(eps)
         return Interval(max(low, found.lower), min(high, found.upper))
@@ -506,6 +514,9 @@ class Composer:
             # delta decreases in eps, so the upper bound at the largest evaluated eps is valid.
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
+        if self.inversion is None and self.sums is not None and high - low > 10 * max(self._rtol, 1e-5) * max(-high, 1.0):
+            # Refined grids have a gap above that of sums over all pairs.
+            low, high = self._with_sums(Interval(low, high), eps)
         # The recursion over adaptive strategies is skipped if the bounds without adaptive choice agree to rtol. It is also skipped
         # if eps is more than 200 standard deviations above the mean loss: there rare outcomes decide delta, and the recursion would
         # need a long grid for a small improvement.
@@ -603,12 +614,9 @@ class Composer:
             found = found or Interval(low, high)
             scale = max(slope * max(eps, self._spread), 1.0)
             met = gap <= scale * self._rtol
-            if gap > 10 * scale * max(self._rtol, 1e-5) and not finer and self.inversion is None:
-                # Sums over all pairs have a gap of about 1e-5 to 1e-4 of eps, where a grid would need several refinements.
-                low, high = self._by_pairs(eps)
-                found = Interval(max(low, found[0]), min(high, found[1]))
-                if low > -math.inf:
-                    return found
+            if self.inversion is None and self.sums is not None and gap > 100 * scale * max(self._rtol, 1e-5) and high > LOG_TINY:
+                # Several refinements would be needed, where sums over all pairs have a smaller gap.
+                return found
             room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
             if met or final or not self.tight or self._lattice is not None or not room:
                 return found

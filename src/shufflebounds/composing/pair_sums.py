@@ -217,6 +217,10 @@ def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:
     """Return an upper or a lower bound of the sum of two independent losses, at nodes or at one loss in each cell."""
+    rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
+    if not first.loss.size or not second.loss.size:
+        # Without finite losses of one part, the sum has none.
+        return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
@@ -227,7 +231,6 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
     width = -np.expm1(-gap)
-    rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
     if upper:
         p = to_nodes(p * (1 + charge), p * (1 + charge) * np.minimum(-np.expm1(-mean) / width * (1 + 8 * ULP), 1.0))
         loss = nodes
