@@ -71,7 +71,8 @@ class Composition(PrivacyProfile):
     of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For
     too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
     release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
-    complex plane.
+    complex plane. Where this fails because records are rarely sampled, and where a grid would be too long, sums over all pairs of
+    outcomes are reduced to losses whose distance is proportional to the loss.
 
     Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper bound is
     the root of the sum of the squares of the factors' mu.
