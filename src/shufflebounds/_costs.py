@@ -13,9 +13,8 @@ from types import MappingProxyType
 __all__ = ["BYTES", "SECONDS", "VALUES"]
 
 SECONDS: Mapping[str, float] = MappingProxyType({
-    # All values of a few releases of rarely sampled records, and the share of each release.
-    "few releases": 0.07,
-    "release of a few": 0.008,
+    # One pair of outcomes in the sums of a composition of rarely sampled records, for one of two directions.
+    "pair of outcomes": 1e-9,
     # The first value of delta of a composition by Fourier inversion; a further value, and one on a grid whose transforms are known.
     "first value by inversion": 0.003,
     "value by inversion": 5e-4,
@@ -33,7 +32,7 @@ SECONDS: Mapping[str, float] = MappingProxyType({
     # All values of a release whose divergence takes little time.
     "cheap release": 0.02,
     # The distributions of losses of a Poisson-subsampled mechanism on a long grid, for one direction (a record added or removed).
-    "distributions of a direction": 2.0,
+    "distributions of a direction": 0.2,
     # Both bounds of one value of delta of a shuffled randomizer, by the distribution of X: of light tails, and of heavy tails,
     # which take longer for up to 1024 users; with outputs that identify the target; of more than 1024 atoms; and of more than 64
     # atoms for up to 40 users, where only ten of them count. The search over datasets of one value, for up to 1024 users and for
@@ -73,6 +72,8 @@ BYTES: Mapping[str, int] = MappingProxyType({
 VALUES: Mapping[str, int] = MappingProxyType({
     # Values of delta that share the transforms around one eps.
     "transforms": 8,
+    # Values of delta that share one table of sums over all pairs of outcomes.
+    "table of sums": 15,
     # Points of a transform of an adaptive strategy, for one release.
     "adaptive strategy": 200_000,
     # Values of eps at which an expensive divergence is sampled: to find the range of its losses, and for its curve if it is convex.

@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._convex_order import grid_spread
-from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism, RandomizedResponse
+from shufflebounds.mechanisms import (
+    DiscreteGaussianMechanism,
+    GaussianMechanism,
+    GeometricMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
@@ -308,3 +314,25 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
 
 
 # The following tests are for shuffled batches.
+
+
+@pytest.mark.parametrize("mechanism", [DiscreteGaussianMechanism(1.3), DiscreteGaussianMechanism(5.0)], ids=repr)
+@pytest.mark.parametrize("eps", [0.01, 0.3, 1.5])
+def test_either_direction_of_enumerated_outcomes_counts(mechanism, eps):
+    # Chernoff's bound decides whether the direction with an added record is evaluated.
+    whole = RandomAllocation(mechanism, 6)
+    low, high = whole.log_delta(eps, bound="lower"), whole.log_delta(eps)
+    for pair in whole.pairs():
+        own = pair.log_delta(eps, bound="lower"), pair.log_delta(eps)
+        assert own[0] <= high
+        assert own[1] <= high + 1e-9
+    assert low == max(pair.log_delta(eps, bound="lower") for pair in whole.pairs())
+    engine = whole.pairs()[1]._engine
+    assert engine.add_at_most(np.array([eps]))[0] >= whole.pairs()[1].log_delta(eps, bound="lower")
+
+
+def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
+    whole = RandomAllocation(DiscreteGaussianMechanism(5.0), 100)
+    below, above = (whole.tradeoff(bound=bound).beta(0.05) for bound in ("lower", "upper"))
+    lines = [1 - whole.delta(eps, bound="lower") - math.exp(eps) * 0.05 for eps in np.linspace(0, 0.1, 6)]
+    assert max(lines) - 1e-4 <= below <= above <= below + 1e-4

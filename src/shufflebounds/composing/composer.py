@@ -1,9 +1,9 @@
 """Bounds of the hockey-stick divergence of several releases, for `profile.Composition`.
 
-If the moment generating functions of all losses are known, they are inverted (`inversion`); where this fails for a few releases,
-the outcomes of all pairs of releases are summed (`few`). Otherwise the distributions of the privacy losses are composed on a grid
-(`product`), which is refined until the bounds agree to a relative tolerance of eps. An adversary who chooses pairs of datasets
-adaptively is treated by `adaptive`.
+If the moment generating functions of all losses are known, they are inverted (`inversion`). Where this fails, or if the largest
+loss is too large for a grid that resolves the others, the outcomes of all pairs of releases are summed (`pair_sums`). Otherwise the
+distributions of the privacy losses are composed on a grid (`product`), which is refined until the bounds agree to a relative
+tolerance of eps. An adversary who chooses pairs of datasets adaptively is treated by `adaptive`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from shufflebounds._limits import (
     BLOCK,
     DEEPER,
     FIRST_TAIL,
+    LOG_TINY,
     MOST_ENUMERATED,
     MOST_ROUNDS,
     NEGLIGIBLE,
@@ -36,12 +37,12 @@ from shufflebounds._limits import (
 from shufflebounds._progress import Cost, tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
-from shufflebounds.composing.few import FewReleases
 from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
 from shufflebounds.composing.pair_info import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds.composing.pair_sums import PairSums
 from shufflebounds.composing.product import NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
 from shufflebounds.composing.sampled_profile import SampledProfile
@@ -137,9 +138,11 @@ class Composer:
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
         # BLOCK entries, of a few numbers each, take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
-        # The next two caches are read by `account` only; no bound depends on them.
+        # The next two caches are read by `account` only, and no bound depends on them.
         self._steps: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
+        # The eps at which sums over all pairs gave a lower bound.
+        self._summed: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
         # False if the lower bound comes from other distributions than the upper bound: then no grid makes the two bounds agree.
@@ -154,43 +157,74 @@ class Composer:
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # Sums over all pairs of outcomes take less time than a long integral if the releases are few, and the allowed gap is not
-        # far below 1e-5.
-        most = 2e7 * max(1.0, 1e-5 / self._rtol) if FewReleases.possible(self._upper) else math.inf
+        # Sums over all pairs of outcomes take less time than a long integral if the allowed gap is not far below 1e-5.
+        most = (2e7 if self._count <= 32 else 1e8) * max(1.0, 1e-5 / self._rtol) if PairSums.possible(self._upper) else math.inf
         inversion = Inversion(releases, self._rtol, min(most, 4e8))
         return inversion if inversion.possible else None
 
     @cached_property
-    def few(self) -> FewReleases | None:
-        """Sums over all pairs of outcomes of a few releases, used where inversion fails; None if there is no inversion."""
-        possible = self.inversion is not None and FewReleases.possible(self._upper)
-        return FewReleases(self._upper, min(self._rtol, 0.1 * LOOSE), self._spread) if possible else None
+    def sums(self) -> PairSums | None:
+        """Sums over all pairs of outcomes, used where inversion fails or a grid is long or not accurate; None if not possible."""
+        if not self.tight or self._lattice is not None or not PairSums.possible(self._upper) or not self._spread > 0:
+            return None
+        return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self._spread)
 
     @cached_property
-    def _few_roughly(self) -> FewReleases | None:
-        return None if self.few is None else FewReleases(self._upper, LOOSE, self._spread, ratio=4.0)
+    def _sums_roughly(self) -> PairSums | None:
+        return None if self.sums is None else PairSums(self._upper, LOOSE, self._spread, ratio=4.0)
+
+    @cached_property
+    def needs_no_grid(self) -> bool:
+        """Whether the bounds come from inversion or from sums over all pairs of outcomes, except for tiny divergences.
+
+        Sums replace a grid that cannot be both long enough for the largest loss and as fine as its accuracy requires, and one with
+        many values.
+        """
+        if self.inversion is not None or self.sums is None:
+            return self.inversion is not None
+        return self._accurate_step < self._shortest_step or self._long(FIRST_TAIL)
+
+    def _long(self, log_tail: float) -> bool:
+        """Whether a grid down to this log mass takes longer than sums over all pairs: it has more points than a transform, or the
+        density of a release is evaluated at each of many points.
+        """
+        for known, _ in self._upper:
+            scale = known.scale(log_tail)
+            size = (scale.high - scale.low) / self.first_step
+            if size > 2 * (FIRST_POINTS if known.density is not None and known.atoms is None else TABLE_SIZE):
+                return True
+        return False
 
     def once(self, eps: float) -> float:
-        """Return an upper bound of log delta at eps that is close, in less time than both bounds, if there is an inversion."""
-        assert self.inversion is not None
-        value, close = self.inversion.log_delta_once(eps)
-        if close or self._few_roughly is None or eps > self._farthest:
+        """Return an upper bound of log delta at eps that is close, in less time than both bounds, without a grid."""
+        value, close = (0.0, False) if self.inversion is None else self.inversion.log_delta_once(eps)
+        if close or self._sums_roughly is None or eps > self._farthest:
             return value
-        return min(value, self._few_roughly.bounds(eps).upper)
+        return min(value, self._sums_roughly.bounds(eps).upper)
+
+    def normal_estimate(self, eps: float) -> float:
+        """Return an estimate of log delta at eps in little time; it may be wrong by orders of magnitude."""
+        return normal_estimate(eps, self._mean, self._spread) if self.inversion is None else self.inversion.normal_estimate(eps)
+
+    def roughly(self, eps: float) -> float:
+        """Return an upper bound of log delta in little time, without a grid."""
+        return 0.0 if self.inversion is None else self.inversion.chernoff(eps)
 
     def cost(self, log_delta: float, values: int) -> Cost:
         """Return the predicted cost of the bounds at `values` different eps, the smallest of which is about `log_delta`."""
         if self.inversion is not None:
             seconds = SECONDS["first value by inversion"] + SECONDS["value by inversion"] * values
-            if self.few is not None:
+            if self.sums is not None:
                 # One integral is tried at the eps of the saddle-point approximation. Where it fails, sums take its place.
                 normal = Curve(self.inversion.normal_estimate, rtol=0.05)
                 with np.errstate(all="ignore"):
                     eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
                     close = self.inversion.log_delta_once(eps)[1]
                 if not close:
-                    seconds += SECONDS["few releases"] + SECONDS["release of a few"] * self._count
+                    seconds += self._seconds_of_sums(values)
             return Cost(seconds, BYTES["inversion"], values)
+        if self.needs_no_grid:
+            return Cost(SECONDS["cheap release"] + self._seconds_of_sums(values), BYTES["inversion"], values)
         memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
         read = SECONDS["value on a grid"] * values
         if self._lattice is not None:
@@ -207,6 +241,11 @@ class Composer:
             points = sum(min(number * VALUES["adaptive strategy"], CHOSEN) for number in self._transforms(self._free))
             seconds += SECONDS["point of an adaptive strategy"] * points
         return Cost(seconds + SECONDS["transforms"] * math.ceil(values / VALUES["transforms"]) + read, memory, values)
+
+    def _seconds_of_sums(self, values: int) -> float:
+        """Return the predicted seconds of sums over all pairs of outcomes, at this number of eps."""
+        assert self.sums is not None
+        return self.sums.pairs * SECONDS["pair of outcomes"] * (1 + values / VALUES["table of sums"])
 
     def grid_values(self, log_delta: float) -> int:
         """Return the number of losses on the first grid at which the divergences are evaluated for a delta of this logarithm."""
@@ -250,19 +289,11 @@ class Composer:
         """The step of the first grid, in units of the privacy loss. Finer grids divide it by powers of two."""
         if self._lattice is not None:
             return self._lattice
-        smooth = variance = 0.0
-        spacings = []
-        for release, r in self._upper:
-            variance += r * release.scale(FIRST_TAIL).var
-            smooth += r
-            hint = self._hint(release)
-            if hint and hint[1] > 0:
-                spacings.append(hint[1])
-        if not variance > 0:
+        hints = [hint for release, _ in self._upper if (hint := self._hint(release))]
+        spacings = [spacing for _, spacing in hints if spacing > 0]
+        if not self._spread > 0:
             return 1.0
-        # The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
-        # relative change of the total variance. With this step the relative change of eps is about rtol/20 in either bound.
-        step = math.sqrt(0.6 * self._rtol * variance / smooth)
+        variance, step = self._spread**2, self._accurate_step
         if not self.tight:
             # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
             step *= 8
@@ -277,13 +308,26 @@ class Composer:
             # If the losses are concentrated on a lattice, the errors at its points do not average out, so the step is finer. A
             # transform of 2 FIRST_POINTS points takes little time.
             step = min(step, 10 * math.sqrt(variance) / FIRST_POINTS)
-        step = max(step, 40 * math.sqrt(variance) / TABLE_SIZE)
-        # The losses of the upper bound may have variance 0 while those of the lower bound do not, so both limit the step: no loss
-        # may be more than TABLE_SIZE steps away from 0.
+        return self._fitted(max(step, 40 * self._spread / TABLE_SIZE, self._shortest_step))
+
+    @property
+    def _accurate_step(self) -> float:
+        """The grid step with which the relative change of eps is about rtol/20 in either bound.
+
+        The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
+        relative change of the total variance.
+        """
+        return math.sqrt(0.6 * self._rtol * self._spread**2 / self._count)
+
+    @property
+    def _shortest_step(self) -> float:
+        """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
+
+        The losses of the upper bound may have variance 0 while those of the lower bound do not, so both limit the step.
+        """
         sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
-        step = max(step, max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE)
-        return self._fitted(step)
+        return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
         """Return the offset of the grid of a release, for which the losses with the largest masses are on or just above grid
@@ -430,30 +474,42 @@ class Composer:
         return account if self._agree(found, account, eps) else None
 
     def summed(self, eps: float) -> bool:
-        """Return whether the bounds at eps are sums over all pairs of outcomes of a few releases."""
-        return self._by_pairs(eps).lower > -math.inf and self.inverted(eps) is None
+        """Return whether the bounds at eps are sums over all pairs of outcomes. They are computed again if they are not cached."""
+        self.bounds(eps)
+        return eps in self._summed
 
-    def _by_pairs(self, eps: float) -> Interval:
-        """Return the bounds by sums over all pairs of outcomes, which are trivial if this method is not possible."""
-        return Interval(-math.inf, 0.0) if self.few is None or eps > self._farthest else self.few.bounds(eps)
+    def _with_sums(self, found: Interval, eps: float) -> Interval:
+        """Return the tighter of the given bounds and those by sums over all pairs of outcomes, if these are possible."""
+        if self.sums is None or eps > self._farthest:
+            return found
+        low, high = self.sums.bounds(eps)
+        if low > -math.inf:
+            self._summed.of(eps, lambda: True)
+        return Interval(max(low, found.lower), min(high, found.upper))
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
         """Return whether the gap of bounds by inversion is at most rtol in eps; the slope of log delta is about minus the tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:
-        if self.inversion is None:
+        if not self.needs_no_grid:
             return self._bounds_on_grid(eps)
-        roughly = self.inversion.chernoff(eps)
+        roughly = self.roughly(eps)
         if roughly < self._deepest:
             return Interval(-math.inf, roughly)
         # The bounds by inversion and those of sums are both valid: the tighter ones are returned.
-        found, account = self.inversion.log_delta(eps)
-        if self._agree(found, account, eps) or found.upper < self._deepest:
+        found = Interval(-math.inf, 0.0)
+        if self.inversion is not None:
+            found, account = self.inversion.log_delta(eps)
+            if self._agree(found, account, eps) or found.upper < self._deepest:
+                return found
+        found = self._with_sums(found, eps)
+        if eps in self._summed or found.upper < self._deepest:
             return found
-        low, high = self._by_pairs(eps)
-        if low == -math.inf:
-            low, high = self._bounds_on_grid(eps)
+        # There is no lower bound by sums if delta is below about 1e-290, or if sums are not possible.
+        if self.sums is not None and eps <= self._farthest and self._long(self._tail(eps)):
+            return found
+        low, high = self._bounds_on_grid(eps)
         return Interval(max(low, found.lower), min(high, found.upper))
 
     def _bounds_on_grid(self, eps: float) -> Interval:
@@ -461,6 +517,9 @@ class Composer:
             # delta decreases in eps, so the upper bound at the largest evaluated eps is valid.
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
+        if self.inversion is None and self.sums is not None and high - low > 10 * max(self._rtol, 1e-5) * max(-high, 1.0):
+            # Refined grids have a gap above that of sums over all pairs.
+            low, high = self._with_sums(Interval(low, high), eps)
         # The recursion over adaptive strategies is skipped if the bounds without adaptive choice agree to rtol. It is also skipped
         # if eps is more than 200 standard deviations above the mean loss: there rare outcomes decide delta, and the recursion would
         # need a long grid for a small improvement.
@@ -564,6 +623,9 @@ class Composer:
                     return found
             found = found or Interval(low, high)
             met = gap <= allowed * self._rtol
+            if self.inversion is None and self.sums is not None and gap > 100 * allowed * max(self._rtol, 1e-5) and high > LOG_TINY:
+                # Several refinements would be needed, where sums over all pairs have a smaller gap.
+                return found
             room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
             if met or final or not self.tight or self._lattice is not None or not room:
                 return found

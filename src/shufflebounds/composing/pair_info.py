@@ -189,7 +189,7 @@ class DominatingPairInfo:
         The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
         inverts it along a contour and needs no grid.
     gdp_adds : bool
-        Whether mu of a composition of such pairs is exactly sqrt(mu_1^2 + mu_2^2 + ...).
+        Whether either bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...), from that bound of each.
     """
 
     hockey_stick: HockeyStickBounds

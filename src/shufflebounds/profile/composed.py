@@ -71,7 +71,8 @@ class Composition(PrivacyProfile):
     of Gaussian noise alone. A mechanism with expensive delta is evaluated at a few hundred eps, placed where they matter most. For
     too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
     release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
-    complex plane.
+    complex plane. Where this fails because records are rarely sampled, and where a grid would be too long, sums over all pairs of
+    outcomes are reduced to losses whose distance is proportional to the loss.
 
     Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper bound is
     the root of the sum of the squares of the factors' mu.
@@ -313,7 +314,7 @@ class Composition(PrivacyProfile):
         return lines
 
     def _epsilon(self, delta: float, upper: bool) -> float:
-        if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._inverting:
+        if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._without_grid:
             # A grid at large eps takes long, so this is tried before. If one release has a positive delta at eps = 2 end, its best
             # test has probability below e^(-2 end) under Q. Repeated in every release, this test shows that delta of the
             # composition exceeds the target at `end`, where the search ends.
@@ -363,7 +364,7 @@ class Composition(PrivacyProfile):
 
         delta of a Gaussian mechanism is computed for mu up to 1e6.
         """
-        resolved = self._pure_epsilon() == math.inf or self._composer.inversion is not None or not self._composer.coarse
+        resolved = self._pure_epsilon() == math.inf or self._composer.needs_no_grid or not self._composer.coarse
         return not resolved and self._gaussian_rule <= 1e6
 
     @cached_property
@@ -380,14 +381,13 @@ class Composition(PrivacyProfile):
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
-        inversion = None if self._is_one else self._composer.inversion
-        if inversion is None:
+        if self._is_one or not self._composer.needs_no_grid:
             return self._coarse_grid._log_side(eps, upper=True)
-        return np.array([inversion.chernoff(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
+        return np.array([self._composer.roughly(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
 
     def _closer(self, eps: FloatArray) -> FloatArray:
         """Return upper bounds of log delta that are closer than `_roughly` where records are rarely sampled."""
-        known = None if self._is_one or self._composer.few is None else self._composer
+        known = None if self._is_one or self._composer.sums is None else self._composer
         if known is None:
             return np.zeros(eps.size)
         return np.array([known.once(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
@@ -468,18 +468,17 @@ class Composition(PrivacyProfile):
         return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     @cached_property
-    def _inverting(self) -> tuple[Composer, ...]:
-        """The composer for each adjacency, or () if one of them has no inversion."""
+    def _without_grid(self) -> tuple[Composer, ...]:
+        """The composer for each adjacency, or () if one of them needs a grid."""
         ways = self._by_adjacency or (self,)
-        possible = all(not way._is_one and way._composer.inversion is not None for way in ways)
+        possible = all(not way._is_one and way._composer.needs_no_grid for way in ways)
         return tuple(way._composer for way in ways) if possible else ()
 
     def _rough(self, upper: bool) -> Curve | None:
-        composers = self._inverting
+        composers = self._without_grid
         if composers:
-            known = [one.inversion for one in composers if one.inversion is not None]
-            normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in known), rtol=0.05)
-            estimate = Curve(lambda eps: max(one.estimate(eps) for one in known), normal, rtol=1e-3)
+            normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in composers), rtol=0.05)
+            estimate = Curve(lambda eps: max(one.estimate(eps) for one in composers), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
             # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow
             # rounding errors.
@@ -620,9 +619,9 @@ class _Floor:
 
 
 def _largest_once(composers: Sequence[Composer], eps: float) -> float:
-    """Return about the largest log divergence at eps, by at most one integral for each composition."""
+    """Return about the largest log divergence at eps, without a grid."""
     largest = -math.inf
-    bounds = [(one.inversion.chernoff(eps), one) for one in composers if one.inversion is not None]
+    bounds = [(one.roughly(eps), one) for one in composers]
     for bound, one in sorted(bounds, key=lambda pair: -pair[0]):
         if bound > largest:
             largest = max(largest, one.once(eps))

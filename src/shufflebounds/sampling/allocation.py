@@ -6,7 +6,9 @@ The analysis follows Chua et al. (2024), and Feldman and Shenfeld (2025) if a re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,19 +16,24 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
-from shufflebounds._limits import MOST_ITEMS
+from shufflebounds._limits import COMPARED, MOST_ITEMS
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from shufflebounds.profile.composed import CURVE_DEPTH
+from shufflebounds.profile.curves import Staged
 from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.predictions import sketch_step
 from shufflebounds.sampling._allocation_moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
+from shufflebounds.shuffle._excess import HEAVY, Effort
+from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]
 
@@ -121,11 +128,22 @@ class AllocationPair(OfPresence, DominatingPair):
         return ListedAllocation(*listed, self.steps)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._bounded(self._engine.remove if self.removed else self._engine.add, eps)
+
+    def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta for results that interpolate between many values; those of listed outcomes take less time."""
+        engine = self._engine
+        if isinstance(engine, Allocation):
+            return self._log_delta(eps)
+        return self._bounded(partial(engine.remove if self.removed else engine.add, effort=Effort.SAMPLED), eps)
+
+    def _bounded(self, kernel: Callable[[FloatArray], IntervalArray], eps: FloatArray) -> IntervalArray:
+        """Return the bounds of `kernel` at the eps below the pure budget."""
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
         within = eps < self._pure_epsilon()
         if within.any():
-            sides = self._engine.remove(eps[within]) if self.removed else self._engine.add(eps[within])
+            sides = kernel(eps[within])
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
         return IntervalArray(lower, upper)
@@ -168,7 +186,18 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        return replace(super()._pair_info(), spacing=0.1, setup=1.5, unbounded_loss=self._reveals())
+        known = replace(super()._pair_info(), spacing=0.1, unbounded_loss=self._reveals())
+        listed = self._listed()
+        if listed is None:
+            # Transforms of many tilts take about a second for Gaussian noise, whose ratios are not bounded.
+            return replace(known, setup=1.0 if self._pure_epsilon() == math.inf else 0.02)
+        loss = listed[0].loss
+        if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
+            return known
+        # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
+        sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
+        curve = CurveBounds(*sides, CURVE_DEPTH)
+        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, seconds=0.01, curve=curve)
 
 
 @dataclass(frozen=True)
@@ -265,9 +294,9 @@ class RandomAllocation(OfPresence, LargestPair):
         return remove, remove.reverse(), GaussianMechanism(noise * (1 + 4 * ULP), self.mechanism.sensitivity)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        exact_or_above = super()._log_delta(eps)
         if self.chosen == 1:
-            return exact_or_above
+            return self._exact(eps, Effort.FINE)
+        exact_or_above = super()._log_delta(eps)
         lower = np.max([one._log_side(eps, upper=False) for one in self._statistics], axis=0)
         return IntervalArray(np.minimum(lower, exact_or_above.upper), exact_or_above.upper)
 
@@ -276,6 +305,19 @@ class RandomAllocation(OfPresence, LargestPair):
             return super()._rough(upper)
         # With Poisson sampling, a record enters as many steps on average.
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
+
+    def _exact(self, eps: FloatArray, effort: Effort) -> IntervalArray:
+        """Return bounds of log delta for one chosen step, the larger one of both directions."""
+        remove, add = self._block_pairs
+        one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
+        found = one(eps)
+        engine = add._engine
+        # Where Chernoff's bound for an added record is below delta for a removed one, that direction is not evaluated.
+        wanted = np.ones(eps.size, bool) if isinstance(engine, Allocation) else engine.add_at_most(eps) > found.lower
+        if wanted.any():
+            low, high = other(eps[wanted])
+            found.lower[wanted], found.upper[wanted] = np.maximum(found.lower[wanted], low), np.maximum(found.upper[wanted], high)
+        return found
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if self.chosen == 1:
@@ -302,11 +344,23 @@ class RandomAllocation(OfPresence, LargestPair):
         return max(way._last_positive(pure) for way in self._adjacencies())
 
     def _seconds(self) -> float:
-        # The predicted run time of the first value in seconds, by measurement.
-        return 0.1
+        # The predicted run time of a value in seconds, by measurement: up to 0.05 for heavy tails and for transforms.
+        return 0.03
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), spacing=0.1, setup=1.5)
+        one = self._block_pairs[0]._pair_info()
+        known = replace(super()._pair_info(), spacing=0.1, setup=one.setup)
+        if self.chosen > 1 or not one.expensive:
+            return known
+        curve = CurveBounds(partial(self._exact, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
+        return replace(known, effort=one.effort, seconds=one.seconds, curve=curve)
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        known = self._pair_info()
+        if not known.expensive:
+            return super()._tradeoff(upper)
+        # Values of the larger delta near one level take less time than the whole curves of both directions.
+        return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
 
     def _eps_scale(self) -> float:
         return self.chosen * super()._eps_scale()

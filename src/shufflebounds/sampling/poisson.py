@@ -140,6 +140,9 @@ class SampledPair(_Sampled, DominatingPair):
 
     def _cost(self, log_delta: float, question: Question) -> Cost:
         cost = super()._cost(log_delta, question)
+        # The setup is that of compositions on a grid.
+        setup = self._pair_info().setup
+        cost = cost._replace(seconds=cost.seconds - setup if cost.seconds >= setup else cost.seconds)
         if self._gaussian is None or question not in ("rdp", "gdp_mu"):
             return cost
         # Both are one integral, or those of the noise itself.
@@ -179,8 +182,11 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
+        if mechanism.single and getattr(self.mechanism, "_mu_in_tails", None) is not None:
+            # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
+            known = replace(known, gdp_adds=True)
         if self._gaussian is not None:
-            known = replace(known, transform=self._gaussian, gdp_adds=True)
+            known = replace(known, transform=self._gaussian)
         return replace(known, listed=self._atoms) if mechanism.listed else known
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:

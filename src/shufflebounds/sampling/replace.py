@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["ReplaceOne"]
@@ -114,6 +114,10 @@ class ReplaceOne(PrivacyProfile):
             return super()._rdp(orders, True)
         return np.array([_triangle(remove, add, a) if a < math.inf else math.inf for a in orders.tolist()])
 
+    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
+        # A record that contributes nothing may take its place in every release.
+        return self.profile._attained_pairs()
+
     def _pure_epsilon(self) -> float:
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
@@ -122,9 +126,10 @@ class ReplaceOne(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
+        # So a composition samples it at a few hundred eps.
         known = self.profile._pair_info()
-        return replace(super()._pair_info(), convex=False, effort=100 * known.effort,
-                       spacing=max(0.1, known.spacing), setup=2.5)
+        return replace(super()._pair_info(), convex=False, effort=max(2e-3, 100 * known.effort),
+                       spacing=max(0.1, known.spacing), setup=0.1)
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()

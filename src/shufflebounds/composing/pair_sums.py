@@ -1,14 +1,16 @@
-"""Hockey-stick divergences of a few releases by sums over all pairs of outcomes, without a transform.
+"""Hockey-stick divergences of releases with rare large losses by sums over all pairs of outcomes, without a transform.
 
 If records are rarely sampled, nearly all losses are tiny, and a few large ones decide delta. A grid that resolves both is too long,
 and no exponential tilt moves the mean of the total loss to eps. Here the outcomes of one release are losses at nodes whose distance
 is proportional to the loss, and smaller near eps. The sum of two losses is reduced to such nodes again: for the upper bound, the
-mass of a cell goes to its two ends, and for the lower bound to one loss inside the cell; the masses under both distributions are
-kept. The divergence is the expectation of a convex function of e^-loss, so it increases in the first case and decreases in the
-second (`_convex_order`). All terms are positive, so small divergences have a small relative error.
+mass of a cell goes to its two ends, and for the lower bound to one loss inside the cell. The divergence is the expectation of a
+convex, decreasing function of e^-loss. It increases in the first case, if the mean of e^-loss does not increase, and decreases in
+the second, if this mean does not decrease (`_convex_order`). All terms are positive, so small divergences have a small relative
+error. The number of sums grows with the logarithm of the number of releases.
 
 Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them, so that TINY, which an upper bound adds at
-every sum, bounds their total under P. Under Q their total has the weight e^eps in delta: there is no lower bound below TINY e^eps.
+every sum, bounds their total under P, and that of the cells whose mass is below 1e-300 and has an inaccurate mean. Under Q their
+total has the weight e^eps in delta: there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
 
-__all__ = ["FewReleases"]
+__all__ = ["PairSums"]
 
-SPACING = 0.6
-"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases; for fewer it falls with the
-fourth root of their number, as they take fewer sums. The gap of eps is about rtol. Below, nodes are
-five times as far apart, and above 25 times. Lowered: tighter bounds in more time, which grows with the square of the number of
-nodes."""
+SPACING = 0.5
+"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases or more; for fewer it falls
+with the fourth root of their number, as they take fewer sums. The gap of eps is about rtol for 32 releases, and up to 50 times as
+large for thousands whose small losses matter, too. Below, nodes are five times as far apart, and above 25 times. Lowered: tighter
+bounds in more time, which grows with the square of the number of nodes."""
 
 class _Losses(NamedTuple):
     """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
@@ -57,10 +59,10 @@ class _Losses(NamedTuple):
         return cls(loss, p, p * np.exp(-loss) * (1 - way * 8 * ULP), rest)
 
 
-class FewReleases:
-    """Both bounds of the hockey-stick divergence of at most `most` releases.
+class PairSums:
+    """Both bounds of the hockey-stick divergence of several releases, at most `most`.
 
-    More releases would take longer, and every sum adds to the gap.
+    Every release adds about 1e-12 to the gap of log delta, by the rounding of its masses.
 
     The nodes depend on an interval that contains eps, so that the bounds at one eps do not depend on earlier calls.
 
@@ -76,21 +78,28 @@ class FewReleases:
         Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are near some eps.
     """
 
-    most: ClassVar[int] = 32
+    most: ClassVar[int] = 10**6
 
     def __init__(
-        self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 1.25
+        self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 2.0
     ) -> None:
         self._releases, self._scale, self._ratio = releases, max(scale, 1e-300), ratio
         count = sum(times for _, times in releases)
-        self._spacing = SPACING * math.sqrt(max(rtol, 1e-5)) * (count / self.most) ** 0.25
+        self._spacing = SPACING * math.sqrt(max(rtol, 1e-5)) * min(count / 32, 1.0) ** 0.25
         self._tables: Kept[int, tuple[_Table, _Table]] = Kept(CACHED_BYTES, lambda both: both[0].bytes + both[1].bytes)
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
-        """Return whether there are few releases, all of them single pairs whose divergence takes little time."""
+        """Return whether all of several releases are single pairs whose divergence takes little time."""
         single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
+
+    @property
+    def pairs(self) -> float:
+        """Approximate number of pairs of outcomes in the sums of a table, for predictions."""
+        # Each binary digit of a number of releases takes one sum, and a second one if it is 1. A table has about 5/spacing nodes.
+        sums = sum(times.bit_length() + times.bit_count() - 2 for _, times in self._releases) + len(self._releases)
+        return float(2 * sums * (5 / self._spacing) ** 2)
 
     def bounds(self, eps: float) -> Interval:
         """Return both bounds of the log divergence at eps; the lower bound is -inf if it is too small for sums of doubles."""
@@ -107,22 +116,26 @@ class FewReleases:
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [(reach(known.hockey_stick, tail, min(known.pure, 1e5)), reach(known.back, tail, min(known.reverse_pure, 1e5)))
                 for known, _ in self._releases]
-        placed = _Placed(eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
+        # Splitting the loss of a release between nodes near 0 adds at most the square of their distance to the variance, in every
+        # release: for more than 1000 the distance falls with the root of their number.
+        unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
+        placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
-        tables = []
-        for upper in (False, True):
-            shape = connect_the_dots if upper else supporting_lines
-            single = [_Losses.of(shape(nodes, known.hockey_stick, known.back), upper=upper) for known, _ in self._releases]
-            tables.append(_Table(single, tuple(times for _, times in self._releases), placed, upper=upper))
-        return tables[0], tables[1]
+        below, above = (
+            _Table([_single(known, nodes, placed, upper=upper) for known, _ in self._releases],
+                   tuple(times for _, times in self._releases), placed, upper=upper)
+            for upper in (False, True)
+        )
+        return below, above
 
 
 class _Placed(NamedTuple):
     """How nodes are placed: `spacing` apart relative to the loss between `first` and `last`, a range around eps.
 
-    Losses above `large` contribute little to delta.
+    They are evenly spaced up to `unit`. Losses above `large` contribute little to delta.
     """
 
+    unit: float
     first: float
     last: float
     large: float
@@ -130,12 +143,23 @@ class _Placed(NamedTuple):
 
     def nodes(self, low: float, high: float) -> FloatArray:
         """Return nodes from -low to high, evenly spaced near 0."""
-        first, last, large, spacing = self
-        both = rising(1e-3 * last, max(low, large), 5 * spacing)
+        unit, first, last, large, spacing = self
+        both = rising(unit, max(low, large), 5 * spacing)
         near, far = (np.exp(np.arange(math.log(start), math.log(end), step))
                      for start, end, step in ((first, last, spacing), (large, max(high, large), 25 * spacing)))
         nodes = np.concatenate([both[(both > -low) & (both <= large)], near, far])
         return np.unique(np.concatenate([nodes[nodes < high], [-low, high]]))
+
+
+def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
+    """Return a bound of the loss of one release: its outcomes if they are enumerated, or a loss in every cell between nodes."""
+    if known.atoms is None:
+        shape = connect_the_dots if upper else supporting_lines
+        return _Losses.of(shape(nodes, known.hockey_stick, known.back), upper=upper)
+    one = _Losses.of(known.atoms, upper=upper)
+    if one.loss.size <= nodes.size:
+        return one
+    return _sum(one, _Losses(np.zeros(1), np.ones(1), np.ones(1), 0.0), placed, upper=upper)
 
 
 class _Table:
@@ -178,34 +202,40 @@ class _Table:
 
 
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return two vectors of positive sum that add up to `times`, and are equal up to rounding if that is possible."""
-    first = tuple(number // 2 for number in times)
-    if not any(first):
-        place = times.index(1)
-        first = tuple(int(i == place) for i in range(len(times)))
-    return first, tuple(number - part for number, part in zip(times, first))
+    """Return two vectors of positive sum that add up to `times`.
+
+    They are equal if all numbers are even; otherwise one consists of zeros and ones. So a table takes at most two sums for each
+    binary digit of the numbers.
+    """
+    odd = tuple(number % 2 for number in times)
+    if sum(times) == sum(odd):
+        odd = tuple(int(i == times.index(1)) for i in range(len(times)))
+    elif not any(odd):
+        odd = tuple(number // 2 for number in times)
+    return tuple(number - part for number, part in zip(times, odd)), odd
 
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:
     """Return an upper or a lower bound of the sum of two independent losses, at nodes or at one loss in each cell."""
+    rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
+    if not first.loss.size or not second.loss.size:
+        # Without finite losses of one part, the sum has none.
+        return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
-    p, _ = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
-    q, _ = _jumps.cell_sums(first.loss, first.q, second.loss, second.q, nodes, upper)
-    # A cell from a to b has the mass p and the mean of 1 - e^(a - loss) is `lean`, between 0 and `width`. The charge covers the
-    # roundings of both sums, of the sums of losses, and of the exponential.
+    p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
+    gap = np.diff(nodes)
+    # A cell from a to a + gap has the mass p and the mean loss a + mean. The charge covers the roundings of both sums, of the sums
+    # of losses, and of the functions below. `lean` is a bound of the mean of 1 - e^(a - loss), a concave function of the loss: by
+    # Jensen's inequality at most its value at the mean, and at least that of its chord over the cell.
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
-    width = -np.expm1(-np.diff(nodes))
-    # Where e^a would overflow, the mean is replaced by the end of the cell on the side of the bound.
-    held = (p > 0) & (nodes[:-1] < LARGEST_EXPONENT)
-    lean = width.copy() if upper else np.zeros(p.size)
-    lean[held] = 1 - np.exp(nodes[:-1][held]) * q[held] / p[held]
-    lean = np.clip(lean + (charge if upper else -charge), 0.0, width)
-    rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
+    mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
+    width = -np.expm1(-gap)
     if upper:
-        p = to_nodes(p * (1 + charge), p * (1 + charge) * np.minimum(lean / width * (1 + 8 * ULP), 1.0))
+        p = to_nodes(p * (1 + charge), p * (1 + charge) * np.minimum(-np.expm1(-mean) / width * (1 + 8 * ULP), 1.0))
         loss = nodes
     else:
+        lean = mean / gap * width * (1 - 8 * ULP)
         with np.errstate(divide="ignore"):
             p, loss = p * (1 - charge), np.minimum(nodes[:-1] - np.log1p(-lean) * (1 - 8 * ULP), nodes[1:])
     held = p > 0

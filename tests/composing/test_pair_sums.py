@@ -1,4 +1,4 @@
-"""Compositions of a few releases by sums over all pairs of outcomes."""
+"""Compositions of rarely sampled releases by sums over all pairs of outcomes."""
 
 import math
 
@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from shufflebounds.composing.few import FewReleases
-from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
+from shufflebounds.composing.pair_sums import PairSums
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.sampling.test_inversion import log_delta_of_two
 from tests.strategies import slow
 
 
-def few(pair, times, rtol=1e-4):
+def sums(pair, times, rtol=1e-4):
     known = pair._pair_info()
-    return FewReleases([(known, times)], rtol, math.sqrt(times * known.scale(-60.0).var))
+    return PairSums([(known, times)], rtol, math.sqrt(times * known.scale(-60.0).var))
 
 
 @pytest.mark.parametrize(("sigma", "rate", "removed", "times", "eps"), [
@@ -28,7 +28,7 @@ def few(pair, times, rtol=1e-4):
 def test_bounds_enclose_those_by_inversion(sigma, rate, removed, times, eps):
     pair = SampledPair(GaussianMechanism(sigma), rate, removed)
     exact = pair.self_compose(times)._composer.inversion.log_delta(eps)[0]
-    found = few(pair, times).bounds(eps)
+    found = sums(pair, times).bounds(eps)
     assert exact.upper - exact.lower < 1e-5
     assert found.lower <= exact.upper
     assert exact.lower <= found.upper
@@ -37,7 +37,7 @@ def test_bounds_enclose_those_by_inversion(sigma, rate, removed, times, eps):
 
 def test_unsampled_releases_are_one_gaussian():
     whole = GaussianMechanism(2.0 / math.sqrt(6))
-    found = few(SampledPair(GaussianMechanism(2.0), 1.0), 6).bounds(4.0)
+    found = sums(SampledPair(GaussianMechanism(2.0), 1.0), 6).bounds(4.0)
     assert found.lower <= float(whole.log_delta(4.0, bound="lower")) <= float(whole.log_delta(4.0)) <= found.upper
     assert found.upper - found.lower < 0.01
 
@@ -68,7 +68,7 @@ def test_bounds_of_laplace_noise_enclose_those_of_a_grid(rate):
     pair = SampledPair(LaplaceMechanism(2.0), rate)
     grid = pair.self_compose(4)
     for eps in (0.0, 0.02, 0.3):
-        found = few(pair, 4).bounds(eps)
+        found = sums(pair, 4).bounds(eps)
         assert found.lower <= float(grid.log_delta(eps))
         assert float(grid.log_delta(eps, bound="lower")) <= found.upper
 
@@ -81,3 +81,42 @@ def test_losses_beyond_the_range_of_exponentials(mechanism, eps):
     assert low <= high <= 0
     # delta is at least that of one release.
     assert high >= mechanism.subsampled(1e-6).log_delta(eps, bound="lower")
+
+
+@pytest.mark.parametrize(("sigma", "rate", "removed", "times", "eps"), [
+    (1.0, 1e-4, True, 320, 1e-3),
+    (1.0, 1e-3, False, 1000, 2e-3),
+    slow(2.0, 1e-5, True, 4999, 1e-4),
+])
+def test_many_releases(sigma, rate, removed, times, eps):
+    pair = SampledPair(GaussianMechanism(sigma), rate, removed)
+    exact = pair.self_compose(times)._composer.inversion.log_delta(eps)[0]
+    found = sums(pair, times, 1e-3).bounds(eps)
+    assert exact.upper - exact.lower < 1e-5
+    assert found.lower <= exact.upper
+    assert exact.lower <= found.upper
+    assert found.upper - found.lower < 0.1
+
+
+def test_rare_records_of_discrete_noise():
+    # Delta of T releases is at least that of one, and at most T times it where one sampled record decides.
+    one = DiscreteGaussianMechanism(1.0).subsampled(1e-6)
+    many = one.self_compose(64)
+    low, high = many.log_delta(0.5, bound="lower"), many.log_delta(0.5)
+    assert one.log_delta(0.5, bound="lower") <= low <= high <= low + 1e-3
+    assert high == pytest.approx(one.log_delta(0.5) + math.log(64), abs=1e-3)
+    assert "pairs of outcomes" in many.explain(0.5)
+
+
+def test_tiny_divergences_of_many_releases_are_bounded_without_a_grid():
+    # A transform of 6,480,000 points was refused with an error.
+    one = GaussianMechanism(7.3).subsampled(7e-5)
+    many = one.self_compose(2813)
+    assert one.log_delta(0.5, bound="lower") <= many.log_delta(0.5, bound="lower") <= many.log_delta(0.5) < -600
+
+
+def test_mu_of_sampled_discrete_noise_adds():
+    one = DiscreteGaussianMechanism(2.0).subsampled(0.01)
+    many = one.self_compose(9)
+    assert many.gdp_mu(bound="lower") == pytest.approx(3 * one.gdp_mu(bound="lower"), rel=1e-12)
+    assert many.gdp_mu(bound="lower") <= many.gdp_mu() <= 3 * one.gdp_mu() * (1 + 1e-12)
