@@ -41,7 +41,10 @@ class BoundedProfile(ABC):
 
         NaN, which a kernel returns outside of its domain, becomes the trivial bound 0 or -inf.
         """
-        value = self._log_side(eps, upper=upper)
+        return self._within_range(eps, self._log_side(eps, upper=upper), upper=upper)
+
+    def _within_range(self, eps: FloatArray, value: FloatArray, *, upper: bool) -> FloatArray:
+        """Return a bound of log delta at each eps: at most 0, -inf from the budget on, and the trivial bound in place of NaN."""
         value = np.where(np.isnan(value), 0.0 if upper else -np.inf, value)
         # Rounding near the pure budget may leave a positive bound beyond it, where delta is 0.
         return np.where(eps < self._pure_epsilon(), np.minimum(value, 0.0), -np.inf)

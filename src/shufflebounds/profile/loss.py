@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 
@@ -17,18 +18,21 @@ STEPS = np.geomspace(1e-6, 1.0, 40)
 """Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`. More lengths tighten the bounds in more time."""
 
 
+FEWER = np.arange(3, STEPS.size, 4)
+"""Indices of the lengths that are tried first where a value of delta is expensive."""
+
+
 def loss_tail(
     lower: Callable[[FloatArray], FloatArray],
     upper: Callable[[FloatArray], FloatArray],
     eps: FloatArray,
     single: bool,
-    *,
-    expensive: bool = False,
+    roughly: Callable[[FloatArray], FloatArray] | None = None,
 ) -> IntervalArray:
     """Return bounds of Pr[L > eps] for the pair behind delta, at each eps > 0; of the worst pair unless `single` is set.
 
-    `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. Fewer lengths of
-    secants are tried where a value of delta is expensive.
+    `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
+    expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
     to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
@@ -39,13 +43,13 @@ def loss_tail(
 
     def gains(steps: FloatArray) -> FloatArray:
         later = np.minimum(at + steps * np.maximum(at, 1.0), np.finfo(float).max)
-        fall = -np.expm1(np.minimum(_of(upper, later) - low, 0.0))
+        fall = -np.expm1(np.minimum(_of(roughly or upper, later) - low, 0.0))
         # A secant may have length 0 if eps is close to the largest double.
         return np.where((low > -np.inf) & (later > at), fall / np.expm1(later - at), 0.0)
 
-    def bounds(steps: FloatArray) -> FloatArray:
+    def bounds(steps: FloatArray, log_delta: Callable[[FloatArray], FloatArray] = roughly or upper) -> FloatArray:
         earlier = at * (1 - steps)
-        rest, before = -np.expm1(earlier - at), np.exp(_of(upper, earlier))
+        rest, before = -np.expm1(earlier - at), np.exp(_of(log_delta, earlier))
         if single:
             # `rise` is a difference of two deltas; its rounding error is at most a multiple of the first one, and is added.
             rise = before - np.exp(earlier - at + low)
@@ -54,28 +58,32 @@ def loss_tail(
             above = before / rest
         return np.where(rest > 0, above, 1.0)
 
-    # Where delta underflows, so do the products, and the factors are not needed.
-    scale = np.exp(low[:, 0])
-    factor = 1 - _least(lambda steps: -gains(steps), eps.size, expensive) if scale.any() else 0.0
-    below = scale * factor * (1 - 4 * EXP_SLACK)
-    value = np.nextafter(_least(bounds, eps.size, expensive) * (1 + 4 * EXP_SLACK), np.inf)
+    # Where delta underflows, so does the lower bound; and the upper one, if delta underflows at the end of a short secant, too.
+    below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
+    if below.any():
+        below *= 1 - _least(lambda steps: -gains(steps), eps.size, roughly is not None)
+    above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(FEWER[:1], eps.size), upper)[:, 0]
+    if above.any():
+        above = _least(bounds, eps.size, roughly is not None)
+    value = np.nextafter(above * (1 + 4 * EXP_SLACK), np.inf)
     return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
-def _least(values: Callable[[FloatArray], FloatArray], count: int, expensive: bool) -> FloatArray:
+def _tiled(places: NDArray[np.intp], count: int) -> FloatArray:
+    """Return the lengths at some indices of STEPS, once for each of `count` eps."""
+    return np.tile(STEPS[places], (count, 1))
+
+
+def _least(values: Callable[[FloatArray], FloatArray], count: int, fewer: bool) -> FloatArray:
     """Return for each of `count` eps the smallest result of `values` over the lengths in STEPS.
 
-    `values` takes an array of lengths of shape (count, any number). If `expensive`, fewer lengths are tried.
+    `values` takes an array of lengths of shape (count, any number). With `fewer`, fewer lengths are tried.
     """
-    if not expensive:
-        return np.asarray(values(np.tile(STEPS, (count, 1))).min(axis=1))
-    # First every fourth length is tried, then two lengths on either side of the best one.
-    coarse = np.arange(3, STEPS.size, 4)
-    found = values(np.tile(STEPS[coarse], (count, 1)))
-    if not found.any():
-        # These are probabilities that underflow.
-        return np.asarray(found.min(axis=1))
-    best = coarse[found.argmin(axis=1)][:, None]
+    if not fewer:
+        return np.asarray(values(_tiled(np.arange(STEPS.size), count)).min(axis=1))
+    # First the lengths FEWER are tried, then two lengths on either side of the best one.
+    found = values(_tiled(FEWER, count))
+    best = FEWER[found.argmin(axis=1)][:, None]
     beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
     return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside]).min(axis=1)))
 

@@ -215,7 +215,12 @@ class PrivacyProfile(ExportMixin):
         single = known.single and known.convex
         if not known.expensive:
             return loss_tail(lower, upper, eps, single)
-        return self._tails.of(eps.tobytes(), lambda: loss_tail(lower, upper, eps, single, expensive=True))
+        sides = (known.curve or known).hockey_stick
+
+        def roughly(at: FloatArray) -> FloatArray:
+            return self._within_range(at, sides(at).upper, upper=True)
+
+        return self._tails.of(eps.tobytes(), lambda: loss_tail(lower, upper, eps, single, roughly))
 
     @cached_property
     def _tails(self) -> Kept[bytes, IntervalArray]:
