@@ -295,15 +295,11 @@ class FlippedReports(FlippedProtocol):
             if rough and least < 0:
                 return Interval(near.lower, least)
 
-            # Without tables at most 24 datasets are evaluated, and fewer if many sums are in the truncation range: each of them
-            # needs several kernel calls, which take up to half a second together.
-            width = 2 * math.sqrt(-2 * near.upper * others * self.flip)
-            most_evaluated = 4 if rough else min(24, max(4, int(2**17 / width)))
-
+            # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
             def deep(i: int, j: int, b: int, c: int) -> Interval:
                 return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
 
-            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, most_evaluated, rtol)
+            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
             return Interval(max(low, near.lower), min(high, least))
 
         # Of the other users, i are not in the first bin and j are in the second one. b reports are removed from the sum of the
