@@ -17,7 +17,7 @@ from shufflebounds import mechanisms, shuffle
 from shufflebounds._types import Interval
 from shufflebounds.shuffle._compositions import Compositions
 from shufflebounds.shuffle._worst_data import maximize_over_two_counts
-from shufflebounds.shuffle._worst_dataset import WorstDataset
+from shufflebounds.shuffle._worst_dataset import WorstDataset, _product
 from tests.oracles import rational
 
 WORST = json.loads((Path(__file__).parents[1] / "reference" / "worst-data.json").read_text())
@@ -267,6 +267,17 @@ def test_negative_part_of_gaussian_noise():
         one = -np.minimum(plain - 0.5 / pairs * np.outer(rows[0] - rows[1], rows[0] - rows[1]), 0).sum()
         exact = 0.5 * math.expm1(pairs * math.log1p(2 * one))
         assert exact * (1 - 1e-2) < data._signed_product(pairs) < 3 * exact
+
+
+@pytest.mark.parametrize(("local_eps", "users"), [(6.0, 3000), (8.0, 10**5), (8.0, 10**9)])
+def test_later_orders_are_bounded_by_a_geometric_series(local_eps, users):
+    data = WorstDataset(mechanisms.LocalHashing(10, local_eps).dataset_laws(), users)
+    (few,) = (choice for choice in data._choices if choice.ratio > 0)
+    every = _product(few.pairs, 0.0)
+    assert few.orders.size == 64 < every.orders.size
+    for eps in (0.01, 0.5):
+        exact, bound = (data._log_error(eps, choice, -20.0) for choice in (every, few))
+        assert exact - 1e-12 <= bound < exact + 1e-9
 
 
 def test_participation_is_one_more_output():

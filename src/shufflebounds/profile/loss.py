@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 
@@ -16,10 +15,6 @@ __all__ = ["loss_tail"]
 
 STEPS = np.geomspace(1e-6, 1.0, 40)
 """Lengths h, in eps, of the secants of delta that are tried; see `loss_tail`. More lengths tighten the bounds in more time."""
-
-
-FEWER = np.arange(3, STEPS.size, 4)
-"""Indices of the lengths that are tried first where a value of delta is expensive."""
 
 
 def loss_tail(
@@ -62,16 +57,16 @@ def loss_tail(
     below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
     if below.any():
         below *= 1 - _least(lambda steps: -gains(steps), eps.size, roughly is not None)
-    above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(FEWER[:1], eps.size), upper)[:, 0]
+    above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(STEPS[:1], eps.size), upper)[:, 0]
     if above.any():
         above = _least(bounds, eps.size, roughly is not None)
     value = np.nextafter(above * (1 + 4 * EXP_SLACK), np.inf)
     return IntervalArray(np.clip(below, 0.0, 1.0), np.where(high[:, 0] == -np.inf, 0.0, np.minimum(value, 1.0)))
 
 
-def _tiled(places: NDArray[np.intp], count: int) -> FloatArray:
-    """Return the lengths at some indices of STEPS, once for each of `count` eps."""
-    return np.tile(STEPS[places], (count, 1))
+def _tiled(lengths: FloatArray, count: int) -> FloatArray:
+    """Return the lengths once for each of `count` eps."""
+    return np.tile(lengths, (count, 1))
 
 
 def _least(values: Callable[[FloatArray], FloatArray], count: int, fewer: bool) -> FloatArray:
@@ -80,10 +75,11 @@ def _least(values: Callable[[FloatArray], FloatArray], count: int, fewer: bool) 
     `values` takes an array of lengths of shape (count, any number). With `fewer`, fewer lengths are tried.
     """
     if not fewer:
-        return np.asarray(values(_tiled(np.arange(STEPS.size), count)).min(axis=1))
-    # First the lengths FEWER are tried, then two lengths on either side of the best one.
-    found = values(_tiled(FEWER, count))
-    best = FEWER[found.argmin(axis=1)][:, None]
+        return np.asarray(values(_tiled(STEPS, count)).min(axis=1))
+    # First every fourth length is tried, then two lengths on either side of the best one.
+    coarse = np.arange(3, STEPS.size, 4)
+    found = values(_tiled(STEPS[coarse], count))
+    best = coarse[found.argmin(axis=1)][:, None]
     beside = np.clip(best + np.array([-2, -1, 1, 2]), 0, STEPS.size - 1)
     return np.asarray(np.minimum(found.min(axis=1), values(STEPS[beside]).min(axis=1)))
 

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_ANSWERS, CACHED_TABLES, SAME_LOG, SEARCH_GAP, SQUARABLE
+from shufflebounds._limits import CACHED_ANSWERS, CACHED_TABLES, SAME_LOG, SEARCH_GAP, SQUARABLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compositions import Compositions, without_rare_gains
@@ -81,21 +81,25 @@ def _grid(place: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """A choice of the free quantities: s drawn pairs, the mass c_-, and the orders k and the logs of the weights a_k."""
+    """A choice of the free quantities: s drawn pairs, the mass c_-, and the orders k and the logs of the weights a_k.
+
+    If `ratio` is positive, more orders follow, whose terms fall at least by this ratio each, if mu is replaced by 1/4.
+    """
 
     pairs: int
     signed: float
     orders: NDArray[np.intp]
     log_weights: FloatArray
+    ratio: float = 0.0
 
 
-def _product(pairs: int, signed: float) -> _Choice:
-    """Return the choice "product" of the weights a_k (module docstring) with s = `pairs`."""
-    s, k = pairs, np.arange(2, pairs + 2)
-    factorial = np.cumsum(np.log(np.maximum(np.arange(s + 2.0), 1.0)))
+def _product(pairs: int, signed: float, ratio: float = 0.0) -> _Choice:
+    """Return the choice "product" of the weights a_k (module docstring) with s = `pairs`, with at most 64 orders if `ratio` > 0."""
+    s, last = pairs, min(pairs, 64) if ratio else pairs
+    k, i = np.arange(2, last + 2), np.arange(1.0, last + 1)
     # a_k = C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), where the last factor is (k - 1)(s + 1)/(k s).
-    log_choices = factorial[s] - factorial[k - 1] - factorial[s - k + 1] - (k - 1) * math.log(s)
-    return _Choice(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))))
+    log_choices = np.cumsum(np.log1p((1 - i) / s) - np.log(i))
+    return _Choice(s, signed, k, np.asarray(log_choices + np.log((k - 1) * (s + 1) / (k * s))), ratio if last < s else 0.0)
 
 
 def _second_order(pairs: int, signed: float) -> _Choice:
@@ -134,9 +138,15 @@ class WorstDataset:
             return ()
         pure = self._pure_pairs
         out = [_Choice(0, 0.0, np.array([1]), np.zeros(1))]
-        for made, least in zip((_product, _second_order), pure):
-            if least <= most:
-                out.append(made(int(least), 0.0))
+        if pure[0] <= most:
+            # The ratio of the terms of orders k + 1 and k > 64, with mu = 1/4, is at most a_(k+1)/a_k r^2 (2k+3)/(n - 2k - 1),
+            # and a_(k+1)/a_k is at most (1 + 1/(k^2-1))/k.
+            ratio = 2.1 * self._data.distance / (self._users - 2 * int(pure[0]) - 2)
+            # With a larger ratio, and too many orders for a table, this choice would hardly be the best.
+            if ratio <= 0.5 or pure[0] <= TABLE_SIZE:
+                out.append(_product(int(pure[0]), 0.0, ratio if ratio <= 0.5 else 0.0))
+        if pure[1] <= most:
+            out.append(_second_order(int(pure[1]), 0.0))
         for pairs in _PAIRS:
             if pairs > most:
                 break
@@ -267,8 +277,12 @@ class WorstDataset:
         first = factorial[2 * k + 1] + self._log_norm(eps) - falling[2 * k]
         # (n - 1)_(2k) = (n)_(2k+1)/n
         second = factorial[2 * k] + 2 * less - (falling[2 * k] - math.log(n))
-        log_square = self._log_mu(log_prob, 2 * k + 1) + np.logaddexp(first, second)
-        return float(np.logaddexp.reduce(choice.log_weights + k * math.log(self._data.distance) + 0.5 * log_square)) + _PADDING
+        norms, factors = np.logaddexp(first, second), choice.log_weights + k * math.log(self._data.distance)
+        total = float(np.logaddexp.reduce(factors + 0.5 * (self._log_mu(log_prob, 2 * k + 1) + norms)))
+        if choice.ratio:
+            rest = factors[-1] + 0.5 * norms[-1] + math.log(0.5 * choice.ratio / (1 - choice.ratio))
+            total = float(np.logaddexp(total, rest))
+        return total + _PADDING
 
     def _log_probability(self, eps: float) -> float:
         """Return an upper bound of the log probability of the best test at eps, from the blanket at one smaller eps."""
