@@ -293,21 +293,21 @@ class Composer:
         spacings = [spacing for _, spacing in hints if spacing > 0]
         if not self._spread > 0:
             return 1.0
-        variance, step = self._spread**2, self._accurate_step
+        step = self._accurate_step
         if not self.tight:
             # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
             step *= 8
-        # `cheap` is the step at which the transform has FIRST_POINTS points within 20 standard deviations, or at which the values
-        # on the grid take half of MOST_GRID_EFFORT. A step down to `cheap` takes little time. For an rtol above the default of
-        # 1e-5, as for a trade-off function, the first grid is coarser.
+        # At the default rtol of 1e-5, a step takes little time down to that at which the transform has FIRST_POINTS points within 20
+        # standard deviations, or at which the values on the grid take half of MOST_GRID_EFFORT. For a larger rtol, as for a
+        # trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
-        cheap = max(20 * math.sqrt(variance) / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT)
-        step = min(step, cheap * math.sqrt(max(self._rtol / 1e-5, 1.0)))
+        coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
+        step = min(step, coarser * max(20 * self._spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
         if spacings:
             # If the losses are concentrated on a lattice, the errors at its points do not average out, so the step is finer. A
             # transform of 2 FIRST_POINTS points takes little time.
-            step = min(step, 10 * math.sqrt(variance) / FIRST_POINTS)
+            step = min(step, coarser * 10 * self._spread / FIRST_POINTS)
         return self._fitted(max(step, 40 * self._spread / TABLE_SIZE, self._shortest_step))
 
     @property
