@@ -297,9 +297,9 @@ class Composer:
         if not self.tight:
             # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
             step *= 8
-        # At the default rtol of 1e-5, a step takes little time down to that at which the transform has FIRST_POINTS points within 20
-        # standard deviations, or at which the values on the grid take half of MOST_GRID_EFFORT. For a larger rtol, as for a
-        # trade-off function, the first grid is coarser.
+        # At the default rtol of 1e-5, a grid takes little time until its transform has FIRST_POINTS points within 20 standard
+        # deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is
+        # coarser.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
