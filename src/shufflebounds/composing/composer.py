@@ -397,7 +397,7 @@ class Composer:
         return self._free is not None and bool(self._free.pairs)
 
     def without_choice(self, eps: float) -> float:
-        """Return a lower bound of log delta at eps, without adaptive choice. It is close, and takes less time than :meth:`bounds`."""
+        """Return a lower bound of log delta at eps, without adaptive choice. It takes less time than :meth:`bounds`."""
         with self._lock:
             return self._refined(min(eps, self._farthest)).lower
 

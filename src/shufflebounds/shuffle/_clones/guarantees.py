@@ -149,11 +149,13 @@ class OfEveryUser(_Guarantee):
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
         # is affordable.
         gap = 2e-5 if known.convex else None
+        # Even among few budgets, a search evaluates about FEW single users.
+        search = max(searches * seconds * min(1.0, size / MANY), min(size, FEW) * family.single_seconds)
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
                        effort=max(searches * family.effort, 4 * self._table_effort), setup=setup,
-                       seconds=searches * seconds * min(1.0, size / MANY) + 6 * SECONDS["cell of a blanket"] * cells)
+                       seconds=search + 6 * SECONDS["cell of a blanket"] * cells)
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
