@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds.composing.composer import Composer
 from shufflebounds.profile import Composition
 from tests.strategies import slow
 
@@ -114,3 +115,15 @@ def test_tilted_masses_beyond_the_doubles():
     # For losses near 100, tilted by several units, masses of e^750 once raised an OverflowError.
     many = shuffle.ShuffledBits(16, 7.913923263947645e-50, ones=12).self_compose(2)
     assert many.log_delta(226.12126200605456, bound="lower") <= many.log_delta(226.12126200605456) < -600
+
+
+def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):
+    evaluated = []
+    chosen = Composer._chosen
+    monkeypatch.setattr(Composer, "_chosen", lambda self, free, eps: evaluated.append(eps) or chosen(self, free, eps))
+    composed = shuffle.ShuffledBits(100, 0.1).self_compose(3)
+    lower, upper = composed.epsilon(1e-4, bound="lower"), composed.epsilon(1e-4)
+    assert composed.delta(upper) <= 1e-4 <= composed.delta(lower)
+    # All strategies belong to an eps close to the answer.
+    assert evaluated
+    assert all(0.9 * lower < eps < 1.1 * upper for eps in evaluated)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
+from shufflebounds._types import IntervalArray
 from shufflebounds.composing import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile.curves import convex_hull, curve, gdp_mu
@@ -481,3 +482,24 @@ def test_bad_input_is_named(profile):
             call()
     assert profile.rdp([[2.0, 3.0]]).shape == (1, 2)
     assert isinstance(profile.rdp(2), float)
+
+
+def test_mu_of_a_curve_that_is_not_convex_follows_from_single_values():
+    response, gaussian = Tradeoff.randomized_response(0.6), Tradeoff.gaussian(0.2)
+
+    def least(eps):
+        value = np.minimum(response.log_delta(eps), gaussian.log_delta(eps))
+        return IntervalArray(value, value)
+
+    samples = SampledProfile(least, 0.6, 0.3, convex=False)
+    lower, upper = gdp_mu(samples, samples, 3e-3, 256)
+    # mu of every single value on a dense grid, by bisection.
+    grid = np.linspace(0, 0.599, 400)
+    known = least(grid).lower
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if (Tradeoff.gaussian(middle).log_delta(grid) >= known).all() else (middle, high)
+    assert lower <= high * (1 + 1e-9)
+    assert upper >= lower > 0.99 * high
+    assert samples.evaluations < 80

@@ -21,7 +21,7 @@ from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones import population as population_module
 from shufflebounds.shuffle._clones.bins import BinnedLaw, BudgetBins
 from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
-from shufflebounds.shuffle._clones.blanket_table import log_blanket_table
+from shufflebounds.shuffle._clones.blanket_table import _inner, _log_bounds, log_blanket_table
 from shufflebounds.shuffle._clones.families import least_log_ratio
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 
@@ -184,6 +184,30 @@ def test_blanket_integral_against_the_table():
     lower, upper = _integral(integrand_of(budgets, counts, 4, 2.5, 0.6))
     assert lower < table[1]
     assert table[0] < upper < lower + 1e-4
+
+
+@pytest.mark.parametrize(("eps", "local_eps", "k"), [(0.0, 0.3, 3), (0.4, 2.0, 5), (1.9, 2.0, 20), (0.1, 6.0, 4), (1e-9, 1e-6, 3)])
+def test_bounds_of_the_cells_of_a_blanket_are_at_least_their_values(eps, local_eps, k):
+    m, s = np.meshgrid(np.arange(1.0, 60), np.arange(0.0, 60), indexing="ij")
+    m, s = m[s <= m], s[s <= m]
+    y = math.exp(-local_eps)
+    terms = -math.expm1(eps - local_eps), -math.expm1(eps + local_eps) * y, -math.expm1(eps) * y
+    values = _inner(m, s, *terms)[0] - np.log(m)
+    bounds = _log_bounds(m, s, *terms)
+    assert (bounds >= values).all()
+    # The bounds are close enough that few cells without effect are evaluated.
+    known = values > -np.inf
+    assert (bounds[known] - values[known]).max() < 20
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace"])
+def test_mu_of_every_user_is_at_least_that_of_single_users(name):
+    scales = np.linspace(0.3, 1.2, 12)
+    values = 1 / scales if name == "gaussian" else scales
+    make = getattr(PersonalizedClones, name)
+    lower, upper = make(values).gdp_mu(bound="lower"), make(values).gdp_mu()
+    assert lower <= upper
+    assert lower >= 0.995 * max(make(values, target=i).gdp_mu(bound="lower") for i in (0, 11))
 
 
 def test_blanket_sum_against_exact_fractions():

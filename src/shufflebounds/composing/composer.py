@@ -435,6 +435,16 @@ class Composer:
         with self._lock:
             return self._known.of(eps, partial(self._bounds, eps))
 
+    @property
+    def chooses(self) -> bool:
+        """Whether both bounds are those of an adversary who may choose the pair of a release after every earlier result."""
+        return self._free is not None and bool(self._free.pairs)
+
+    def without_choice(self, eps: float) -> float:
+        """Return a lower bound of log delta at eps, without adaptive choice. It takes less time than :meth:`bounds`."""
+        with self._lock:
+            return self._refined(min(eps, self._farthest)).lower
+
     def account(self, eps: float) -> Account:
         """Return how the bounds at eps are computed on a grid. They are computed again if the cache no longer has them."""
         eps = min(eps, self._farthest)

@@ -212,7 +212,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         above, eps = _enclosing(forward, backward, False)
         corners = _corner_mu(above.points[:, 1:-1], upper=True)
         most = float(corners.max(initial=0.0))
-        best = max(best, _largest_mu(_enclosing(forward, backward, True)[0]))
+        best = _attained_mu(forward, backward, best, most, rtol)
         # If f(0) < 1, no Gaussian curve is at or below f, and mu is infinite.
         unlimited = max(above.points[3, 0], above.points[1, -1]) > -math.inf
         if unlimited or not most > best * (1 + rtol / 4):
@@ -224,7 +224,7 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
-            attained = max(best, _largest_mu(_enclosing(one, other, True)[0]))
+            attained = _attained_mu(one, other, best, float(corners.max(initial=0.0)), rtol)
             least = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
             # If only a few values may be computed, those that lower the largest mu of a corner are computed first.
             open_ = corners > max(least, attained + share * (float(corners.max(initial=0.0)) - attained))
@@ -235,14 +235,30 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
                 break
         else:
             break
-    precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
-    for samples in (forward, backward):
-        known = samples.low > -np.inf
-        best = _mu_of_values(samples.eps[known], samples.low[known], best, most, precise)
+    best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
     # A formula for delta whose pairs are not listed need not be convex in e^eps. The upper bound is that of its convex hull, above
     # which single values may be.
     return Interval(min(best, upper_bound), upper_bound)
+
+
+def _attained_mu(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
+    """Return a lower bound of mu between `best`, another one, and `most`, an upper bound, by the curve through the samples."""
+    best = max(best, _largest_mu(_enclosing(forward, backward, True)[0]))
+    if forward.convex and backward.convex:
+        return best
+    # Between the samples of a curve that is not convex, only its monotonicity is known. Single samples give a larger lower bound,
+    # with which fewer intervals have to be divided.
+    return _mu_of_samples(forward, backward, best, most, rtol)
+
+
+def _mu_of_samples(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
+    """Return a lower bound of mu between `best`, another one, and `most`, an upper bound, from the single samples."""
+    precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
+    for samples in (forward, backward):
+        known = samples.low > -np.inf
+        best = _mu_of_values(samples.eps[known], samples.low[known], best, most, precise)
+    return best
 
 
 def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: float, rtol: float) -> float:

@@ -96,20 +96,42 @@ def _tabled_sum(
     # beta = e^-local_eps - e^eps; expm1 avoids the cancellation if the two terms are close.
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
-    log_inner, relative = _inner(m[:, None], s[None, :], alpha, beta, gamma)
-    log_cells = log_inner + binom_logpmf(s[None, :], m[:, None], 2 / k)
-    cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[:, None] - np.log(m)[:, None]
-    top = float(cells.max())
+    log_mass = binom_logpmf(s[None, :], m[:, None], 2 / k)
+    # Cells whose terms are together less than e^-45 times the largest bound of a term are not evaluated. Their sum is added to
+    # `rest`; it is far below the rounding error.
+    bound = _log_bounds(m[:, None], s, alpha, beta, gamma) + log_mass + log_weights[:, None]
+    least = float(bound.max()) - 45.0
+    row, column = np.nonzero(bound > least - math.log(bound.size))
+    log_inner, relative = _inner(m[row], s[column], alpha, beta, gamma)
+    log_cells = log_inner + log_mass[row, column]
+    cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
+    top = float(cells.max(initial=-math.inf))
     relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
     mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
     factor = math.log(share)
     low = float((mass * np.maximum(0, 1 - relative)).sum())
     high = float((mass * (1 + relative)).sum())
-    # `rest` bounds the truncated terms: three tails of mass e^log_tail, in which each expectation over m is at most alpha.
-    rest = math.log(3) + log_tail + factor + math.log(alpha)
+    # `rest` bounds the truncated terms: three tails of mass e^log_tail, in which each expectation over m is at most alpha, and the
+    # cells that are not evaluated.
+    rest = factor + float(np.logaddexp(math.log(3) + log_tail + math.log(alpha), least))
     lower = factor + top + math.log(low) - 1e-12 if low > 0 else -math.inf
     upper = float(np.logaddexp(factor + top + math.log(high) + 1e-12 if high > 0 else -math.inf, rest))
     return Interval(lower, upper)
+
+
+def _log_bounds(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> FloatArray:
+    r"""Return upper bounds of log E[(alpha N + beta (s-N) + gamma (m-s))_+]/m for N ~ Bin(s, 1/2).
+
+    Because beta < alpha, the positive part is at most its value f at N = s, and it is positive only if
+    :math:`N \ge s - f/(\alpha - \beta) = s (1 + x)/2`. By Chernoff's bound the log of this probability is at most
+    :math:`-\tfrac{s}{2} ((1 + x) \log(1 + x) + (1 - x) \log(1 - x))` for 0 <= x <= 1.
+    """
+    full = alpha * s + gamma * (m - s)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The rounding of x changes the bound by less than the margin 1e-6.
+        x = np.clip(1 - 2 * full / (s * (alpha - beta)), 0.0, 1 - 1e-9)
+        value = np.log(full / m) - 0.5 * s * ((1 + x) * np.log1p(x) + (1 - x) * np.log1p(-x)) + 1e-6
+    return np.where((s >= 1) & (full > 0), value, -np.inf)
 
 
 def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float) -> tuple[FloatArray, FloatArray]:

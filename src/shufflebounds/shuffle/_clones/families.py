@@ -150,7 +150,7 @@ class LaplaceFamily(Family):
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
     effort: ClassVar[float] = 7.5e-3
-    value_seconds: ClassVar[tuple[float, float]] = 7.5e-3, 2.0
+    value_seconds: ClassVar[tuple[float, float]] = 0.015, 2.0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -203,7 +203,7 @@ class GaussianFamily(Family):
     windowed: ClassVar[bool] = True
     single_seconds: ClassVar[float] = 9e-3
     effort: ClassVar[float] = 0.2
-    value_seconds: ClassVar[tuple[float, float]] = 0.15, 0.0
+    value_seconds: ClassVar[tuple[float, float]] = 0.5, 0.0
 
     def pure_epsilon(self, budget: float) -> float:
         return math.inf

@@ -14,9 +14,9 @@ from shufflebounds._crossing import Curve
 from shufflebounds._late import late
 from shufflebounds._limits import FEW, MANY, SEARCH_GAP
 from shufflebounds._progress import Cost, Question
-from shufflebounds._types import ULP, EqualByKey, FloatArray, IntervalArray, at_each
+from shufflebounds._types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.sampled_profile import FULL_DETAIL
+from shufflebounds.composing.sampled_profile import FULL_DETAIL, SampledProfile
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.curves import gdp_mu
 from shufflebounds.shuffle._clones.population import Population, SearchBox
@@ -61,7 +61,12 @@ class _Guarantee(EqualByKey, PrivacyProfile):
             return cost
         # Only the lower bound of mu takes values of delta.
         values = VALUES["mu without pure budget"]
-        return Cost(values * self._pair_info().predicted, BYTES["value"], values)
+        return Cost(values * self._lower_seconds, BYTES["value"], values)
+
+    @property
+    def _lower_seconds(self) -> float:
+        """Predicted seconds of one value of delta for the lower bound of mu without pure budget."""
+        return self._pair_info().predicted
 
     @property
     def _largest_budget(self) -> float:
@@ -144,11 +149,13 @@ class OfEveryUser(_Guarantee):
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
         # is affordable.
         gap = 2e-5 if known.convex else None
+        # Even among few budgets, a search evaluates about FEW single users.
+        search = max(searches * seconds * min(1.0, size / MANY), min(size, FEW) * family.single_seconds)
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
                        effort=max(searches * family.effort, 4 * self._table_effort), setup=setup,
-                       seconds=searches * seconds * min(1.0, size / MANY) + 6 * SECONDS["cell of a blanket"] * cells)
+                       seconds=search + 6 * SECONDS["cell of a blanket"] * cells)
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
@@ -174,6 +181,26 @@ class OfEveryUser(_Guarantee):
         for i in np.argsort(eps):
             out[0, i], out[1, i], best = self.population.every(float(eps[i]), best, frontier=frontier, coarse=rough)
         return IntervalArray(out[0], out[1])
+
+    def _gdp_mu(self, upper: bool) -> float:
+        if upper or self._pure_epsilon() < math.inf or self.population.budgets.size <= FEW:
+            return super()._gdp_mu(upper)
+        # A lower bound needs no search over all users, because the delta of every user is a lower bound of the largest one.
+        samples = SampledProfile(self._likely, math.inf, FULL_DETAIL / 2, convex=False)
+        return gdp_mu(samples, samples, 0.0, 0).lower
+
+    def _likely(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta at each eps of a user who is chosen by estimates; the upper ones hold for this user only."""
+        def larger(at: float) -> Interval:
+            # The estimates may be far off where delta is small. There the user with the largest budget is the worst.
+            return max(self.population.single(at, i) for i in {self.population.likely(at), self._guess()})
+
+        return at_each(larger, eps)
+
+    @property
+    def _lower_seconds(self) -> float:
+        # About COMPARED / 2 estimates, and the bounds of one user.
+        return min(4 * self.population.family.single_seconds, super()._lower_seconds)
 
     def worst_user(self, eps: float) -> float:
         """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated.

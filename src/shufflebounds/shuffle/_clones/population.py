@@ -348,7 +348,8 @@ class Population:
         Decompositions are tried until the bound is at most `enough`. `hint` is the log mass outside the window of the worst target,
         or 0.
         """
-        if i == j and level == self.exact:
+        leaf = i == j and level == self.exact
+        if leaf and not self.exact:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
@@ -366,11 +367,14 @@ class Population:
             for guess, (kind, tried) in sorted(zip(guesses, kinds)):
                 if best[0] > enough and guess <= near:
                     best = min(best, (self.value(kind, eps, level, i, j, tried, both=False)[1], (kind, tried)))
-            if not (first and self.family.windowed):
+            # The best window of a single target is searched for by `single` below.
+            if not (first and self.family.windowed) or leaf:
                 break
             first, mass, last = False, self._log_mass(eps, i, j, log_mass), mass
             if mass == last:
                 break
+        if best[0] > enough and leaf:
+            return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         if best[0] > enough:
             blanket = self._blanket(eps, i, j, best[0])
             best = min(best, (blanket[1], ("", 0.0))) if blanket else best
@@ -382,6 +386,24 @@ class Population:
         if box.kind:
             return self.value(box.kind, eps, box.level, *box.block, box.log_mass, both=False)[1]
         return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
+
+    def likely(self, eps: float) -> int:
+        """Return the position of a target whose estimate of log delta is large; nothing is known about the other targets."""
+        last = self.budgets.size - 1
+        step = max(1, last * 2 // COMPARED)
+        known: dict[int, float] = {}
+
+        def best_of(targets: set[int]) -> int:
+            for i in targets - known.keys():
+                if 0 <= i <= last:
+                    known[i] = min(self._about(eps, i, None), self.family.log_local(float(self.budgets[i]), eps).upper)
+            return max(known, key=lambda i: known[i])
+
+        best = best_of({*range(0, last, step), last})
+        while step > 1:
+            step = (step + 1) // 2
+            best = best_of({best - step, best + step})
+        return best
 
     def every(
         self, eps: float, guess: int, tolerance: float = SEARCH_GAP, frontier: list[SearchBox] | None = None, *,
@@ -481,20 +503,22 @@ class Population:
         """Return for each block (value, value, bound), the triples that `maximum` expects.
 
         `bound` is an upper bound of log delta for all targets of the block, and `value` is log delta of its middle target. The
-        value is evaluated only in blocks of a single target and in the block with the largest bound, and only if the estimate for
-        the middle target is at least `likely`. In other blocks the value is -inf.
+        value is evaluated only in blocks of a single target with a bound above `enough`, and in the block with the largest bound if
+        the estimate for the middle target is at least `likely`. In other blocks the value is -inf.
         """
         bounds = []
         for block in blocks:
             bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
-        values = [bound if i == j else -math.inf for bound, (i, j) in zip(bounds, blocks)]
+        # A bound of at most `enough` need not be the smallest one of its target, so that it is no value of log delta.
+        values = [bound if i == j and bound > enough else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
         if i < j and bounds[place] > enough:
             middle = (i + j) // 2
             if self._about(eps, middle, boxes[i, j].nearby) >= likely:
-                values[place] = self._bound(eps, level, middle, middle, boxes[i, j].nearby, enough, hint)[0]
+                least = self._bound(eps, level, middle, middle, boxes[i, j].nearby, enough, hint)[0]
+                values[place] = least if least > enough or level < self.exact else -math.inf
         return list(zip(values, values, bounds))
 
 
