@@ -214,8 +214,8 @@ class OfEveryUser(_Guarantee):
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
         # The tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
-        # thousandth of it would take longer without a tighter answer.
-        settles = SEARCH_GAP / 1000
+        # ten-thousandth of it would take longer without a tighter answer.
+        settles = 1e-4 * SEARCH_GAP
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
