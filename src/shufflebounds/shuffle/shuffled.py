@@ -44,6 +44,13 @@ _MOST_PAIRS = 32
 The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
 """
 
+_CLOSE_FOR_FEW = 2e-5
+"""Relative distance at which the search for eps ends for few users with many values of X.
+
+Raised: eps is less tight; the bounds of delta have a gap of about 1e-3 in log delta there. Lowered: more evaluations, which take up
+to 0.5 s each.
+"""
+
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
 
@@ -287,8 +294,9 @@ class Shuffled(BetweenProfiles):
 
             near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
             # For heavy tails a rough value takes as long as a close one, or longer.
-            if effort is not Effort.FINE or any(self._below[i][2].heavy for i in tried):
-                place, largest = largest_of(near, value)
+            heavy = any(self._below[i][2].heavy for i in tried)
+            if effort is not Effort.FINE or heavy:
+                place, largest = largest_of(near, value, 2.0 if heavy or self._adds_few else 0.3)
                 return largest, tried[place]
             least = largest_of(near, rough)[1]
             tried = [tried[place] for place, bounds in sorted(found.items()) if bounds.upper >= least]
@@ -540,21 +548,23 @@ class Shuffled(BetweenProfiles):
         return any(pair.upper.adds_few(self.users) for pair in self._pairs)
 
     def _rough(self, upper: bool) -> Curve | None:
+        laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
+        # The bounds of one delta for few users, and for heavy tails, have a gap, and those of the blanket and of the datasets are
+        # farther apart. So the search for eps ends before it reaches the precision of doubles.
+        close = _CLOSE_FOR_FEW if self._adds_few else 1e-9
+        expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
+        near = None
+        if 0 < len(laws) <= FEW:
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
+                         settles=close if expensive else 0.0, jumps=False)
         if not upper or not self._has_search:
-            laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
-            near = None
-            if 0 < len(laws) <= FEW:
-                # For heavy tails this approximation may be wrong by orders of magnitude, but it takes little time.
-                near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
-                             jumps=False)
-            # The search for eps ends at a relative distance of 1e-6, which is less than the gap of the bounds of delta.
             return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
-                         rtol=1e-6, settles=1e-6) if self._adds_few else near
-        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
+                         rtol=close, settles=close) if self._adds_few else near
+        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), near, rtol=1e-3)
         # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
         # near the crossing of the rough one, usually once.
-        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=1e-9,
-                     settles=1e-9)
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=close,
+                     settles=close)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:
