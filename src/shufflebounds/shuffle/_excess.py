@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import COMPARED, FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
@@ -137,9 +137,9 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # must take less time. For up to 40 users `sum_of_few` takes less time if the gap may be larger.
     if heavy and users > FEW and effort is not Effort.ROUGH and not few:
         found = _both(found, sum_with_jumps(values, log_mass, users, upper is True))
-    if few and not heavy and (users > FEW + 2 or log_mass.size <= COMPARED):
+    if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
-        # to 10 users and a density it rarely reaches it.
+        # to 10 users and more than 16 atoms it rarely reaches rtol.
         found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
         step = (0.3 if heavy else 0.12) if few else 0.06
@@ -184,7 +184,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    floor = float(np.logaddexp.reduce(size[values > 0], initial=-np.inf)) - NEGLIGIBLE
+    # E S_+ is at most n E X_+. If it is far smaller, more atoms matter.
+    floor = approximate_excess(values, log_mass, users) - math.log(users) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
         place = int(np.searchsorted(total, floor))

@@ -375,7 +375,7 @@ class ExcessLaw:
         float
             The bound.
         """
-        if self.expensive:
+        if self.expensive or effort is not Effort.FINE:
             return self._log_phi(eps, users, upper, effort)[upper]
         return float(self.log_phi([eps], users, effort)[upper][0])
 
@@ -471,7 +471,7 @@ class ExcessLaw:
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
-        # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes .02 to .2 s from about 20 atoms on.
+        # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes 20 to 200 ms for 20 atoms or more.
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
 
     def seconds(self, users: float) -> float:
