@@ -73,11 +73,11 @@ def largest_of(rough: Sequence[float], value: Callable[[int], float], error: flo
     return best, largest
 
 
-def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float) -> float:
-    """Return an approximation of log E S_+ for `users` users: by the saddle point, and by one large value if tails are heavy.
+def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, parted: bool) -> float:
+    """Return an approximation of log E S_+ for `users` users by the saddle point.
 
-    For heavy tails the saddle point alone may be too large by orders of magnitude. Then the largest values are split off, of which
-    a sum has 1/4 on average: the result is about the larger one of the saddle point of the other values and of
+    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
+    of which a sum has 1/4 on average: the result is about the larger one of the saddle point of the other values and of
     :func:`one_large_value`. It is at most n E X_+, which is an upper bound of E S_+ and is close to it if the sum is 0 unless one
     user has a positive value.
     """
@@ -85,14 +85,12 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float) -
     if not gains.any():
         return -math.inf
     most = math.log(users) + float(np.logaddexp.reduce(log_mass[gains] + np.log(values[gains])))
-    with np.errstate(over="ignore", under="ignore"):
-        mass, size = np.exp(log_mass), np.abs(values)
-        deviation = math.sqrt(users * float(mass @ (size * size)))
+    size = np.abs(values)
     light = np.ones(values.size, dtype=bool)
     alone = -math.inf
-    if float(size.max()) > 10 * deviation:
+    if parted:
         order = np.argsort(-size, kind="stable")
-        light[order[: int(np.searchsorted(users * np.cumsum(mass[order]), 0.25))]] = False
+        light[order[: int(np.searchsorted(users * np.cumsum(np.exp(log_mass[order])), 0.25))]] = False
         alone = one_large_value(values, log_mass, users)
     if not (light & gains).any():
         return min(alone, most)
@@ -185,7 +183,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
     # E S_+ is at most n E X_+. If it is far smaller, more atoms matter.
-    floor = approximate_excess(values, log_mass, users) - math.log(users) - NEGLIGIBLE
+    floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
         place = int(np.searchsorted(total, floor))

@@ -29,6 +29,7 @@ from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
+from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -295,10 +296,11 @@ class Shuffled(BetweenProfiles):
             near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
             # For heavy tails a rough value takes as long as a close one, or longer.
             heavy = any(self._below[i][2].heavy for i in tried)
+            error = 2.0 if heavy or few_enough(self.users) else 0.3
             if effort is not Effort.FINE or heavy:
-                place, largest = largest_of(near, value, 2.0 if heavy or self._adds_few else 0.3)
+                place, largest = largest_of(near, value, error)
                 return largest, tried[place]
-            least = largest_of(near, rough)[1]
+            least = largest_of(near, rough, error)[1]
             tried = [tried[place] for place, bounds in sorted(found.items()) if bounds.upper >= least]
         values = [value(place) for place in range(len(tried))]
         best = int(np.argmax(values))
@@ -555,8 +557,8 @@ class Shuffled(BetweenProfiles):
         expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
         near = None
         if 0 < len(laws) <= FEW:
-            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
-                         settles=close if expensive else 0.0, jumps=False)
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users, self._adds_few) for law in laws)),
+                         rtol=1e-2, settles=close if expensive else 0.0, jumps=False)
         if not upper or not self._has_search:
             return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
                          rtol=close, settles=close) if self._adds_few else near
