@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP, SQUARABLE
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
@@ -86,6 +86,8 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
         return -math.inf
     most = math.log(users) + float(np.logaddexp.reduce(log_mass[gains] + np.log(values[gains])))
     size = np.abs(values)
+    if not float(size.max()) < SQUARABLE:
+        return most
     light = np.ones(values.size, dtype=bool)
     alone = -math.inf
     if parted:
@@ -96,7 +98,7 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
         return min(alone, most)
     count = np.array([float(users)])
     rough = float(_excess.rough_excess(values[light], log_mass[light], np.array([0, int(light.sum())]), count))
-    return min(float(np.logaddexp(rough, alone)), most)
+    return min(float(np.logaddexp(rough, alone)), most) if rough < math.inf else most
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
@@ -141,15 +143,15 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
         step = (0.3 if heavy else 0.12) if few else 0.06
-        one = upper if few else None
+        chosen = upper if few else None
         if heavy and not few and upper is not None and few_enough(users):
             # The gap is proportional to the square of the step, so a coarse step shows whether it will be small. Then one bound is
             # enough.
             coarse = sum_of_few(values, log_mass, users, 5 * step)
-            one = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
-        added = sum_of_few(values, log_mass, users, step, one)
+            chosen = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
+        added = sum_of_few(values, log_mass, users, step, chosen)
         found = _both(found, added)
-        if one is not None and math.isfinite(added[one]):
+        if chosen is not None and math.isfinite(added[chosen]):
             return found
     # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.
     if found.upper - found.lower < (math.inf if few else 0.1 if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):

@@ -598,24 +598,46 @@ class Shuffled(BetweenProfiles):
         cost = super()._cost(log_delta, question)
         if question == "rdp" and self._pure_epsilon() == math.inf and self._pairs[0].upper.log_mass.size < COMPARED:
             # Most values of such a divergence are at small delta, where sums of a few atoms with heavy tails take longer. Measured
-            # for discrete Gaussian noise: 2 to 5 times.
-            cost = cost._replace(seconds=3 * cost.seconds)
+            # for discrete Gaussian noise: 2 to 5 times, except for few users, whose values are added one by one.
+            cost = cost._replace(seconds=(1 if self._adds_few else 3) * cost.seconds)
+        if question in ("epsilon", "delta") and self._exact is None and self._adds_few and not self._has_search:
+            # Several values of a search, and the only value of delta, are computed with Effort.FINE, which takes about 10 times as
+            # long for few users.
+            cost = cost._replace(seconds=(4 if question == "epsilon" else 10) * cost.seconds)
+        if question == "tradeoff" and self._exact is None and len(self._below) > COMPARED:
+            # The values of a curve are at many powers of two (`_widest`).
+            cost = cost._replace(seconds=cost.seconds + cost.values * self._moment_seconds)
         if question != "gdp_mu" or cost.values <= VALUES["mu of a shuffled randomizer"]:
             return cost
         values = VALUES["mu of a shuffled randomizer"]
         return cost._replace(seconds=cost.seconds * values / cost.values, values=values)
 
     def _seconds(self) -> float:
-        return 2e-4 if self._exact is not None else self._value_seconds
+        return 2e-4 if self._exact is not None else self._predicted_seconds
+
+    @cached_property
+    def _predicted_seconds(self) -> float:
+        """Predicted CPU seconds of both bounds of one value of delta."""
+        seconds = self._searched_seconds(ExcessLaw.predicted)
+        # Second moments of more distributions are computed at few values of eps (`_widest`).
+        return seconds if len(self._below) > COMPARED else seconds + self._moment_seconds
 
     @cached_property
     def _value_seconds(self) -> float:
-        """Predicted CPU seconds of both bounds of one value of delta."""
+        """An estimate of the CPU seconds of both bounds of one value of delta from above, for the number of samples."""
+        return self._searched_seconds(ExcessLaw.seconds) + self._moment_seconds
+
+    @cached_property
+    def _moment_seconds(self) -> float:
+        """Predicted CPU seconds of the second moments of the distributions for lower bounds at one eps."""
+        return sum(law.log_mass.size for _, _, law in self._below) * SECONDS["second moment, one atom"]
+
+    def _searched_seconds(self, seconds_of: Callable[[ExcessLaw, float], float]) -> float:
+        """Return the CPU seconds of one value without second moments, given those of one distribution."""
         above = [pair.upper for pair in self._pairs]
-        # Of the lower distributions, two are evaluated at each eps on average, after the second moments of all are compared.
+        # Of the lower distributions, two are evaluated at each eps on average.
         below = [law for _, _, law in self._below]
-        seconds = sum(law.seconds(self.users) for law in above + below[:2])
-        seconds += sum(law.log_mass.size for law in below) * SECONDS["second moment, one atom"]
+        seconds = sum(seconds_of(law, self.users) for law in above + below[:2])
         if self._has_search:
             few = self.users <= MANY
             kind = "search over datasets of few users" if few else "search over datasets"
@@ -644,7 +666,7 @@ class Shuffled(BetweenProfiles):
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._value_seconds,
+        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._predicted_seconds,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
@@ -733,7 +755,7 @@ class _OneData(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.seconds(self.users))
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort, seconds=self.law.predicted(self.users))
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)
