@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP, SQUARABLE
+from shufflebounds._limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
@@ -86,7 +86,7 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
         return -math.inf
     most = math.log(users) + float(np.logaddexp.reduce(log_mass[gains] + np.log(values[gains])))
     size = np.abs(values)
-    if not float(size.max()) < SQUARABLE:
+    if not float(size.max()) < LARGEST:
         return most
     light = np.ones(values.size, dtype=bool)
     alone = -math.inf

@@ -45,13 +45,6 @@ _MOST_PAIRS = 32
 The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
 """
 
-_CLOSE_FOR_FEW = 2e-5
-"""Relative distance at which the search for eps ends for few users with many values of X.
-
-Raised: eps is less tight; the bounds of delta have a gap of about 1e-3 in log delta there. Lowered: more evaluations, which take up
-to 0.5 s each.
-"""
-
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
 
@@ -552,8 +545,9 @@ class Shuffled(BetweenProfiles):
     def _rough(self, upper: bool) -> Curve | None:
         laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
         # The bounds of one delta for few users, and for heavy tails, have a gap, and those of the blanket and of the datasets are
-        # farther apart. So the search for eps ends before it reaches the precision of doubles.
-        close = _CLOSE_FOR_FEW if self._adds_few else 1e-9
+        # farther apart. So the search for eps ends before it reaches the precision of doubles. For few users a gap of 1e-3 in log
+        # delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5 of eps is about 1e-4 in log delta there.
+        close = 2e-5 if self._adds_few else 1e-9
         expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
         near = None
         if 0 < len(laws) <= FEW:
