@@ -120,3 +120,22 @@ def test_a_search_whose_curve_jumps_ends_near_the_jump_after_few_evaluations(upp
 def test_a_curve_above_the_target_at_0_alone_ends_the_search(rough, upper):
     eps = crossing(Curve(lambda eps: -1.0 if eps == 0 else -9.0, rough), -3.0, upper=upper)
     assert 0 < eps < 1e-280 if upper else eps == 0
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_valid_guess_with_a_tolerance_takes_two_evaluations(upper: bool) -> None:
+    # The rough curve is above the exact one for an upper bound, and below it for a lower bound, so its crossing is a valid answer.
+    offset, seen = 1e-3 if upper else -1e-3, []
+
+    def exact(eps: float) -> float:
+        seen.append(eps)
+        return -(1 + 2 * eps) ** 2
+
+    rough = Curve(lambda eps: exact_value(eps) + offset, rtol=1e-6, settles=1e-5)
+
+    def exact_value(eps: float) -> float:
+        return -(1 + 2 * eps) ** 2
+
+    found = crossing(Curve(exact, rough), -25.0, upper=upper)
+    assert len(seen) == 2
+    assert 0 <= (found - 2 if upper else 2 - found) <= 2e-5

@@ -83,12 +83,18 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
 
     at, slope = (0.0, 0.0) if rough is None else _rough_crossing(rough, target, upper)
     value = excess(at)
-    if slope > 0 and (value >= 0 if upper else value <= 0) and abs(value) <= slope * rtol * at:
+    valid = value >= 0 if upper else value <= 0
+    if slope > 0 and valid and abs(value) <= slope * rtol * at:
         return at
     right = value < 0
     # With a guess, the first step is 1.02 times the estimated distance of the crossing. A longer one would widen the bracket, and a
     # shorter one would end before the crossing more often. Without a guess the first step is 0.05, a typical eps.
     step = max(1.02 * abs(value) / slope, 0.5 * rtol * at) if slope > 0 else min(0.05, 0.5 * curve.pure)
+    # If the guess itself is a valid answer, the first step ends half of the tolerance before the crossing: most often it reaches an
+    # answer that is close enough, which saves the evaluations of a bracket.
+    close = slope * rtol * at if slope > 0 and valid and rtol > curve.rtol else 0.0
+    if close > 0:
+        step = (abs(value) - 0.5 * close) / slope
     while True:
         if at >= curve.pure if right else at == 0:
             return at
@@ -100,6 +106,8 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
             break
+        if abs(value) <= close:
+            return at
         # The next step ends 10 % beyond the point where the line through both points reaches the target.
         rise = (value - last[1]) / (at - last[0])
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at

@@ -10,7 +10,7 @@ from shufflebounds._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from shufflebounds.shuffle._chernoff import chernoff
-from shufflebounds.shuffle._excess import largest_of
+from shufflebounds.shuffle._excess import Effort, approximate_excess, largest_of
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
 from tests.strategies import slow
 
@@ -282,3 +282,22 @@ def test_lower_bound_of_a_matrix_with_many_outputs():
     shuffled = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(5000)
     lower, upper = (shuffled.log_delta(0.01, bound=bound) for bound in ("lower", "upper"))
     assert -20 < upper - 0.1 < lower < upper
+
+
+@pytest.mark.parametrize("users", [2, 7, 30])
+def test_one_bound_of_a_sum_of_few_users_is_that_of_both(users: int) -> None:
+    values, log_mass = np.array([-1e7, -3.0, -0.5, 0.25, 4.0, 300.0]), np.log([1e-9, 0.2, 0.5, 0.2, 0.09, 0.01])
+    both = sum_of_few(values, log_mass, float(users))
+    assert sum_of_few(values, log_mass, float(users), selected=True) == (-math.inf, both.upper)
+    assert sum_of_few(values, log_mass, float(users), selected=False) == (both.lower, math.inf)
+
+
+@pytest.mark.parametrize(("sigma", "users", "eps"), [(0.5, 200, 3.0), (0.5, 4000, 2.0), (1.0, 10, 2.0), (0.45, 34, 5.0)])
+def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int, eps: float) -> None:
+    law = GaussianMechanism(sigma).shuffled(users)._below[0][2]
+    lower, upper = law.log_phi([eps], users, Effort.SAMPLED)
+    assert lower[0] - 1.5 < law.approximate_log_phi(eps, users, parted=True) < upper[0] + 1.5
+    # E S_+ is at most n E X_+.
+    values, log_mass = np.array([-2.0, 3.0]), np.log([0.5, 1e-30])
+    assert approximate_excess(values, log_mass, 10.0, True) <= math.log(10 * 3e-30) + 1e-12
+    assert approximate_excess(-np.abs(values), log_mass, 10.0, True) == -math.inf

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
-from shufflebounds._limits import FEW, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
 
-__all__ = ["HEAVY", "Effort", "excesses", "largest_of", "rounding", "sums", "without_negligible"]
+__all__ = ["HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "rounding", "sums", "without_negligible"]
 
 HEAVY = 1e6
 """A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
@@ -73,6 +73,34 @@ def largest_of(rough: Sequence[float], value: Callable[[int], float], error: flo
     return best, largest
 
 
+def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, parted: bool) -> float:
+    """Return an approximation of log E S_+ for `users` users by the saddle point.
+
+    For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
+    of which a sum has 1/4 on average: the result is about the larger one of the saddle point of the other values and of
+    :func:`one_large_value`. It is at most n E X_+, which is an upper bound of E S_+ and is close to it if the sum is 0 unless one
+    user has a positive value.
+    """
+    gains = values > 0
+    if not gains.any():
+        return -math.inf
+    most = math.log(users) + float(np.logaddexp.reduce(log_mass[gains] + np.log(values[gains])))
+    size = np.abs(values)
+    if not float(size.max()) < LARGEST:
+        return most
+    light = np.ones(values.size, dtype=bool)
+    alone = -math.inf
+    if parted:
+        order = np.argsort(-size, kind="stable")
+        light[order[: int(np.searchsorted(users * np.cumsum(np.exp(log_mass[order])), 0.25))]] = False
+        alone = one_large_value(values, log_mass, users)
+    if not (light & gains).any():
+        return min(alone, most)
+    count = np.array([float(users)])
+    rough = float(_excess.rough_excess(values[light], log_mass[light], np.array([0, int(light.sum())]), count))
+    return min(float(np.logaddexp(rough, alone)), most) if rough < math.inf else most
+
+
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,
          effort: Effort) -> Interval:
     """Return bounds of log E S_+ for `users` users, by the kernel.
@@ -109,11 +137,22 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # must take less time. For up to 40 users `sum_of_few` takes less time if the gap may be larger.
     if heavy and users > FEW and effort is not Effort.ROUGH and not few:
         found = _both(found, sum_with_jumps(values, log_mass, users, upper is True))
-    if few and not heavy:
-        # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap.
+    if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
+        # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
+        # to 10 users and more than 16 atoms it rarely reaches rtol.
         found = Interval(*_excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
-        found = _both(found, sum_of_few(values, log_mass, users, (0.3 if heavy else 0.12) if few else 0.06))
+        step = (0.3 if heavy else 0.12) if few else 0.06
+        chosen = upper if few else None
+        if heavy and not few and upper is not None and few_enough(users):
+            # The gap is proportional to the square of the step, so a coarse step shows whether it will be small. Then one bound is
+            # enough.
+            coarse = sum_of_few(values, log_mass, users, 5 * step)
+            chosen = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
+        added = sum_of_few(values, log_mass, users, step, chosen)
+        found = _both(found, added)
+        if chosen is not None and math.isfinite(added[chosen]):
+            return found
     # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.
     if found.upper - found.lower < (math.inf if few else 0.1 if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
         return found
@@ -145,7 +184,8 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    floor = float(np.logaddexp.reduce(size[values > 0], initial=-np.inf)) - NEGLIGIBLE
+    # E S_+ is at most n E X_+. If it is far smaller, more atoms matter.
+    floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
         place = int(np.searchsorted(total, floor))

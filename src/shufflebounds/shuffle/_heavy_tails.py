@@ -198,7 +198,8 @@ def few_enough(users: float) -> bool:
     return 1 < users <= 40
 
 
-def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: float = 0.06) -> Interval:
+def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: float = 0.06,
+               selected: bool | None = None) -> Interval:
     """Return bounds of log E S_+ for few users, by adding their values one after the other, or by doubling sums of them.
 
     After every addition the distribution of the sum is replaced by one on grid points that is larger in the convex order for the
@@ -212,6 +213,8 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     step : float
         Distance of the grid points in asinh of the value, times sqrt(users), or times 1 + log2(users) for doubled sums. The gap is
         proportional to its square. The run time is proportional to its inverse, or to the square of its inverse for doubled sums.
+    selected : bool, optional
+        Compute only the upper (True) or only the lower bound (False), in half of the time; the other one is infinite.
 
     Returns
     -------
@@ -246,8 +249,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     spread, merged, place, where = part, part, jump, jump
     for addition in additions:
         other, another = ((jump, part), (jump, part)) if addition == "1" else ((place, spread), (where, merged))
-        spread, place = spread_sum(place, spread, *other, nodes), nodes
-        where, merged = merged_sum(where, merged, *another, nodes)
+        if selected is not False:
+            spread, place = spread_sum(place, spread, *other, nodes), nodes
+        if selected is not True:
+            where, merged = merged_sum(where, merged, *another, nodes)
     # Masses that underflow, or move to a neighbouring node because a subnormal mass is rounded, change E S_+ by at most `lost`. An
     # addition has at most `most`^2 pairs of values, and its errors count once for each copy of its result in the sum of all users:
     # at most 2 users times in total.
@@ -256,7 +261,8 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     slack = 1e-11 + 8 * ULP * most * users
     lower = float(merged @ np.maximum(where, 0.0)) * (1 - slack) - lost
     upper = float(spread @ np.maximum(place, 0.0)) * (1 + slack) + lost
-    return Interval(math.log(lower) if lower > 0 else -math.inf, math.log(upper) if upper < math.inf else math.inf)
+    return Interval(math.log(lower) if lower > 0 and selected is not True else -math.inf,
+                    math.log(upper) if upper < math.inf and selected is not False else math.inf)
 
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:

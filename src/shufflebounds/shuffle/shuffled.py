@@ -29,6 +29,7 @@ from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
+from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
@@ -287,10 +288,12 @@ class Shuffled(BetweenProfiles):
 
             near = [self._below[i][2].approximate_log_phi(eps, self.users) for i in tried]
             # For heavy tails a rough value takes as long as a close one, or longer.
-            if effort is not Effort.FINE or any(self._below[i][2].heavy for i in tried):
-                place, largest = largest_of(near, value)
+            heavy = any(self._below[i][2].heavy for i in tried)
+            error = 2.0 if heavy or few_enough(self.users) else 0.3
+            if effort is not Effort.FINE or heavy:
+                place, largest = largest_of(near, value, error)
                 return largest, tried[place]
-            least = largest_of(near, rough)[1]
+            least = largest_of(near, rough, error)[1]
             tried = [tried[place] for place, bounds in sorted(found.items()) if bounds.upper >= least]
         values = [value(place) for place in range(len(tried))]
         best = int(np.argmax(values))
@@ -540,21 +543,24 @@ class Shuffled(BetweenProfiles):
         return any(pair.upper.adds_few(self.users) for pair in self._pairs)
 
     def _rough(self, upper: bool) -> Curve | None:
+        laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
+        # The bounds of one delta for few users, and for heavy tails, have a gap, and those of the blanket and of the datasets are
+        # farther apart. So the search for eps ends before it reaches the precision of doubles. For few users a gap of 1e-3 in log
+        # delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5 of eps is about 1e-4 in log delta there.
+        close = 2e-5 if self._adds_few else 1e-9
+        expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
+        near = None
+        if 0 < len(laws) <= FEW:
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users, self._adds_few) for law in laws)),
+                         rtol=1e-2, settles=close if expensive else 0.0, jumps=False)
         if not upper or not self._has_search:
-            laws = [pair.upper for pair in self._pairs] if upper else [law for _, _, law in self._below]
-            near = None
-            if 0 < len(laws) <= FEW:
-                # For heavy tails this approximation may be wrong by orders of magnitude, but it takes little time.
-                near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self.users) for law in laws)), rtol=1e-2,
-                             jumps=False)
-            # The search for eps ends at a relative distance of 1e-6, which is less than the gap of the bounds of delta.
             return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
-                         rtol=1e-6, settles=1e-6) if self._adds_few else near
-        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), rtol=1e-3)
+                         rtol=close, settles=close) if self._adds_few else near
+        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), near, rtol=1e-3)
         # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
         # near the crossing of the rough one, usually once.
-        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=1e-9,
-                     settles=1e-9)
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=close,
+                     settles=close)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:
@@ -586,8 +592,15 @@ class Shuffled(BetweenProfiles):
         cost = super()._cost(log_delta, question)
         if question == "rdp" and self._pure_epsilon() == math.inf and self._pairs[0].upper.log_mass.size < COMPARED:
             # Most values of such a divergence are at small delta, where sums of a few atoms with heavy tails take longer. Measured
-            # for discrete Gaussian noise: 2 to 5 times.
-            cost = cost._replace(seconds=3 * cost.seconds)
+            # for discrete Gaussian noise: 2 to 5 times, except for few users, whose values are added one by one.
+            cost = cost._replace(seconds=(1 if self._adds_few else 3) * cost.seconds)
+        if question in ("epsilon", "delta") and self._exact is None and self._adds_few and not self._has_search:
+            # Several values of a search, and the only value of delta, are computed with Effort.FINE, which takes about 10 times as
+            # long for few users.
+            cost = cost._replace(seconds=(4 if question == "epsilon" else 10) * cost.seconds)
+        if question == "tradeoff" and self._exact is None and len(self._below) > COMPARED:
+            # The values of a curve are at many powers of two (`_widest`).
+            cost = cost._replace(seconds=cost.seconds + cost.values * self._moment_seconds)
         if question != "gdp_mu" or cost.values <= VALUES["mu of a shuffled randomizer"]:
             return cost
         values = VALUES["mu of a shuffled randomizer"]
@@ -598,13 +611,28 @@ class Shuffled(BetweenProfiles):
         return 2e-3
 
     @cached_property
-    def _value_seconds(self) -> float:
+    def _predicted_seconds(self) -> float:
         """Predicted CPU seconds of both bounds of one value of delta."""
+        seconds = self._searched_seconds(ExcessLaw.predicted)
+        # Second moments of more distributions are computed at few values of eps (`_widest`).
+        return seconds if len(self._below) > COMPARED else seconds + self._moment_seconds
+
+    @cached_property
+    def _value_seconds(self) -> float:
+        """An estimate of the CPU seconds of both bounds of one value of delta from above, for the number of samples."""
+        return self._searched_seconds(ExcessLaw.seconds) + self._moment_seconds
+
+    @cached_property
+    def _moment_seconds(self) -> float:
+        """Predicted CPU seconds of the second moments of the distributions for lower bounds at one eps."""
+        return sum(law.log_mass.size for _, _, law in self._below) * SECONDS["second moment, one atom"]
+
+    def _searched_seconds(self, seconds_of: Callable[[ExcessLaw, float], float]) -> float:
+        """Return the CPU seconds of one value without second moments, given those of one distribution."""
         above = [pair.upper for pair in self._pairs]
-        # Of the lower distributions, two are evaluated at each eps on average, after the second moments of all are compared.
+        # Of the lower distributions, two are evaluated at each eps on average.
         below = [law for _, _, law in self._below]
-        seconds = sum(law.seconds(self.users) for law in above + below[:2])
-        seconds += sum(law.log_mass.size for law in below) * SECONDS["second moment, one atom"]
+        seconds = sum(seconds_of(law, self.users) for law in above + below[:2])
         if self._has_search:
             few = self.users <= MANY
             kind = "search over datasets of few users" if few else "search over datasets"
@@ -628,13 +656,13 @@ class Shuffled(BetweenProfiles):
                        deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             curve = CurveBounds(self._log_delta)
-            return replace(base, single=True, spacing=0.2, effort=1e-3, seconds=self._value_seconds, curve=curve)
+            return replace(base, single=True, spacing=0.2, effort=1e-3, seconds=self._predicted_seconds, curve=curve)
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._value_seconds,
+        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._predicted_seconds,
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
@@ -723,7 +751,7 @@ class _OneData(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.seconds(self.users))
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort, seconds=self.law.predicted(self.users))
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law), self.users, self.step)
