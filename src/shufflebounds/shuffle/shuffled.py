@@ -19,7 +19,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._progress import Cost, Question, tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
@@ -572,13 +572,31 @@ class Shuffled(BetweenProfiles):
         if any(law.lost > delta for law in known):
             found = math.inf
         elif laws is None or (upper and self._has_search):
-            return super()._epsilon(delta, upper)
+            found = super()._epsilon(delta, upper)
+            return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
             found = float(epsilons(packed([laws]), [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
             return super()._epsilon(delta, upper)
         return found
+
+    def _local_epsilon(self, delta: float, found: float) -> float:
+        """Return the eps of the local guarantee if it may be below `found`, where the search ended, and meets `delta`; else inf.
+
+        The search for eps ends at a distance at which the upper bound may be above that of the target's message alone.
+        """
+        if not isinstance(self.randomizer, PrivacyProfile):
+            return math.inf
+
+        def excess(eps: float) -> float:
+            return float(self._unshuffled(np.array([eps]))[0]) - math.log(delta)
+
+        if excess(min(found, 1e5)) > SEARCH_GAP:
+            return math.inf
+        # `_unshuffled` increases the local delta by a few ulp, so the local eps is that of a slightly smaller delta.
+        local = self.randomizer._epsilon(min(delta / self.participation, 1.0) * (1 - 64 * ULP), True)
+        return local if math.isfinite(local) and excess(local) <= 0 else math.inf
 
     def _pure_epsilon(self) -> float:
         return self._budget

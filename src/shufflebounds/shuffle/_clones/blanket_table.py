@@ -97,15 +97,19 @@ def _tabled_sum(
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_mass = binom_logpmf(s[None, :], m[:, None], 2 / k)
-    # Cells whose terms are together less than e^-45 times the largest bound of a term are not evaluated. Their sum is added to
-    # `rest`; it is far below the rounding error.
+    # Cells whose terms are together less than e^-45 times the largest term are not evaluated. Their sum is added to `rest`; it is far
+    # below the rounding error. The first pass takes the largest bound of a term for the largest term.
     bound = _log_bounds(m[:, None], s, alpha, beta, gamma) + log_mass + log_weights[:, None]
-    least = float(bound.max()) - 45.0
-    row, column = np.nonzero(bound > least - math.log(bound.size))
-    log_inner, relative = _inner(m[row], s[column], alpha, beta, gamma)
-    log_cells = log_inner + log_mass[row, column]
-    cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
-    top = float(cells.max(initial=-math.inf))
+    least = float(bound.max()) - NEGLIGIBLE
+    while True:
+        row, column = np.nonzero(bound > least - math.log(bound.size))
+        log_inner, relative = _inner(m[row], s[column], alpha, beta, gamma)
+        log_cells = log_inner + log_mass[row, column]
+        cells = np.where(np.isfinite(log_cells), log_cells, -np.inf) + log_weights[row] - np.log(m[row])
+        top = float(cells.max(initial=-math.inf))
+        if least <= top - 36 or least == -math.inf:
+            break
+        least = top - NEGLIGIBLE
     relative = relative + weight_error + 1e-13 + 8 * ULP * (np.abs(np.where(np.isfinite(log_cells), log_cells, 0)) + 8)
     mass = np.exp(cells - top) if top > -math.inf else np.zeros_like(cells)
     factor = math.log(share)

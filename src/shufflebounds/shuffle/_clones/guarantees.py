@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds._costs import BYTES, SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
-from shufflebounds._limits import FEW, MANY, SEARCH_GAP
+from shufflebounds._limits import COMPARED, FEW, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
@@ -213,9 +213,9 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        # The tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
-        # ten-thousandth of it would take longer without a tighter answer.
-        settles = 1e-4 * SEARCH_GAP
+        # With many budgets, the tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of
+        # eps below a ten-thousandth of it would take longer without a tighter answer.
+        settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
             return one if self.population.budgets.size > FEW else None
