@@ -106,10 +106,11 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
         last, at, value = (at, value), there, excess(there)
         if (value < 0) != right:
             break
-        if abs(value) <= close:
+        rise = (value - last[1]) / (at - last[0])
+        # The slope is that of the curve itself: near a pure budget, that of the rough curve may be far larger.
+        if close > 0 and abs(value) <= rise * rtol * at:
             return at
         # The next step ends 10 % beyond the point where the line through both points reaches the target.
-        rise = (value - last[1]) / (at - last[0])
         step = min(max(1.1 * abs(value) / rise, step), 3 * at) if rise > 0 else 3 * at
     (low, at_low), (high, at_high) = sorted([last, (at, value)])
     # The search aims half of the tolerance beyond the crossing (above it for an upper bound, below it for a lower bound). An

@@ -97,8 +97,8 @@ def _tabled_sum(
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_mass = binom_logpmf(s[None, :], m[:, None], 2 / k)
-    # Cells whose terms are together less than e^-45 times the largest term are not evaluated. Their sum is added to `rest`; it is far
-    # below the rounding error. The first pass takes the largest bound of a term for the largest term.
+    # Cells whose terms are together less than e^-45 times the largest term are not evaluated. Their sum is added to `rest`; it is
+    # far below the rounding error. The first pass takes the largest bound of a term for the largest term.
     bound = _log_bounds(m[:, None], s, alpha, beta, gamma) + log_mass + log_weights[:, None]
     least = float(bound.max()) - NEGLIGIBLE
     while True:
