@@ -82,11 +82,12 @@ def _log_sum_beyond(
         if not large.any() or starts.size > MOST_TERMS // 8:
             return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
         settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
-        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped.
-        shares = np.arange(5) / 4
-        cuts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * shares)
-        starts, ends = cuts[:, :-1].ravel(), cuts[:, 1:].ravel() - 1
-        starts, ends = starts[ends >= starts], ends[ends >= starts]
+        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped. The end of
+        # the last part is not formed from its successor, which may be 2**53 + 1.
+        firsts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * (np.arange(4) / 4))
+        lasts = np.concatenate([firsts[:, 1:] - 1, ends[large, None]], axis=1)
+        kept = lasts >= firsts
+        starts, ends = firsts[kept], lasts[kept]
 
 
 def at_any_eps(
