@@ -82,8 +82,8 @@ def _log_sum_beyond(
         if not large.any() or starts.size > MOST_TERMS // 8:
             return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
         settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
-        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped. The end of
-        # the last part is not formed from its successor, which may be 2**53 + 1.
+        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped. The end
+        # of the last part is not formed from its successor, which may be 2**53 + 1.
         firsts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * (np.arange(4) / 4))
         lasts = np.concatenate([firsts[:, 1:] - 1, ends[large, None]], axis=1)
         kept = lasts >= firsts
