@@ -24,8 +24,8 @@ python-flint (arb, to 1e-20; tests/reference/measure_gamma.py, tests/core/test_g
     a, b 1e-10..200, any x, both functions               600       0.19    0.029
     integers to 2**53, 40 sigma, against quadrature      3674      0.12    0.020
 These are the errors of the ufuncs. The scalar kernels differ from them by at most 0.25 of these units (2.5e4 random arguments).
-Cost      in arrays, AVX-512, parameters that are integers or at least 3: 9 ns the pmf, 28 ns a tail near x = a/(a+b), 60 ns far from
-          it (SciPy's betainc: 0.48 us). A scalar kernel takes 0.14 to 0.21 us near, 0.28 us far, 0.06 us the pmf.
+Cost      in arrays, AVX-512, parameters that are integers or at least 3: 9 ns the pmf, 28 ns a tail near x = a/(a+b), 60 ns far
+          from it (SciPy's betainc: 0.48 us). A scalar kernel takes 0.14 to 0.21 us near, 0.28 us far, 0.06 us the pmf.
 Source    Loader 2000 for the deviances; DLMF 8.17; Didonato, Morris 1992 for the case distinction by size.
 """
 
