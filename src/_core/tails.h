@@ -13,8 +13,8 @@
  *   near     the uniform expansion, of order 9 or 15
  *   far      the continued fraction. Its elements are sorted into six lists by the expected number of steps (5 to 37), so that
  *            elements of a list take about as many steps. The deviance is in plain double up to 32 and in double-double beyond.
- * The scalar kernel of the distribution computes what is left: p below 2**-830, arguments outside the domain or the support,
- * parameters below 3 that are no integers, and elements whose fraction has not converged.
+ * The scalar kernel of the distribution computes the other elements: those with p below 2**-830, with arguments outside the domain or
+ * the support, with parameters below 3 that are no integers, and those whose fraction has not converged.
  *
  * The method of an element depends on its own arguments only. Therefore an element has the same bits alone, in any block, and on
  * every instruction set.

@@ -1,4 +1,7 @@
-"""Measured costs. They only predict what a computation takes; no answer depends on them, and they may be measured anew at any time.
+"""Measured costs, from which run times are predicted. They may be measured anew at any time, with one exception.
+
+The exception: the costs of shuffled randomizers (`ExcessLaw.seconds`) also decide how many values of delta a curve, a divergence or
+a composition takes. With other numbers these bounds would move and remain valid. No other answer depends on a cost.
 
 The times are CPU seconds of one thread on the machine that ``benchmarks/results`` names, with warm caches and without imports. A
 table entry is the total time of a computation divided by the number of its units. On a machine that is twice as slow, all of them

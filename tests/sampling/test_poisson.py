@@ -311,6 +311,19 @@ def test_replace_one_bounds_a_replaced_record():
         ReplaceOne(bound)
 
 
+def test_two_releases_of_a_replaced_record_are_bounded():
+    """The record of the last test in two releases, by quadrature; the lower bound removes the record in both releases."""
+    one = GaussianMechanism(1.0).subsampled(0.25)
+    both, removed = ReplaceOne(one).self_compose(2), one.self_compose(2)
+    y = np.linspace(-9, 9, 2001)
+    density = np.exp(-y * y / 2), np.exp(-((y - 1) ** 2) / 2), np.exp(-((y + 1) ** 2) / 2)
+    p, q = ((0.75 * density[0] + 0.25 * d) * (y[1] - y[0]) / math.sqrt(2 * math.pi) for d in density[1:])
+    for eps in (0.1, 0.5, 1.0):
+        exact = np.maximum(np.outer(p, p) - math.exp(eps) * np.outer(q, q), 0).sum()
+        low, high = both.delta(eps, bound="lower"), both.delta(eps)
+        assert 0.99 * removed.delta(eps, bound="lower") <= low <= exact <= high
+
+
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.5, math.nan, "x"])
 def test_bad_rates(rate):
     with pytest.raises(ValueError, match="rate="):

@@ -142,6 +142,20 @@ def test_a_sum_over_wide_blocks_is_enclosed(monkeypatch, blocks, falls):
         assert upper - lower < 12.0
 
 
+def test_the_last_term_of_a_long_range_is_counted():
+    # 2**53 + 1, the successor of the last index, is no double.
+    end = 2.0**53
+
+    def log_pmf(i):
+        return np.where(i == end, 0.0, -math.inf)
+
+    def value(i):
+        return IntervalArray(np.zeros(i.shape), np.zeros(i.shape))
+
+    found = _mixed_sum._log_sum_beyond(log_pmf, end, 1.0, end, 1.0, value, -1000.0)
+    assert 0.0 <= found < 1e-9
+
+
 def test_a_sum_of_zeros_is_zero():
     def value(i):
         return IntervalArray(np.full(i.shape, -math.inf), np.full(i.shape, -math.inf))

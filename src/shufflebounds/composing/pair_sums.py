@@ -1,4 +1,4 @@
-"""Hockey-stick divergences of releases with rare large losses by sums over all pairs of outcomes, without a transform.
+"""Hockey-stick divergences of releases with rare large losses, computed as sums over all pairs of outcomes.
 
 If records are rarely sampled, nearly all losses are tiny, and a few large ones decide delta. A grid that resolves both is too long,
 and no exponential tilt moves the mean of the total loss to eps. Here the outcomes of one release are losses at nodes whose distance
@@ -60,7 +60,7 @@ class _Losses(NamedTuple):
 
 
 class PairSums:
-    """Both bounds of the hockey-stick divergence of several releases, at most `most`.
+    """Both bounds of the hockey-stick divergence of up to `most` releases.
 
     Every release adds about 1e-12 to the gap of log delta, by the rounding of its masses.
 

@@ -30,9 +30,9 @@ class Effort(Enum):
     """How closely the kernel bounds log E S_+: the relative gap that it aims at, and the most evaluations of an atom.
 
     FINE serves single answers. SAMPLED serves results that interpolate between many values of delta, whose own error is larger; a
-    value takes about an eighth of the time. For heavy tails SAMPLED has no lower bound of E S_+ below 1e-145, and its gap is about
-    1e-3 for up to 40 users. ROUGH serves choices among distributions; it is less close for heavy tails, too. Raised work: longer
-    run time. Lowered: a larger gap.
+    value takes about an eighth of the time. For heavy tails SAMPLED has no lower bound of E S_+ below 1e-145, and its gap is up to
+    a few 1e-3 for up to 40 users. ROUGH serves choices among distributions; it is less close for heavy tails, too. Raised work:
+    longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)

@@ -142,7 +142,7 @@ class WorstDataset:
             # The ratio of the terms of orders k + 1 and k > 64, with mu = 1/4, is at most a_(k+1)/a_k r^2 (2k+3)/(n - 2k - 1),
             # and a_(k+1)/a_k is at most (1 + 1/(k^2-1))/k.
             ratio = 2.1 * self._data.distance / (self._users - 2 * int(pure[0]) - 2)
-            # With a larger ratio and more orders than a table has, the choice is left out. Any set of choices gives a valid bound.
+            # With a larger ratio and more orders than a table has, the choice is not tried. Every set of choices is valid.
             if ratio <= 0.5 or pure[0] <= TABLE_SIZE:
                 out.append(_product(int(pure[0]), 0.0, ratio if ratio <= 0.5 else 0.0))
         if pure[1] <= most:

@@ -670,7 +670,7 @@ class Shuffled(BetweenProfiles):
                 known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
-        base = replace(PrivacyProfile._pair_info(self), hockey_stick=self._sampled_log_delta,
+        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
                        deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             curve = CurveBounds(self._log_delta)
