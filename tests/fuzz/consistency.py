@@ -123,17 +123,12 @@ def very_large_eps(v):
     v.at_most(lower[1:], upper[:-1], "log_delta grows at very large eps", 1e-12)
 
 
-def _reverse(profile):
-    """Return the profile of the other order, which is the profile itself if the relation of neighbours is symmetric."""
-    return profile.reverse() if isinstance(profile, DominatingPair) else profile
-
-
 def curve(v):
     profile, eps = v.profile, v.points(8 if v.cheap else 2)
     eps = eps[eps < 600]
     # The trade-off function T(P, Q) is that of tests which reject P, so its supporting lines of slope -e^eps are given by
     # delta(eps) of (Q, P), the reversed pair.
-    backward, forward = both(_reverse(profile).delta, eps), both(profile.delta, eps)
+    backward, forward = both(profile.reverse().delta, eps), both(profile.delta, eps)
     curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
     if profile._pair_info().convex:
         # The smallest of several bounds need not be convex in e^eps. The curve is then that of its convex hull, also a bound.
@@ -175,7 +170,7 @@ def _divergence(profile, order, top, many):
     """
     t = np.linspace(0.0, top, many)
     forward = both(profile.delta, t)
-    backward = both(_reverse(profile).delta, t)
+    backward = both(profile.reverse().delta, t)
     rising = np.diff(t) if order == 1 else np.diff(np.expm1((order - 1) * t)) / (order - 1)
     falling = -np.diff(np.expm1(-order * t)) / order
     lower = float(rising @ forward[0][1:] + falling @ backward[0][1:])
@@ -197,7 +192,7 @@ def renyi(v):
     order = v.r.choice([1.0, float(orders[1]), 2.0])
     low, high = both(profile.rdp, order)
     # A pair may have a pure budget in one order and none in the other.
-    top = max(float(pure), _reverse(profile).epsilon(0.0))
+    top = max(float(pure), profile.reverse().epsilon(0.0))
     if 0 < top < 30:
         known = _divergence(profile, order, top, 200 if v.cheap else 12)
         v.at_most(low, known[1], f"the lower rdp({order!r}) and the integral of delta", 1e-9)
@@ -222,13 +217,13 @@ def gaussian(v):
     eps = eps[eps < 600]
     lower, upper = both(profile.gdp_mu)
     v.at_most(lower, upper, "gdp_mu, lower and upper", 4e-15)
-    pure = max(profile.epsilon(0.0), _reverse(profile).epsilon(0.0))
+    pure = max(profile.epsilon(0.0), profile.reverse().epsilon(0.0))
     if pure < 30:
         # Among all pairs with this pure budget, randomized response has the smallest curve.
         most = -2 * ndtri(1 / (1 + math.exp(pure)))
         v.at_most(lower, most, "the lower gdp_mu and that of the pure budget", 1e-9, 1e-15)
     if 1e-6 < upper < 1e3:
-        for one in (profile, _reverse(profile)):
+        for one in (profile, profile.reverse()):
             low = np.asarray(one.log_delta(eps, bound="lower"))
             with np.errstate(all="ignore"):
                 known = _log_gaussian(float(upper), eps)
