@@ -9,10 +9,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds import __version__, published, shuffle
+from shufflebounds import __version__, mechanisms, published, shuffle
 from tests.strategies import slow
 
 GRID = [(1000, 0.1, 1e-3), (1000, 0.49, 1e-6), (10**4, 1.0, 1e-6), (10**6, 0.3, 1e-9), (10**6, 2.0, 1e-8), (10**8, 4.0, 1e-12)]
+BOUNDS = ("lower", "upper")
 NAMES = [bound.__name__ for bound in published.amplification_bounds()]
 
 
@@ -157,7 +158,7 @@ class TestCompare:
     def test_a_false_bound_is_refuted_and_a_loose_one_is_not(self):
         table = self.table()
         assert {name: rows.tolist() for name, rows in table.refuted().items()} == {"half": [0, 1]}
-        assert "half is below the eps of binary randomized response in 2 of 2 cases" in str(table)
+        assert "half is below the eps of binary randomized response in 2 of 2 cases: not a bound for every randomizer" in str(table)
 
     def test_undecided_bounds_and_refusals_keep_their_rows(self):
         own = {"between": lambda users, local_eps, delta: 1.01 * attained(users, local_eps, delta)}
@@ -169,6 +170,54 @@ class TestCompare:
         for one in (table, some):
             for name, column in one.bounds.items():
                 assert list(one.refused.get(name, {})) == np.flatnonzero(np.isnan(column)).tolist()
+
+    def test_a_bound_of_one_randomizer_is_judged_by_the_bounds_of_that_randomizer(self):
+        matrix = np.random.default_rng(7).dirichlet(np.full(6, 2.0), size=6) * 0.7 + 0.05
+        one = mechanisms.FiniteRandomizer(matrix)
+        own = {
+            "valid": lambda users, local_eps, delta: 1.03 * one.shuffled(users).epsilon(delta),
+            "false": lambda users, local_eps, delta: 0.97 * one.shuffled(users).epsilon(delta, bound="lower"),
+            "between": lambda users, local_eps, delta: np.mean([one.shuffled(users).epsilon(delta, bound=b) for b in BOUNDS]),
+        }
+        table = published.compare(own, users=[1000, 10**4], delta=1e-8, randomizer=one)
+        assert table.local_eps.tolist() == [one.epsilon(0.0)] * 2
+        for i, users in enumerate((1000, 10**4)):
+            shuffled = one.shuffled(users)
+            bounds = [shuffled.epsilon(1e-8, bound=b) for b in BOUNDS]
+            assert [table.lower[i], table.upper[i], table.attained[i]] == [*bounds, bounds[0]]
+        assert {name: rows.tolist() for name, rows in table.refuted().items()} == {"false": [0, 1]}
+        assert list(table.undecided()) == ["between"]
+        assert "false is below the eps of the shuffled randomizer in 2 of 2 cases: false there" in str(table)
+        assert "between is between the bounds of that eps in 2 of 2 cases: undecided" in str(table)
+        assert "binary" not in str(table)
+        assert "attained" not in table.to_csv().splitlines()[0]
+        assert table.select(users=1000).randomizer is one
+
+    def test_without_the_randomizer_its_valid_bound_is_called_no_bound_for_every_randomizer(self):
+        one = mechanisms.KaryResponse(50, 1.0)
+        own = {"mine": lambda users, local_eps, delta: 1.03 * one.shuffled(users).epsilon(delta)}
+        grid = {"users": [10**4, 10**5], "local_eps": 1.0, "delta": 1e-8}
+        text = str(published.compare(own, **grid))
+        assert "in 2 of 2 cases: not a bound for every randomizer" in text
+        assert "false there" not in text
+        assert "mine is" not in str(published.compare(own, randomizer=one, **grid))
+
+    def test_a_family_of_randomizers_has_one_for_every_local_budget(self):
+        table = published.compare(users=1000, local_eps=[0.5, 1.0], delta=1e-6, randomizer=lambda e: mechanisms.KaryResponse(4, e))
+        assert table.upper.tolist() == [mechanisms.KaryResponse(4, e).shuffled(1000).epsilon(1e-6) for e in (0.5, 1.0)]
+        assert table.refuted() == {}
+
+    @pytest.mark.parametrize(("grid", "error", "named"), [
+        ({"local_eps": 0.5, "randomizer": mechanisms.KaryResponse(4, 1.0)}, ValueError, r"local_eps=0\.5 .*budget 1"),
+        ({"randomizer": mechanisms.GaussianMechanism(1.0)}, ValueError, "randomizer=.*finite local budget"),
+        ({"randomizer": 3.0}, TypeError, "randomizer=3.0"),
+        ({"randomizer": lambda e: e, "local_eps": 1.0}, TypeError, "randomizer"),
+        ({"randomizer": lambda e: mechanisms.KaryResponse(4, e)}, TypeError, "local_eps"),
+        ({}, TypeError, "local_eps"),
+    ])
+    def test_what_randomizers_and_budgets_are_refused(self, grid, error, named):
+        with pytest.raises(error, match=named):
+            published.compare(users=10, delta=0.1, **grid)
 
     def test_bibtex_has_an_entry_for_the_paper_of_every_published_bound(self):
         text = self.table().bibtex()
@@ -210,3 +259,5 @@ class TestCompare:
         assert "nats" in ax.get_ylabel()
         with pytest.raises(ValueError, match="users varies too"):
             self.table(local_eps=[0.1, 0.2]).plot(over="local_eps")
+        ax = self.table(randomizer=mechanisms.KaryResponse(4, 0.5)).plot()
+        assert "shuffled KaryResponse, upper bound" in [text.get_text() for text in ax.get_legend().get_texts()]

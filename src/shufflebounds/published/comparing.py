@@ -21,6 +21,8 @@ from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import StrongerClones
+from shufflebounds.shuffle.laws import Randomizer
+from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["AmplificationTable", "amplification_bounds", "compare"]
 
@@ -55,16 +57,19 @@ class AmplificationTable:
     users, local_eps, delta : ndarray
         The grid, one element per row.
     upper, lower : ndarray
-        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget.
+        Bounds of the eps of the stronger clone bound, which holds for every pure local randomizer with this budget; with a
+        randomizer, bounds of the eps of its shuffled messages.
     attained : ndarray
-        Lower bound of the eps of binary randomized response with this budget, all other users at 0. A valid bound for every pure
-        randomizer cannot be smaller.
+        An eps below which a bound is false: without a randomizer the lower bound of the eps of binary randomized response with this
+        budget, all other users at 0, because a valid bound for every pure randomizer cannot be smaller; with a randomizer `lower`.
     bounds : dict of ndarray
         eps of every bound by its name; NaN where the bound does not apply to the row.
     statuses : dict of str
         "proven", "unproven" or "false" for the published bounds, "yours" for the others.
     refused : dict of dict
         For each bound without a value in some rows, the message of the error in each of these rows, by the index of the row.
+    randomizer : Randomizer, callable or None
+        The randomizer, or the function of the local budget, that was passed to :func:`compare`.
     """
 
     users: FloatArray
@@ -76,9 +81,12 @@ class AmplificationTable:
     bounds: Mapping[str, FloatArray]
     statuses: Mapping[str, str]
     refused: Mapping[str, Mapping[int, str]] = field(default_factory=dict, repr=False)
+    randomizer: Randomizer | Callable[[float], Randomizer] | None = None
 
     def refuted(self) -> dict[str, NDArray[np.intp]]:
-        """Return the rows in which a bound is smaller than the eps of binary randomized response.
+        """Return the rows in which a bound is smaller than the eps of the randomizer, or of binary randomized response without one.
+
+        Without a randomizer, such a bound does not hold for every randomizer; it may hold for some.
 
         Returns
         -------
@@ -88,16 +96,16 @@ class AmplificationTable:
         return self._where(lambda values: values < self.attained)
 
     def undecided(self) -> dict[str, NDArray[np.intp]]:
-        """Return the rows in which a bound is between the eps of binary randomized response and the stronger clone bound.
+        """Return the rows in which a bound is at least :attr:`attained` and below :attr:`upper`.
 
-        The eps of the worst randomizer is in this range, so that these rows do not show whether the bound is valid.
+        The eps of the randomizer, or of the worst one, is in this range, so that these rows do not show whether the bound is valid.
 
         Returns
         -------
         dict of ndarray
             Indices of the rows by the bound's name; bounds without such rows are not included.
         """
-        return self._where(lambda values: (values >= self.attained) & (values < self.lower))
+        return self._where(lambda values: (values >= self.attained) & (values < self.upper))
 
     def _where(self, condition: Callable[[FloatArray], NDArray[np.bool_]]) -> dict[str, NDArray[np.intp]]:
         found = {name: np.flatnonzero(condition(values)) for name, values in self.bounds.items()}
@@ -164,8 +172,8 @@ class AmplificationTable:
                        refused={name: rows for name, rows in refused.items() if rows})
 
     def _columns(self) -> dict[str, FloatArray]:
-        fixed = ("users", "local_eps", "delta", "attained", "lower", "upper")
-        return {**{name: getattr(self, name) for name in fixed}, **self.bounds}
+        exact = ("attained", "lower", "upper") if self.randomizer is None else ("lower", "upper")
+        return {**{name: getattr(self, name) for name in (*_PARAMETERS, *exact)}, **self.bounds}
 
     def to_csv(self) -> str:
         """Return the table as CSV, with all digits, and an empty cell where a bound does not apply.
@@ -195,10 +203,13 @@ class AmplificationTable:
         text = "\n\n".join(
             "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines) for lines in parts
         )
-        for found, meaning in (
-            (self.refuted(), "below the eps of binary randomized response in {}: false there"),
-            (self.undecided(), "between that eps and the stronger clone bound in {}: undecided"),
-        ):
+        below, between = (
+            "below the eps of the shuffled randomizer in {}: false there", "between the bounds of that eps in {}: undecided",
+        ) if self.randomizer is not None else (
+            "below the eps of binary randomized response in {}: not a bound for every randomizer",
+            "between that eps and the stronger clone bound in {}: undecided",
+        )
+        for found, meaning in ((self.refuted(), below), (self.undecided(), between)):
             for name, where in found.items():
                 text += f"\n{name} is " + meaning.format(f"{where.size} of {self.users.size} cases")
         return text
@@ -234,9 +245,13 @@ class AmplificationTable:
         ax = plotting.axes(ax, wide=True)
         order = np.argsort(getattr(self, over), kind="stable")
         x = getattr(self, over)[order]
-        ax.fill_between(x, self.attained[order], self.upper[order], color="#999999", alpha=0.25, linewidth=0,
-                        label="randomized response to stronger clones")
-        ax.plot(x, self.upper[order], color="#000000", linewidth=2.2, label="stronger clones, upper bound")
+        if self.randomizer is None:
+            band, line = "randomized response to stronger clones", "stronger clones, upper bound"
+        else:
+            one = self.randomizer if isinstance(self.randomizer, Randomizer) else self.randomizer(float(self.local_eps[0]))
+            band, line = "lower to upper bound", f"shuffled {type(one).__name__}, upper bound"
+        ax.fill_between(x, self.attained[order], self.upper[order], color="#999999", alpha=0.25, linewidth=0, label=band)
+        ax.plot(x, self.upper[order], color="#000000", linewidth=2.2, label=line)
         shown = {name: values for name, values in self.bounds.items() if not np.isnan(values).all()}
         for place, (name, values) in enumerate(shown.items()):
             ax.plot(x, values[order], label=f"{name} ({self.statuses[name]})", marker="o", markersize=3, linewidth=1.4,
@@ -251,14 +266,33 @@ class AmplificationTable:
         return ax
 
 
+def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayLike:
+    """Return local_eps, checked against the smallest budget of the randomizer, which is also the default."""
+    local = Shuffled(randomizer, 1)
+    budget = float(local.epsilon(0.0))
+    if math.isinf(budget):
+        raise ValueError(f"randomizer={randomizer!r} must have a finite local budget: the published bounds need one")
+    if local_eps is None:
+        return budget
+    least = float(local.epsilon(0.0, bound="lower"))
+    for value in np.atleast_1d(_validate.real_array("local_eps", local_eps, 0, 700, open_low=True)).ravel().tolist():
+        if value < least:
+            raise ValueError(f"local_eps={value:g} is below the local budget {budget:g} of randomizer={randomizer!r}: "
+                             "leave local_eps out")
+    return local_eps
+
+
 def compare(
     mine: Mapping[str, Callable[[int, float, float], float]] | None = None,
     *,
     users: ArrayLike,
-    local_eps: ArrayLike,
     delta: ArrayLike,
+    local_eps: ArrayLike | None = None,
+    randomizer: Randomizer | Callable[[float], Randomizer] | None = None,
 ) -> AmplificationTable:
     r"""Compare user-defined amplification bounds with the published ones and with bounds of the exact value, over a grid.
+
+    The exact value is that of the given randomizer, or without one that of the worst randomizer.
 
     Parameters
     ----------
@@ -267,10 +301,14 @@ def compare(
         may raise ValueError where it does not apply.
     users : int or array_like
         Numbers of users, 1 to 2**53.
-    local_eps : float or array_like
-        Local budgets in nats, in (0, 700].
     delta : float or array_like
         Failure probabilities, in (0, 1).
+    local_eps : float or array_like, optional
+        Local budgets in nats, in (0, 700]. It may be left out for a single randomizer, whose local budget is the default.
+    randomizer : Randomizer or callable, optional
+        The only randomizer that the bounds in `mine` have to hold for, or a function that returns it for a local budget, such as
+        ``lambda eps0: KaryResponse(10, eps0)``. Its local budget must be at most local_eps. Both bounds of the eps of its shuffled
+        messages are computed for every row.
 
     Returns
     -------
@@ -280,14 +318,17 @@ def compare(
     Raises
     ------
     ValueError
-        If an argument is outside its range, the grid has more than 10**5 rows, or a name in `mine` is that of a published bound.
+        If an argument is outside its range, the grid has more than 10**5 rows, a name in `mine` is that of a published bound, or
+        the local budget of the randomizer is infinite or above local_eps.
     TypeError
-        If a value of `mine` is not callable.
+        If a value of `mine` is not callable, `randomizer` is neither a randomizer nor a function that returns one, or local_eps is
+        missing.
 
     Notes
     -----
-    A bound for every pure randomizer that is below the eps of binary randomized response is false, and the table states this.
-    A bound between that eps and the stronger clone bound may be valid or false; the table cannot decide.
+    A bound below the eps of the given randomizer is false. Without a randomizer the table compares with binary randomized response:
+    a bound below its eps does not hold for every pure randomizer, but may be valid for the one that it was proved for.
+    A bound between that eps and `upper` may be valid or false; the table cannot decide.
 
     Examples
     --------
@@ -300,6 +341,12 @@ def compare(
     {}
     >>> print(table.bounds["mine"].round(5), table.upper.round(5))
     [0.03717 0.01175] [0.04321 0.01243]
+
+    The same formula is false for ten-ary randomized response with a larger budget:
+
+    >>> from shufflebounds.mechanisms import KaryResponse
+    >>> published.compare({"mine": mine}, users=[10**4, 10**5], delta=1e-6, randomizer=KaryResponse(10, 5.0)).refuted()
+    {'mine': array([0, 1])}
     """
     mine = dict(mine or {})
     known = amplification_bounds()
@@ -309,6 +356,13 @@ def compare(
             raise TypeError(f"mine[{name!r}]={bound!r} must be a function of (users, local_eps, delta)")
         if name in names:
             raise ValueError(f"mine={name!r} is the name of a published bound: use another name")
+    if isinstance(randomizer, Randomizer):
+        local_eps = _local_budget(randomizer, local_eps)
+    elif randomizer is not None and not callable(randomizer):
+        raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0), or a function that "
+                        "returns one for a local budget")
+    if local_eps is None:
+        raise TypeError("local_eps is missing: pass local budgets, or a single randomizer, whose budget is used")
     grids: tuple[FloatArray, ...] = (
         np.atleast_1d(_validate.whole_array("users", users, 1)).ravel().astype(np.float64),
         np.atleast_1d(_validate.real_array("local_eps", local_eps, 0, 700, open_low=True)).ravel(),
@@ -320,6 +374,15 @@ def compare(
     n, budgets, deltas = (np.asarray(grid, dtype=np.float64).ravel() for grid in np.meshgrid(*grids, indexing="ij"))
     rows = [(int(a), b, c) for a, b, c in zip(n.tolist(), budgets.tolist(), deltas.tolist())]
     refused: dict[str, dict[int, str]] = {}
+
+    def used(budget: float) -> Randomizer:
+        if isinstance(randomizer, Randomizer):
+            return randomizer
+        one = randomizer(budget) if randomizer is not None else None
+        if not isinstance(one, Randomizer):
+            raise TypeError(f"randomizer({budget:g}) returns {one!r}: it must be a local randomizer such as KaryResponse(10, 2.0)")
+        _local_budget(one, budget)
+        return one
 
     def values(name: str, bound: Callable[[int, float, float], float]) -> FloatArray:
         found = np.full(size, np.nan)
@@ -333,11 +396,15 @@ def compare(
 
     with _validate.quiet(), announced("compare", lambda: several(size, Cost(SECONDS["published bounds of a row"], BYTES["value"]))):
         # The grid may contain arguments for which a single profile would print a warning.
-        clones = [StrongerClones(a, b) for a, b, _ in rows]
-        upper = np.array([one.epsilon(c) for one, (_, _, c) in zip(clones, rows)])
-        lower = np.array([one.epsilon(c, bound="lower") for one, (_, _, c) in zip(clones, rows)])
-        attained = np.array([ShuffledBits(a, 1 / (math.exp(b) + 1), ones=0).epsilon(c, bound="lower") for a, b, c in rows])
+        exact = [StrongerClones(a, b) if randomizer is None else Shuffled(used(b), a) for a, b, _ in rows]
+        upper, lower = np.empty(size), np.empty(size)
+        for i, (profile, (_, _, c)) in enumerate(zip(exact, rows)):
+            upper[i], lower[i] = profile.epsilon(c), profile.epsilon(c, bound="lower")
+            tick()
+        attained = lower if randomizer is not None else np.array(
+            [ShuffledBits(a, 1 / (math.exp(b) + 1), ones=0).epsilon(c, bound="lower") for a, b, c in rows]
+        )
         table = {name: values(name, bound) for name, bound in mine.items()}
         table |= {bound.__name__: values(bound.__name__, bound) for bound in known}
     statuses = dict.fromkeys(mine, "yours") | {bound.__name__: bound.verdict for bound in known}
-    return AmplificationTable(n, budgets, deltas, upper, lower, attained, table, statuses, refused)
+    return AmplificationTable(n, budgets, deltas, upper, lower, attained, table, statuses, refused, randomizer)
