@@ -11,9 +11,10 @@ from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, SKY
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from scipy.stats import binom, norm
 
+from shufflebounds.composition import calibrate_releases
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.published import stronger_clones_closed_form
-from shufflebounds.shuffle import BinomialNoise, ShuffledBits, ShuffledHistogram, StrongerClones, ZeroSum
+from shufflebounds.shuffle import BinomialNoise, Shuffled, ShuffledBits, ShuffledHistogram, StrongerClones, ZeroSum
 
 TRUSTED, UNTRUSTED = "#e3f2e9", "#f3f3f3"
 
@@ -247,14 +248,18 @@ def clones() -> plt.Figure:
 
 
 def year() -> plt.Figure:
-    """Draw eps after each month for a release sized alone and one sized for a year, as on the page that calibrates a histogram."""
-    users, bins, delta = 200_000, 20, 1e-9
+    """Draw eps after each month for noise calibrated for one release and for a year, as on the page that calibrates a histogram."""
+    users, bins, target = 200_000, 20, {"eps": 1.0, "delta": 1e-9}
+    single = partial(Shuffled.calibrate, partial(KaryResponse, bins), users=users)
     figure, ax = plt.subplots(figsize=(6.6, 3.4), layout="constrained")
     months = np.arange(1, 13)
-    for budget, line, text in ((7.937, PRINTED, "sized for one release"), (5.68, EXACT, "sized for twelve releases")):
-        once = KaryResponse(bins, budget).shuffled(users)
-        eps = [once.self_compose(int(k)).epsilon(delta) for k in months]
+    for once, line, text in (
+        (single(**target), PRINTED, "calibrated for one release"),
+        (calibrate_releases(single, releases=12, **target), EXACT, "calibrated for twelve"),
+    ):
+        eps = [once.self_compose(int(k)).epsilon(target["delta"]) for k in months]
         ax.plot(months, eps, marker="o", ms=4, **line)
+        budget = once.randomizer.local_eps
         ax.text(12.15, eps[-1], f"{text},\nlocal budget {budget:.2f}", va="center", fontsize=9, color=line["color"])
     ax.axhline(1, color=GREY, lw=1, ls=":")
     ax.text(5, 1.08, r"target $\varepsilon$ = 1", fontsize=9, color=GREY)
@@ -328,8 +333,8 @@ def decision() -> plt.Figure:
         box(ax, 4.2, y, question, UNTRUSTED, width=2.5, height=0.85)
         ax.add_patch(FancyArrowPatch((2.2, 3.1), (2.88, y), arrowstyle="-|>", mutation_scale=11, lw=1.0, color="#333333"))
         for up, (answer, protocol_name) in zip((0.32, -0.32) if len(answers) > 1 else (0.0,), answers):
-            ax.add_patch(FancyArrowPatch((5.5, y), (6.2, y + up), arrowstyle="-|>", mutation_scale=11, lw=1.0, color="#333333"))
-            box(ax, 10.0, y + up, f"{answer}: {protocol_name}" if answer else protocol_name, TRUSTED, width=7.4, height=0.44)
+            ax.add_patch(FancyArrowPatch((5.5, y), (6.0, y + up), arrowstyle="-|>", mutation_scale=11, lw=1.0, color="#333333"))
+            box(ax, 10.0, y + up, f"{answer}: {protocol_name}" if answer else protocol_name, TRUSTED, width=7.8, height=0.44)
     return figure
 
 

@@ -36,10 +36,12 @@ def randomizers() -> plt.Figure:
     axis.axhline(1.0, color=ORANGE, lw=1.6)
     labels = [("closed form,\nany randomizer", float(closed[-1] / clones[-1]), ORANGE),
               ("StrongerClones, any randomizer", 1.1, ORANGE)]
+    below = []
     for name, mechanism, color, height in shown:
         profiles = [mechanism.shuffled(int(n)) for n in users]
         upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) / clones for bound in ("upper", "lower"))
         gap = float((upper / lower).max()) - 1
+        below.append(closed / clones / upper)
         axis.fill_between(users, lower, upper, color=color, alpha=0.35, lw=0)
         axis.plot(users, upper, **{**EXACT, "color": color, "lw": 1.6})
         said = "both bounds, one line" if gap < 0.01 else f"bounds {100 * gap:.0f} % apart"
@@ -48,7 +50,7 @@ def randomizers() -> plt.Figure:
         axis.annotate(text, (users[-1], height), (8, 0), textcoords="offset points", color=color, va="center", fontsize=10)
     axis.set(xscale="log", yscale="log", xlabel="users $n$", ylabel=r"ratio of $\varepsilon$ to that of StrongerClones",
              yticks=[0.2, 0.5, 1, 2, 5], yticklabels=["0.2", "0.5", "1", "2", "5"],
-             title="For a known randomizer eps is 3 to 30 times below the closed form\n"
+             title=f"For a known randomizer eps is {np.nanmin(below):.0f} to {np.nanmax(below):.0f} times below the closed form\n"
                    r"$\varepsilon$ at $\delta = 10^{-8}$, local budget $\varepsilon_0 = 1$")
     # a scale of its own sets a formatter of its own
     axis.yaxis.set_minor_formatter(NullFormatter())
@@ -77,8 +79,8 @@ def worst_dataset() -> plt.Figure:
         axis.annotate("upper bound over all datasets", (users[-1], upper[-1] / lower[-1]), (0, 5), textcoords="offset points",
                       color=BLUE, ha="right", va="bottom")
         axis.annotate("lower bound: other users hold one value", (users[-1], 1.0), (0, -5), textcoords="offset points", color=GREEN,
-                      ha="right", va="top")
-        axis.set(xscale="log", xlabel="users $n$", title=name, ylim=(0.97, 1.4))
+                      ha="right", va="top", fontsize=10)
+        axis.set(xscale="log", xlabel="users $n$", title=name, ylim=(0.95, 1.4))
     axes[0].set_ylabel(r"ratio of $\varepsilon$ to its lower bound")
     figure.suptitle(r"From $10^4$ users on the upper bound is within 1 % of the worst known dataset, at $\delta = 10^{-6}$")
     return figure

@@ -392,12 +392,13 @@ def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) 
 COMPARED = {
     "local": ("no shuffler: randomized response", {"color": GREY, "marker": "x"}),
     "records": ("FlippedReports, records", {"color": ORANGE, "marker": "^"}),
-    "clones": ("randomized response, sized by StrongerClones", {"color": PURPLE, "marker": "P"}),
+    "clones": ("randomized response, by StrongerClones", {"color": PURPLE, "marker": "P"}),
     "bits": ("ShuffledBits", {"color": GREEN, "marker": "s"}),
-    "noise": ("BinomialNoise (count); ClearReports (histogram)", {"color": SKY, "marker": "D"}),
+    "noise": ("BinomialNoise; ClearReports", {"color": SKY, "marker": "D"}),
     "sums": ("FlippedReports, sums", {"color": "black", "marker": "v"}),
-    "zero": ("ZeroSum (count); ShuffledHistogram", {"color": BLUE, "marker": "o"}),
+    "zero": ("ZeroSum; ShuffledHistogram", {"color": BLUE, "marker": "o"}),
 }
+"""Name of the row, and its marks. Of two names the first is that of the count, the second that of the histogram."""
 
 
 def comparison() -> plt.Figure:
@@ -408,9 +409,10 @@ def comparison() -> plt.Figure:
     figure, axes = plt.subplots(
         2, 1, figsize=(8.4, 8.0), layout="constrained", sharex=True, height_ratios=[len(names) for names in rows]
     )
-    figure.suptitle("With a shuffler the error does not grow with the number of users\n"
+    bounded = max(worst for points in panels for name in points if name not in ("local", "records") for _, _, worst in points[name])
+    figure.suptitle(f"With a shuffler the error is at most {math.ceil(bounded)} users for every n, except that of FlippedReports, records\n"
                     r"$\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)")
-    for axis, points, names in zip(axes, panels, rows):
+    for panel, (axis, points, names) in enumerate(zip(axes, panels, rows)):
         names.sort(key=lambda name, points=points: -points[name][-1][1])
         for row, name in enumerate(names):
             messages, error, worst = np.array(points[name]).T
@@ -421,7 +423,7 @@ def comparison() -> plt.Figure:
             text = f"{low:.0f}" if high - low < 0.05 * high else f"{low:.0f} to {high:.1f}"
             axis.text(1.01, row, text, transform=axis.get_yaxis_transform(), va="center", fontsize=10)
         axis.text(1.01, len(names) - 0.35, "messages\nper user", transform=axis.get_yaxis_transform(), fontsize=9, color=GREY)
-        axis.set_yticks(range(len(names)), [COMPARED[name][0] for name in names])
+        axis.set_yticks(range(len(names)), [COMPARED[name][0].split("; ")[-1 if panel else 0] for name in names])
         axis.set(xscale="log", ylim=(-0.6, len(names) - 0.4))
         axis.yaxis.grid(False)
     axes[0].set_title("count, a tenth of the users hold 1", loc="left")

@@ -1,6 +1,7 @@
 """Draw the pictures of docs/plots.md into docs/_static."""
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -11,11 +12,16 @@ matplotlib.rcParams["svg.hashsalt"] = "shufflebounds"
 STATIC = Path(__file__).with_name("_static")
 
 
-def main() -> None:
-    """Draw them."""
+def plots() -> dict[str, Any]:
+    """Return the Axes of each picture by its name."""
     profiles = compare(*(shuffle.StrongerClones(users, local_eps=2.0) for users in (10**3, 10**4, 10**5, 10**6)), kind="profile")
     tradeoffs = compare(*(shuffle.ShuffledBits.boolean_sum(users=100, lam=lam) for lam in (2, 5, 15, 50)))
-    for name, ax in (("profiles", profiles), ("tradeoffs", tradeoffs)):
+    return {"profiles": profiles, "tradeoffs": tradeoffs}
+
+
+def main() -> None:
+    """Draw them."""
+    for name, ax in plots().items():
         ax.figure.savefig(STATIC / f"{name}.svg", metadata={"Date": None})
 
 

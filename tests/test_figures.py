@@ -1,15 +1,24 @@
 """The script that draws the figures of the documentation, on its fastest figure, and a function that only the script uses."""
 
 import importlib.util
+import io
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.strategies import slow
+
 pytest.importorskip("matplotlib")
 
 SCRIPT = Path(__file__).parents[1] / "docs" / "make_figures.py"
+FIGURES = sorted(path.stem for path in (SCRIPT.parent / "_static" / "figures").glob("*.svg"))
+SLOW = {
+    "areas", "bits", "budgets", "chernoff", "comparison", "growth", "histogram", "hockey-stick", "mechanisms", "overshoot",
+    "randomizers", "reals", "rules", "training", "worst_dataset", "year",
+}
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +28,8 @@ def script():
         yield load()
 
 
-def load():
-    spec = importlib.util.spec_from_file_location("make_figures", SCRIPT)
+def load(name="make_figures"):
+    spec = importlib.util.spec_from_file_location(name, SCRIPT.with_name(f"{name}.py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -33,7 +42,37 @@ def test_a_figure_is_drawn(script, tmp_path, monkeypatch):
     assert (tmp_path / "noise.svg").read_text().startswith("<?xml")
 
 
+def texts(figure):
+    """Return the texts of an SVG that matplotlib wrote, which has each of them in a comment."""
+    return re.findall(r"<!-- (.*?) -->", figure, re.DOTALL)
+
+
+def drawn(figure):
+    with io.StringIO() as stream:
+        figure.savefig(stream, format="svg", metadata={"Date": None})
+        return texts(stream.getvalue())
+
+
+@pytest.mark.parametrize("name", [slow(name) if name in SLOW else name for name in FIGURES])
+@pytest.mark.filterwarnings("ignore:local_eps")
+def test_the_labels_of_a_committed_figure_are_those_of_the_code(script, name):
+    """Numbers in titles, labels and legends are computed. If this fails, run docs/make_figures.py with the name and look at it."""
+    figure = script.FIGURES[name]()
+    try:
+        assert drawn(figure) == texts((script.FOLDER / f"{name}.svg").read_text(encoding="utf-8"))
+    finally:
+        script.plt.close(figure)
+
+
+@pytest.mark.slow
+def test_the_labels_of_the_committed_plots_are_those_of_the_library(script):
+    pictures = load("make_pictures")
+    for name, ax in pictures.plots().items():
+        assert drawn(ax.figure) == texts((pictures.STATIC / f"{name}.svg").read_text(encoding="utf-8"))
+
+
 def test_every_figure_stands_in_a_page(script):
+    assert set(script.FIGURES) == set(FIGURES)
     made = {"_build", "_generated", "generated"}
     page = "".join(path.read_text() for path in SCRIPT.parent.rglob("*.md") if not made & set(path.parts))
     for name in script.FIGURES:

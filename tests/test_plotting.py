@@ -77,7 +77,7 @@ def test_compare(kind):
     ax = compare(*protocols, kind=kind)
     words = [text for text in legend_of(ax) if "perfect" not in text]
     assert [word.partition("\n")[0].replace("\u2009", "") for word in words] == ["users = 100", "users = 1000", "users = 10000"]
-    assert "StrongerClones" in ax.get_title()
+    assert ax.get_title().endswith(": StrongerClones, local_eps = 2")
     drawn = list(lines(ax).values())
     if kind == "tradeoff":
         diagonal, *drawn = drawn

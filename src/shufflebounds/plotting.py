@@ -150,6 +150,13 @@ def labels(parameters: Sequence[dict[str, Any]], names: Sequence[str]) -> list[s
     return out
 
 
+def shared(parameters: Sequence[dict[str, Any]]) -> str:
+    """Return the parameters that have the same value in all sets, without long values."""
+    first = parameters[0]
+    equal = {key: number(value) for key, value in first.items() if len({repr(entry.get(key)) for entry in parameters}) == 1}
+    return ", ".join(f"{key} = {text}" for key, text in equal.items() if text != "…")
+
+
 def number(value: Any) -> str:
     """Return a short text of a parameter."""
     if isinstance(value, bool | str):

@@ -135,6 +135,9 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     wide = len(profiles) > 4 or (kind == "tradeoff" and max(map(len, labels)) > 24)
     ax = plotting.axes(ax, wide=wide)
     title = names[0] if len(set(names)) == 1 else "comparison"
+    if len(profiles) > 1 and len(set(names)) == 1:
+        shared = plotting.shared([parameters(profile) for profile in profiles])
+        title = f"{title}, {shared}" if shared and _fits(f"Trade-off functions: {title}, {shared}") else title
     if losses is None:
         plotting.tradeoff_frame(ax, f"Trade-off functions: {title}")
         for place, (profile, label) in enumerate(zip(profiles, labels)):
