@@ -73,8 +73,8 @@ Theorem 1 | trade-off function: false | published.liu2024_tradeoff, shuffle.Pers
 Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_personalized.py::test_theorem_2_with_sums_from_zero_is_an_upper_bound
 Theorem 2, t as an infimum | the same to the letter: false | published.liu2024_delta_literal | published/test_context.py::test_the_published_infimum_by_every_t
 Table 1 | settings of the experiments | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
-Figure 4 | eps over users | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
-Table 2 | delta at five eps | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
+Figure 4 | eps over users, without the curves of CCC and LZX, whose formulas the paper does not give | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
+Table 2 | delta at five eps, without the rows of CCC and LZX | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
 """,
     "Balcer and Cheu, *Separating local and shuffled differential privacy via histograms*": """
 Theorems 1.1 to 1.3 | informal forms of 3.2, 3.3 and 4.1 | shuffle.ShuffledHistogram | shuffle/test_histogram.py::test_every_dataset_of_few_users

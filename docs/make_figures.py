@@ -410,7 +410,8 @@ def comparison() -> plt.Figure:
         2, 1, figsize=(8.4, 8.0), layout="constrained", sharex=True, height_ratios=[len(names) for names in rows]
     )
     bounded = max(worst for points in panels for name in points if name not in ("local", "records") for _, _, worst in points[name])
-    figure.suptitle(f"With a shuffler the error is at most {math.ceil(bounded)} users for every n, except that of FlippedReports, records\n"
+    figure.suptitle(f"With a shuffler the error is at most {math.ceil(bounded)} users for every n, "
+                    "except that of FlippedReports, records\n"
                     r"$\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)")
     for panel, (axis, points, names) in enumerate(zip(axes, panels, rows)):
         names.sort(key=lambda name, points=points: -points[name][-1][1])

@@ -39,13 +39,6 @@ def test_what_does_not_exist_is_refused(coverage, name):
         coverage.exists("test_pages.py::test_nothing")
 
 
-def test_the_number_of_printed_bounds_that_the_first_pages_tell():
-    words = {60: "sixty", 70: "seventy", 80: "eighty"}
-    stated = words[len(published.bounds()) // 10 * 10]
-    assert f"{stated} published bounds" in (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert f"{stated.capitalize()} published bounds" in (DOCS / "index.md").read_text(encoding="utf-8")
-
-
 @pytest.mark.skipif(not (DOCS.parent / "src/_core").is_dir(), reason="needs the source tree")
 def test_every_table_of_the_kernels_is_in_the_page_once(tmp_path):
     spec = importlib.util.spec_from_file_location("measured_errors", DOCS / "measured_errors.py")

@@ -231,8 +231,9 @@ class SampledProfile:
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
-        """Return logs of both bounds of the integral of e^(power t) delta(t) over t, and logs of two gaps for each interval.
+        """Return logs of integrals of e^(power t) times both bounds of delta(t) over t, and logs of two gaps for each interval.
 
+        The integrals have the error of the quadrature (`_pieces`), for which the caller widens the bounds by COMPUTED_ERROR.
         The first gap is that between the bounds of the integral over the interval. The second is the part of the first that comes
         from the gap between the bounds of delta at the samples, which more samples cannot reduce.
         """
@@ -268,6 +269,8 @@ def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[Float
 
     Between neighbours delta is taken as linear in e^t. An interval is coarse if e^(power t) or e^t changes in it by more than a
     factor e^STEEPEST. The quadrature would be inaccurate there, so each factor of the integrand is replaced by its largest value.
+    The rule of 12 nodes has no error term. Measured relative errors: at most 1e-14 for |power| >= 3, 7e-12 for power = 1 over an
+    interval of width 8, which is rarely left undivided.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), 1.0) * width[:, 0] > STEEPEST

@@ -43,8 +43,8 @@ def interval_datasets(length: float, steps: int = 16) -> DatasetLaws | None:
     share = 1 / math.cosh(half) * (1 - 8 * ULP)
     grid = MatrixDatasets(laplace_rows(np.linspace(0.0, length, steps + 1))[0], BLUR).of(0, -1)
     # `rest` bounds the norm of the nonnegative rest, the Green's function of the cell. Its square is at most tanh(w/2)/2, its
-    # largest value, times itself. On the interval m is at least e^(-L/2); the factor 1.001 covers the smaller m of the matrix
-    # between two outputs.
+    # largest value, times itself. On the interval m is at least e^(-L)/2, as at its ends; the factor 1.001 covers the smaller m
+    # of the matrix between two outputs.
     rest = math.sqrt(math.tanh(half) * (1 - share) * math.exp(length) * 1.001)
     # The radius of a ball that contains all R_x has three parts: the radius for the grid, the norm of the nonnegative rest, and the
     # norm of the missing mass 1 - s times the centre of the ball, whose density is at most e^L times m.

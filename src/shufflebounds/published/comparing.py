@@ -345,7 +345,8 @@ def compare(
     The same formula is false for ten-ary randomized response with a larger budget:
 
     >>> from shufflebounds.mechanisms import KaryResponse
-    >>> published.compare({"mine": mine}, users=[10**4, 10**5], delta=1e-6, randomizer=KaryResponse(10, 5.0)).refuted()
+    >>> one = KaryResponse(10, 5.0)
+    >>> published.compare({"mine": mine}, users=[10**4, 10**5], delta=1e-6, randomizer=one).refuted()
     {'mine': array([0, 1])}
     """
     mine = dict(mine or {})

@@ -296,6 +296,9 @@ class Allocation:
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
         out = out - math.log(t) + sign * 64 * ULP
         if upper:
+            # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+ for the sum A of these
+            # ratios and the sum B of the others, and E(A)/t is their mass under P, `cut`. Sums with such a ratio are missing from
+            # E(B - K)+. They are a fraction of at most t e^CUT of it, below the 64 ULP by which `out` is raised.
             cut = self.law.log_p_above(self._range[1])
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)

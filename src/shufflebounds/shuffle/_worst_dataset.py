@@ -139,8 +139,9 @@ class WorstDataset:
         pure = self._pure_pairs
         out = [_Choice(0, 0.0, np.array([1]), np.zeros(1))]
         if pure[0] <= most:
-            # The ratio of the terms of orders k + 1 and k > 64, with mu = 1/4, is at most a_(k+1)/a_k r^2 (2k+3)/(n - 2k - 1),
-            # and a_(k+1)/a_k is at most (1 + 1/(k^2-1))/k.
+            # The ratio of the terms of orders k + 1 and k > 64, with mu = 1/4, is at most a_(k+1)/a_k r^2 times the root of
+            # (2k+3) (2k+2)/((n-2k-1) (n-2k-2)), and a_(k+1)/a_k is at most (1 + 1/(k^2-1))/k. As k <= s, the denominator is at
+            # least (n-2s-2)^2, and the root of (2k+3) (2k+2) is at most 2.04 k.
             ratio = 2.1 * self._data.distance / (self._users - 2 * int(pure[0]) - 2)
             # With a larger ratio and more orders than a table has, the choice is not tried. Every set of choices is valid.
             if ratio <= 0.5 or pure[0] <= TABLE_SIZE:

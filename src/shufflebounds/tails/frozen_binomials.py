@@ -39,7 +39,8 @@ class binom(FrozenLaw):
 
     Notes
     -----
-    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. ``scipy.stats.binom`` has the same methods.
+    The errors are those of :func:`binom_logsf`, a few ulp of the logarithm. The methods have the names and
+    meanings of those of a frozen ``scipy.stats.binom(n, p)``; ``stats``, ``entropy`` and ``moment`` are missing.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class poisson_binom(FrozenLaw):
     Notes
     -----
     The errors are those of :func:`poisson_binom_logsf`, relative to the probability however small it is.
-    ``scipy.stats.poisson_binom`` has the same methods; its tails have no correct digit below 1e-16.
+    A frozen ``scipy.stats.poisson_binom(p)`` has methods of the same names; its tails have no correct digit below 1e-16.
 
     Examples
     --------
