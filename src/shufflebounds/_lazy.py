@@ -19,7 +19,7 @@ def missing(package: str, name: str, known: Iterable[str]) -> str:
         from difflib import get_close_matches
 
         public = [one for one in known if not one.startswith("_")]
-        near = [one for one in public if name.lower() in one.lower()][:3] or get_close_matches(name, public, 3, 0.6)
+        near = [one for one in public if name.lower() in one.lower()][:3] or get_close_matches(name, public, 3, 0.7)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return f"module {package!r} has no attribute {name!r}{hint}"
 

@@ -28,6 +28,14 @@ def run(capsys, *words):
     return code, captured.out, captured.err
 
 
+def test_a_warning_has_neither_file_nor_line():
+    words = [sys.executable, "-m", "shufflebounds", "epsilon", "kary-response", "--bins", "10", "--local-eps", "25", "--delta=.1"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("eps = ")
+    assert done.stderr.startswith("shufflebounds: warning: local_eps=25 is above 20 nats")
+    assert done.stderr.count("\n") == 1
+
+
 def test_main_job(capsys):
     code, out, err = run(capsys, "epsilon", "stronger-clones", "--users", "1e6", "--local-eps", "4", "--delta", "1e-8")
     assert (code, err) == (0, "")

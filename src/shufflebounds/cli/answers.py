@@ -34,14 +34,15 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
                   add_own: Callable[[argparse.ArgumentParser], None] = lambda parser: None) -> None:
     """Add a mechanism's options, the extra numbers and the options of `add_own` to the parser.
 
-    If the words begin with --compose there is no mechanism, and the releases of the file are the only ones.
+    If the words begin with an option and --compose is among them, there is no mechanism, and the releases of the file are the only
+    ones.
     """
     def more(sub: argparse.ArgumentParser, mechanism: Mechanism) -> None:
         add_releases(sub, mechanism)
         add_own(sub)
 
     parser.epilog = "Without a mechanism: --compose FILE composes the releases of a file."
-    if not words or words[0].partition("=")[0] != "--compose":
+    if not words or not words[0].startswith("--") or "--compose" not in {word.partition("=")[0] for word in words}:
         add_mechanisms(parser, words, extra, more=more)
         return
     parser.add_argument("--compose", metavar="FILE", required=True, help=COMPOSE)

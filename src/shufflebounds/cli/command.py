@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code: 0; 1 if a target cannot be met or the output cannot be written; 130 after Ctrl-C. Bad input ends the process
         with code 2 and one line on stderr.
     """
+    if argv is None:
+        warnings.showwarning = _warning
     words = list(sys.argv[1:] if argv is None else argv)
     parser = parser_for(words)
     arguments = parser.parse_args(words)
@@ -104,6 +107,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         option = named[1].replace("_", "-") if named and hasattr(arguments, named[1]) else None
         parser.error(f"argument --{option}: {text}" if option else text)
     return 0
+
+
+def _warning(message: Warning | str, *place: Any, **keywords: Any) -> None:
+    """Print a warning as one line, without the place in the code that `warnings.showwarning` prints."""
+    sys.stderr.write(f"shufflebounds: warning: {message}\n")
 
 
 def _run(arguments: argparse.Namespace) -> None:

@@ -16,11 +16,17 @@ from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 __all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number", "number_or_word"]
 
 
-def _near(word: str, known: Collection[str], count: int, cutoff: float = 0.6) -> list[str]:
-    """Return the known words that are most similar to a misspelt one."""
+SIMILAR = 0.7
+"""Least similarity (`difflib`) of a suggestion. Lowered: options that mean something else are suggested, such as --eps for --times.
+Raised: fewer misspelt words draw a suggestion."""
+
+
+def _near(word: str, known: Collection[str], count: int) -> list[str]:
+    """Return the known words that are most similar to a misspelt one; the dashes of options are not compared."""
     import difflib
 
-    return difflib.get_close_matches(word, known, count, cutoff)
+    names = {one.strip("-"): one for one in known}
+    return [names[name] for name in difflib.get_close_matches(word.strip("-"), names, count, SIMILAR)]
 
 
 OTHER_NAMES = {
@@ -49,9 +55,10 @@ class Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
-        """Return the options that have a word of this one, such as --local-eps for --eps, or else the one that is spelled alike."""
-        words = {word for word in option.strip("-").split("-") if len(word) > 2}
-        return [one for one in options if words & set(one.strip("-").split("-"))][:1] or _near(option, options, 1, 0.6)
+        """Return the options with a word that begins as one of it, such as --local-eps for --eps, or one spelled alike."""
+        words = [word for word in option.strip("-").split("-") if len(word) > 2]
+        begun = [one for one in options if any(own.startswith(word) for own in one.strip("-").split("-") for word in words)]
+        return begun[:1] or _near(option, options, 1)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the arguments. An unknown option ends the process with a suggestion."""
@@ -100,7 +107,7 @@ def add_choices(
     # The names are not listed if the first word is one of them, because listing them would import all mechanisms.
     every = [first] if first in names else list(names)
     if first and not first.startswith("-") and first not in every:
-        near = _near(first, every, 3, 0.5)
+        near = _near(first, every, 3)
         near = ["--help"] if first == "help" else near
         hint = f"did you mean {' or '.join(near)}?" if near else f"choose from {', '.join(every)}"
         parser.error(f"argument {what}: invalid choice: {first!r}: {hint}")
@@ -137,6 +144,8 @@ def add_mechanisms(
     known = MECHANISMS if names is None else names
     chosen = add_choices(parser, "MECHANISM", known, lambda name: summary(MECHANISMS[name].build), words)
     if len(chosen) > 1:
+        if words and words[0].startswith("--") and not "--help".startswith(words[0]):
+            parser.error(f"name a mechanism before {words[0].partition('=')[0]}, such as stronger-clones")
         return
     for name, sub in chosen.items():
         mechanism = MECHANISMS[name]
