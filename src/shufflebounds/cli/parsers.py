@@ -16,17 +16,13 @@ from shufflebounds.cli.registry import MECHANISMS, Mechanism, summary
 __all__ = ["Parser", "add_choices", "add_forms", "add_mechanisms", "number", "number_or_word"]
 
 
-SIMILAR = 0.7
-"""Least similarity (`difflib`) of a suggestion. Lowered: options that mean something else are suggested, such as --eps for --times.
-Raised: fewer misspelt words draw a suggestion."""
-
-
 def _near(word: str, known: Collection[str], count: int) -> list[str]:
     """Return the known words that are most similar to a misspelt one; the dashes of options are not compared."""
     import difflib
 
     names = {one.strip("-"): one for one in known}
-    return [names[name] for name in difflib.get_close_matches(word.strip("-"), names, count, SIMILAR)]
+    # Below a similarity of 0.7 options are suggested that mean something else, such as --eps for --times.
+    return [names[name] for name in difflib.get_close_matches(word.strip("-"), names, count, 0.7)]
 
 
 OTHER_NAMES = {
