@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+
+pytest.importorskip("flint")
+
 from flint import arb, ctx
 
 from shufflebounds._core._tradeoff import tradeoff_knots

@@ -9,6 +9,9 @@ import random
 import mpmath
 import numpy as np
 import pytest
+
+pytest.importorskip("flint")
+
 from flint import arb
 
 from shufflebounds import shuffle

@@ -3,9 +3,12 @@
 import math
 from fractions import Fraction
 
-import flint
 import numpy as np
 import pytest
+
+pytest.importorskip("flint")
+
+import flint
 from flint import arb
 
 from shufflebounds._core import _special

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+pytest.importorskip("flint")
+
+from flint import arb, ctx
 
 from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
 from shufflebounds.tails import _poisson_tables as tables

@@ -64,8 +64,8 @@ class ExportMixin(BoundedProfile):
             At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; in between it
             is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers every pair of
             neighbours in both orders, and compositions in which the order differs from release to release. For a
-            :class:`~shufflebounds.DominatingPair` it has the two orders of this pair, which is tighter if all releases have the
-            same order.
+            :class:`~shufflebounds.profile.DominatingPair` it has the two orders of this pair, which is tighter if all
+            releases have the same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}
         ImportError
@@ -213,7 +213,7 @@ class ExportMixin(BoundedProfile):
         See Also
         --------
         shufflebounds.compare : several profiles in one plot.
-        shufflebounds.Tradeoff.plot : the trade-off function, as in ``profile.tradeoff().plot()``.
+        shufflebounds.tradeoff.Tradeoff.plot : the trade-off function, as in ``profile.tradeoff().plot()``.
 
         Examples
         --------

@@ -118,7 +118,8 @@ class PrivacyProfile(ExportMixin):
         -------
         PrivacyProfile
             The profile itself if its guarantee covers both orders, as that of every mechanism in this package does. For a
-            :class:`DominatingPair` (P, Q) it is the pair (Q, P), and for a composition that of the reversed factors.
+            :class:`~shufflebounds.profile.DominatingPair` (P, Q) it is the pair (Q, P), and for a composition that of the
+            reversed factors.
         """
         return self
 
@@ -449,7 +450,7 @@ class PrivacyProfile(ExportMixin):
     def rdp(self, order: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
         r"""Return the Renyi divergence of the worst pair, the larger one of both orders (P, Q) and (Q, P).
 
-        For a :class:`DominatingPair` only its own order counts.
+        For a :class:`~shufflebounds.profile.DominatingPair` only its own order counts.
 
         .. math:: D_a(P \| Q) = \frac{1}{a-1} \log \sum_y P(y)^a Q(y)^{1-a}
 

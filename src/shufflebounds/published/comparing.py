@@ -96,7 +96,7 @@ class AmplificationTable:
         return self._where(lambda values: values < self.attained)
 
     def undecided(self) -> dict[str, NDArray[np.intp]]:
-        """Return the rows in which a bound is at least :attr:`attained` and below :attr:`upper`.
+        """Return the rows in which a bound is at least `attained` and below `upper`.
 
         The eps of the randomizer, or of the worst one, is in this range, so that these rows do not show whether the bound is valid.
 

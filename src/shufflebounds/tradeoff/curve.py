@@ -34,7 +34,7 @@ class Tradeoff:
 
     Made by :meth:`from_pmfs`, :meth:`from_knots` and :meth:`from_log_delta` (piecewise linear), by :meth:`gaussian`,
     :meth:`laplace`, :meth:`approximate` and :meth:`randomized_response`, or by
-    :meth:`~shufflebounds.DominatingPair.tradeoff`. Two curves are equal if their breakpoints or their parameters are.
+    :meth:`~shufflebounds.profile.DominatingPair.tradeoff`. Two curves are equal if their breakpoints or their parameters are.
 
     See Also
     --------
