@@ -3,6 +3,8 @@
     python -m tests.fuzz.mutants --count 20 --seed 7                        one to ten minutes each
     python -m tests.fuzz.mutants --count 5 --seed 7 --kernels               the kernel is compiled again for each change
 
+For a kernel the test folders are those of the kernels and of the modules that use it, directly or through another kernel.
+
 The changes are a random sample, the same for the same seed and sources. The tests run in a temporary copy of the repository, in
 this order: the files in the test folder of the changed module that mention the module or one of its functions and classes, the
 other files of that folder, the files elsewhere that mention one of them, and the comparison with recorded gaps. Code on which no
@@ -103,6 +105,33 @@ def kernel_changes(text):
     return found
 
 
+def imported(text, package):
+    """Return the private modules that a Python or Cython text imports from a package, such as `shufflebounds._core`."""
+    package = re.escape(package)
+    lists = re.findall(rf"^from {package} c?import (\([^)]*\)|[^\n]*)", text, re.MULTILINE)
+    return set(re.findall(rf"{package}\.(_\w+)", text)) | {name for names in lists for name in re.findall(r"\b_\w+", names)}
+
+
+def tests_of(path):
+    """Return the paths of the tests for a changed file: those of its folder, or for a kernel of the folders that use it."""
+    if path.suffix != ".pyx":
+        return (f"tests/{path.parts[2]}",)
+    texts = {one.stem: one.read_text(encoding="utf-8") for one in (ROOT / "src/_core").glob("_*.pyx")}
+    sources = {name: imported(text, "shufflebounds._core") for name, text in texts.items()}
+    kernels, before = {path.stem}, set()
+    while kernels != before:
+        before = set(kernels)
+        kernels |= {name for name, used in sources.items() if used & kernels}
+    package = ROOT / "src/shufflebounds"
+    modules = {one: one.read_text(encoding="utf-8") for one in package.rglob("*.py")}
+    users = {one for one, text in modules.items() if imported(text, "shufflebounds._core") & kernels}
+    # A module at the root of the package has no test folder: the folders of the modules that import it count.
+    roots = {one.stem for one in users if one.parent == package}
+    users |= {one for one, text in modules.items() if imported(text, "shufflebounds") & roots}
+    folders = {one.relative_to(package).parts[0] for one in users if one.parent != package}
+    return ("tests/core", *sorted(f"tests/{name}" for name in folders if (ROOT / "tests" / name).is_dir()))
+
+
 def ordered(copy, path, names, elsewhere):
     """Return three lists of test files: in the paths `names`, those that mention the module or a name of it and the other ones; and
     in `elsewhere`, those that mention it.
@@ -153,7 +182,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for the tests (default 600)")
     parser.add_argument("--only", default="", help="modules whose path contains this")
-    parser.add_argument("--kernels", action="store_true", help="change .pyx files; the tests of core and tails run")
+    parser.add_argument("--kernels", action="store_true", help="change .pyx files, and run the tests of their users")
     parser.add_argument("--tests", nargs="*", help="the only test files to run")
     options = parser.parse_args()
     random.seed(options.seed)
@@ -172,11 +201,12 @@ def main():
         elsewhere = [] if options.tests or options.kernels else passing_files(copy)
         passing = {}
         for path, (line, column, old, new) in random.sample(places, min(options.count, len(places))):
-            names = tuple(options.tests or (("tests/core", "tests/tails") if options.kernels else (f"tests/{path.parts[2]}",)))
-            if names not in passing:
-                passing[names] = verdict_of(copy, names, options.limit) == "NOT NOTICED"
-            if not passing[names]:
-                raise SystemExit(f"{' '.join(names)} fails, or exceeds --limit, without any change")
+            names = tuple(options.tests or tests_of(path))
+            for name in names:
+                if name not in passing:
+                    passing[name] = verdict_of(copy, [name], options.limit) == "NOT NOTICED"
+                if not passing[name]:
+                    raise SystemExit(f"{name} fails, or exceeds --limit, without any change")
             text = (copy / path).read_text()
             lines = text.splitlines(keepends=True)
             code = lines[line - 1]

@@ -1,0 +1,36 @@
+"""Which tests run for a changed module or kernel in mutation testing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import mutants
+
+pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reason="needs the source tree")
+
+
+@pytest.mark.parametrize(("kernel", "folders"), [
+    ("_gaussian", {"core", "mechanisms"}),
+    ("_worst", {"core", "shuffle"}),
+    ("_hypergeom", {"core", "tails"}),
+    # `_excess` uses these two, and `shuffle` uses `_excess`
+    ("_smoothed", {"core", "shuffle"}),
+    ("_heavy", {"core", "shuffle"}),
+    ("_jumps", {"core", "composing", "shuffle"}),
+    # `_convex_order` is used by the modules of two folders
+    ("_losses", {"core", "composing"}),
+    ("_special", {"core", "tails", "shuffle", "composition", "selection"}),
+])
+def test_a_kernel_runs_the_tests_of_the_folders_that_use_it(kernel, folders):
+    found = mutants.tests_of(Path("src/_core") / f"{kernel}.pyx")
+    assert {f"tests/{folder}" for folder in folders} <= set(found)
+    assert all((mutants.ROOT / name).exists() for name in found)
+
+
+def test_a_module_runs_the_tests_of_its_folder():
+    assert mutants.tests_of(Path("src/shufflebounds/shuffle/bits.py")) == ("tests/shuffle",)
+
+
+def test_most_kernels_run_fewer_than_all_folders():
+    assert len(mutants.tests_of(Path("src/_core/_gaussian.pyx"))) <= 3
+    assert len(mutants.tests_of(Path("src/_core/_hypergeom.pyx"))) <= 3
