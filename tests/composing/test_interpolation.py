@@ -1,0 +1,35 @@
+"""Distributions between values of a divergence: their slack covers the rounding of their own divergence."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds._core import _losses
+from shufflebounds._types import ULP
+from shufflebounds.composing.interpolation import optimistic_pld
+from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.tradeoff.convex import joined, masses
+
+
+@pytest.mark.parametrize(("sigma", "points", "top"), [(1.0, 40, 2.0), (20.0, 100, 1.0), (20.0, 3000, 8.0)])
+def test_the_slack_covers_the_rounding_of_the_divergence_of_the_masses(sigma, points, top):
+    """With sigma = 20 the log divergences are so small that their rounding exceeds the fixed part of the slack."""
+    eps = np.linspace(0.0, top, points)
+    given = GaussianMechanism(sigma).log_delta(eps, bound="lower")
+    loss, log_p, wanted = masses(*joined((eps, given), (eps, given), lower=True))
+    held = wanted > -np.inf
+    rounding = (_losses.law_hockey_stick(loss, log_p, -math.inf) - wanted)[held].max()
+    fixed = ULP * (32 + np.abs(wanted[held]).max())
+    assert optimistic_pld((eps, given), (eps, given)).slack >= fixed + rounding
+
+
+def test_the_lower_distribution_is_no_trivial_bound():
+    noise, eps = GaussianMechanism(1.0), np.linspace(0.0, 4.0, 400)
+    given = noise.log_delta(eps, bound="lower")
+    atoms = optimistic_pld((eps, given), (eps, given))
+    got = _losses.law_hockey_stick(atoms.loss, atoms.log_p, -math.inf) - atoms.slack
+    inside = (atoms.loss >= 0) & (atoms.loss < 3)
+    exact = noise.log_delta(atoms.loss[inside])
+    assert np.all(got[inside] <= exact)
+    assert np.all(got[inside] > exact - 0.05)
