@@ -103,6 +103,8 @@ MISTAKES = [
     (lambda: shuffle.Histogram, "Histogram", "", "", "did you mean ShuffledHistogram?"),
     (lambda: mechanisms.Gaussian, "Gaussian", "", "", "GaussianMechanism"),
     (lambda: shuffle.compare_at(10, 1, eps=1.0, delta=1e-6), "bins", "=1", "2..65536", "such as 100"),
+    (lambda: shuffle.StrongerClones(1e17, 1.0), "users", "=1e+17", "1..2**53", "it is too large"),
+    (lambda: KaryResponse(4, 1.0).randomize([0], rng=np.random.RandomState(1)), "rng", "", "", "np.random.default_rng(1)"),
     (lambda: selection.svt_scales(-1.0), "eps", "=-1", "", "such as 1.0"),
 ]
 
@@ -132,6 +134,8 @@ COMMANDS = [
     ("epsilon stronger-clones --user-count 1e6 --local-eps 4 --delta 1e-6", "unrecognized argument --user-count; did you mean --users?"),
     ("epsilon stronger-clones --users=1e6 --local-eps=4 --detla=1e-6", "unrecognized argument --detla; did you mean --delta?"),
     ("epsilon stronger-clones --users x --local-eps 4 --delta 1e-6", "argument --users: 'x' is not a number"),
+    ("epsilon stronger-clones --users 1,000,000 --local-eps 4 --delta 1e-6", "'1,000,000' is not a number; did you mean 1000000?"),
+    ("epsilon stronger-clones --users 1M --local-eps 4 --delta 1e-6", "'1M' is not a number; write a million as 1e6"),
     ("epsilon stronger-clones --users 0 --local-eps 4 --delta 1e-6", "argument --users: users=0 must be an integer in 1..2**53; pass"),
     ("epsilon stronger-clones --users 10 --local-eps 4 --delta 2", "argument --delta: delta=2 must be in [0, 1]; pass"),
     ("epsilon stronger-clones --users 10", "the following arguments are required: --local-eps, --delta"),

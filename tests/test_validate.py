@@ -151,7 +151,7 @@ def test_generator():
     assert _validate.generator(rng) is rng
     assert _validate.generator(1).random() == np.random.default_rng(1).random()
     for bad in ("a", -1, 1.5, object()):
-        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator$"):
+        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator, such"):
             _validate.generator(bad)
 
 
@@ -191,3 +191,8 @@ def test_every_message_names_argument_and_range(value):
 def test_views_of_nothing_are_not_copied():
     with pytest.raises(ValueError, match=r"^x has 1000000000000 entries"):
         _validate.real_array("x", np.broadcast_to(0.5, (10**6, 10**6)), 0, 1)
+
+
+def test_bits_may_be_booleans():
+    for value in ([True, False, True], np.array([True, False, True])):
+        assert _validate.zeros_and_ones("values", value, (3,), "one bit for each user").tolist() == [1.0, 0.0, 1.0]

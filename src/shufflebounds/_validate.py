@@ -318,6 +318,7 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
     if array.dtype.kind == "f":
         whole = np.isfinite(array) and array == np.floor(array) and low <= array <= high
         advice = f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments"
+        advice = "it is too large" if np.isfinite(array) and array > high and high == MAX_COUNT else advice
         raise ValueError(f"{name}={short_repr(value)} must be {text}, got a float: {advice}")
     try:
         if array.dtype.kind not in "iuO":
@@ -338,8 +339,12 @@ def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = 
 
 
 def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:
-    """Return value as an array of 0 and 1 of the given shape, or raise ValueError with `text`, a description of valid values."""
-    bits = real_array(name, value, 0, 1)
+    """Return value as an array of 0 and 1 of the given shape, or raise ValueError with `text`, a description of valid values.
+
+    The value may be an array of booleans.
+    """
+    array = _array(name, value, "numbers 0 or 1")
+    bits = real_array(name, array.astype(np.float64) if array.dtype.kind == "b" else value, 0, 1)
     if bits.shape != shape:
         raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
     every_entry(name, bits, (bits == 0) | (bits == 1), "0 or 1")
@@ -407,7 +412,8 @@ def generator(rng: Any) -> np.random.Generator:
     # NumPy accepts sequences as seeds, but some of them crash it.
     if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
         return np.random.default_rng(None if rng is None else int(rng))
-    raise ValueError(f"rng={short_repr(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator")
+    raise ValueError(f"rng={short_repr(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator, such as "
+                     "np.random.default_rng(1)")
 
 
 def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

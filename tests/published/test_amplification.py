@@ -206,6 +206,8 @@ class TestCompare:
         table = published.compare(users=1000, local_eps=[0.5, 1.0], delta=1e-6, randomizer=lambda e: mechanisms.KaryResponse(4, e))
         assert table.upper.tolist() == [mechanisms.KaryResponse(4, e).shuffled(1000).epsilon(1e-6) for e in (0.5, 1.0)]
         assert table.refuted() == {}
+        pure = published.compare(users=1000, local_eps=[0.5, 1.0], delta=1e-6, randomizer=mechanisms.PureLocal)
+        assert pure.upper.tolist() == [mechanisms.PureLocal(e).shuffled(1000).epsilon(1e-6) for e in (0.5, 1.0)]
 
     @pytest.mark.parametrize(("grid", "error", "named"), [
         ({"local_eps": 0.5, "randomizer": mechanisms.KaryResponse(4, 1.0)}, ValueError, r"local_eps=0\.5 .*budget 1"),

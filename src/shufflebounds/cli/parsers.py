@@ -88,7 +88,9 @@ def number_or_word(words: tuple[str, ...], text: str) -> int | float | str:
         except ValueError:
             continue
         return int(value) if "e" in text.lower() and float(value).is_integer() else value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else ""))
+    plain = text.replace(",", "") if text.replace(",", "").isdecimal() and "," in text else ""
+    hint = f"; did you mean {plain}?" if plain else "; write a million as 1e6" if text[:-1].isdecimal() else ""
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number" + (f", nor one of {', '.join(words)}" if words else hint))
 
 
 number = partial(number_or_word, ())

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -248,8 +248,8 @@ class AmplificationTable:
         if self.randomizer is None:
             band, line = "randomized response to stronger clones", "stronger clones, upper bound"
         else:
-            one = self.randomizer if isinstance(self.randomizer, Randomizer) else self.randomizer(float(self.local_eps[0]))
-            band, line = "lower to upper bound", f"shuffled {type(one).__name__}, upper bound"
+            name = type(_with_budget(self.randomizer, float(self.local_eps[0]))).__name__
+            band, line = "lower to upper bound", f"shuffled {name}, upper bound"
         ax.fill_between(x, self.attained[order], self.upper[order], color="#999999", alpha=0.25, linewidth=0, label=band)
         ax.plot(x, self.upper[order], color="#000000", linewidth=2.2, label=line)
         shown = {name: values for name, values in self.bounds.items() if not np.isnan(values).all()}
@@ -264,6 +264,16 @@ class AmplificationTable:
         plotting.plain_axes(ax)
         plotting.legend(ax, outside=True)
         return ax
+
+
+def _is_randomizer(value: object) -> TypeGuard[Randomizer]:
+    """Return whether the value is a randomizer; a class of randomizers is a function that makes one."""
+    return isinstance(value, Randomizer) and not isinstance(value, type)
+
+
+def _with_budget(randomizer: Any, budget: float) -> Any:
+    """Return the randomizer itself, or the result of a function of the local budget."""
+    return randomizer if _is_randomizer(randomizer) else randomizer(budget)
 
 
 def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayLike:
@@ -357,7 +367,7 @@ def compare(
             raise TypeError(f"mine[{name!r}]={bound!r} must be a function of (users, local_eps, delta)")
         if name in names:
             raise ValueError(f"mine={name!r} is the name of a published bound: use another name")
-    if isinstance(randomizer, Randomizer):
+    if _is_randomizer(randomizer):
         local_eps = _local_budget(randomizer, local_eps)
     elif randomizer is not None and not callable(randomizer):
         raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0), or a function that "
@@ -377,12 +387,11 @@ def compare(
     refused: dict[str, dict[int, str]] = {}
 
     def used(budget: float) -> Randomizer:
-        if isinstance(randomizer, Randomizer):
-            return randomizer
-        one = randomizer(budget) if randomizer is not None else None
-        if not isinstance(one, Randomizer):
+        one = _with_budget(randomizer, budget)
+        if not _is_randomizer(one):
             raise TypeError(f"randomizer({budget:g}) returns {one!r}: it must be a local randomizer such as KaryResponse(10, 2.0)")
-        _local_budget(one, budget)
+        if one is not randomizer:
+            _local_budget(one, budget)
         return one
 
     def values(name: str, bound: Callable[[int, float, float], float]) -> FloatArray:
