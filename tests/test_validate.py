@@ -151,7 +151,7 @@ def test_generator():
     assert _validate.generator(rng) is rng
     assert _validate.generator(1).random() == np.random.default_rng(1).random()
     for bad in ("a", -1, 1.5, object()):
-        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator, such"):
+        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator,"):
             _validate.generator(bad)
 
 
