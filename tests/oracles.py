@@ -42,6 +42,14 @@ def logs(masses):
     return np.array([math.log(m) if m else -math.inf for m in masses])
 
 
+def completed(values, mass):
+    """Return arrays of values and log masses with the remaining probability at the value 0; `mass` are masses as exact doubles."""
+    rest = 1 - sum(map(Fraction, np.asarray(mass).tolist()))
+    assert 0 <= rest or rest > -1e-15
+    values, log_mass = np.asarray(values, dtype=float), np.log(mass)
+    return (np.append(values, 0.0), np.append(log_mass, math.log(rest))) if rest > 1e-15 else (values, log_mass)
+
+
 def total(law, other):
     """Return the distribution of the sum of two independent values, which are numbers or tuples."""
     out = defaultdict(Fraction)

@@ -1,12 +1,13 @@
 """Upper and lower bounds of the expected positive part of a sum of independent users, each with finitely many values (atoms).
 
-    E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j], else 0
+    E S_+,  S = sum of independent X_i;  users are in groups, X = x[j] with probability w[j]; the masses of a group sum to 1
     Phi_n(X) = E S_+ / n is the hockey-stick divergence of every shuffled randomizer (docs/mathematics).
 
 Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
 has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0 with a total of at most 1 to rounding, x finite.
+Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The mass at x = 0 is among the w: it decides
+the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
          heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
                                   one, plus E S + E S_- given that some user has one
@@ -48,13 +49,14 @@ from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._heavy cimport Jumps, c_gains, c_split
 from shufflebounds._core._smoothed cimport Turn, c_contour
 from shufflebounds._core._special cimport c_log_add_exp
-from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_masses, c_saddle, room_of
+from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_saddle, room_of
 
 cdef extern from "arithmetic.h" nogil:
     double log_gamma(double x)
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
+cdef double INCOMPLETE = 1e-6                     # masses whose sum is farther from 1 are an error of the caller; only checked
 
 
 # ------------------------------------------------------------------------------------------------------------ few users
@@ -99,12 +101,12 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
         log_p += log_gamma(left + 1)
         effort += 8 * left + 4 * log_gamma(left + 1)
     if atom == g.atoms or left == 0:
-        if left == 0 or g.rest > 0:
+        if left == 0 or g.log_rest > -INFINITY:
             c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - log_gamma(left + 1) if left > 0 else 0),
-                   effort - (left * g.log_rest if left > 0 else 0), value, blur)
+                   effort - (2 * left * g.log_rest if left > 0 else 0), value, blur)
         return
-    # if the atoms have all the mass, the last atom takes the remaining users
-    k = left if g.rest == 0 and atom == g.atoms - 1 else 0
+    # without mass at 0, the last atom takes the remaining users
+    k = left if g.log_rest == -INFINITY and atom == g.atoms - 1 else 0
     while k <= left:
         c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - log_gamma(k + 1), effort - 2 * k * g.log_w[atom],
                value + k * g.x[atom], blur + 10 * UNIT * k * fabs(g.x[atom]))
@@ -119,7 +121,7 @@ cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
         # more users than MOST_LISTED have at most 2e5 outcomes only with two values each, where the contour is faster
         if groups[i].count > MOST_LISTED:
             return 2 * LISTED
-        for j in range(groups[i].atoms if groups[i].rest > 0 else groups[i].atoms - 1):
+        for j in range(groups[i].atoms if groups[i].log_rest > -INFINITY else groups[i].atoms - 1):
             k = j + 1
             total *= (groups[i].count + k) / k
             if total > LISTED:
@@ -143,24 +145,23 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
 
 # ------------------------------------------------------------------------------------------------------------ the bounds
 
-cdef void c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
-    """Copy the distributions with values scaled by a power of 2 to at most 1; most[0]: the largest scaled value."""
+cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
+    """Copy the distributions with values scaled by a power of 2 to at most 1; most[0]: the largest scaled value.
+
+    Returns the largest distance of a sum of masses from 1.
+    """
     cdef Py_ssize_t i, j
-    cdef double top = 0
-    cdef Group *g
+    cdef double top = 0, missing = 0
     for i in range(number):
         for j in range(users[i].atoms):
             top = fmax(top, users[i].x[j])
     frexp(top, power)
     most[0] = ldexp(top, -power[0])
     for i in range(number):
-        g = &groups[i]
-        c_lay_out(g, users[i].atoms, users[i].count, room)
-        room += room_of(g.atoms)
-        for j in range(g.atoms):
-            g.x[j] = ldexp(users[i].x[j], -power[0])
-            g.log_w[j] = users[i].log_w[j]
-        c_masses(g)
+        missing = fmax(missing, fabs(1 - c_lay_out(&groups[i], users[i].x, users[i].log_w, users[i].atoms, power[0],
+                                                   users[i].count, room)))
+        room += room_of(users[i].atoms)
+    return missing
 
 
 cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
@@ -187,7 +188,11 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         free(room)
         free(turns)
         return -1
-    c_prepare(users, number, groups, room, &power, &top)
+    if not c_prepare(users, number, groups, room, &power, &top) <= INCOMPLETE:
+        free(groups)
+        free(room)
+        free(turns)
+        return -2
     scale = power * 0.6931471805599453
     # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
     # bound.
@@ -366,6 +371,14 @@ cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, con
     return used
 
 
+cdef c_raise(Py_ssize_t done):
+    """Raise the error that a return value of c_log_excess stands for."""
+    if done == -1:
+        raise MemoryError
+    if done == -2:
+        raise ValueError("the masses of a group do not sum to 1: pass the whole distribution, with the mass of the value 0")
+
+
 def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double rtol=2e-7, double work=6e7):
     """Return bounds of log E[max(0, S)], S a sum over groups of users: atoms starts[i]..starts[i+1], counts[i] users each.
@@ -373,7 +386,8 @@ def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ss
     Parameters
     ----------
     values, log_mass : ndarray
-        Values and log probabilities of the atoms of all groups, one group after the other. The remaining mass of a group is at 0.
+        Values and log probabilities of the atoms of all groups, one group after the other. The probabilities of a group sum to 1,
+        that of the value 0 included.
     starts : ndarray
         Index of the first atom of each group, and the end.
     counts : ndarray
@@ -394,8 +408,7 @@ def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ss
     with nogil:
         done = c_log_excess(users, c_fill(values, log_mass, starts, counts, users), rtol, work, &lower, &upper)
     free(users)
-    if done < 0:
-        raise MemoryError
+    c_raise(done)
     return lower, upper
 
 
@@ -429,8 +442,7 @@ def log_excess_rows(const double[:, ::1] values, const double[::1] log_mass, dou
         with nogil:
             users.x = &values[i, 0]
             done = c_log_excess(&users, 1, rtol, work, &lower[i], &upper[i])
-        if done < 0:
-            raise MemoryError
+        c_raise(done)
         # one row may take up to a second
         PyErr_CheckSignals()
     return np.asarray(lower), np.asarray(upper)

@@ -21,24 +21,25 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Move the values above `edge` behind those below and out of the distributions; returns the expected number of such values."""
+    """Move the values above `edge` behind those below, and their masses to 0; returns the expected number of such values."""
     cdef Py_ssize_t i, j, k
     cdef Group *g
     cdef double x, w, chance = 0
     for i in range(number):
         g = &groups[i]
-        g.atoms = groups[i].all
+        g.above = 0
         k = 0
-        for j in range(g.atoms):
+        for j in range(g.all):
             if g.x[j] <= edge:
                 x, w = g.x[j], g.log_w[j]
                 g.x[j], g.log_w[j] = g.x[k], g.log_w[k]
                 g.x[k], g.log_w[k] = x, w
                 k += 1
             else:
-                chance += g.count * exp(g.log_w[j])
+                g.above += exp(g.log_w[j])
         g.atoms = k
-        c_masses(g)
+        c_masses(g, g.above)
+        chance += g.count * g.above
     return chance
 
 
@@ -114,9 +115,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
         chance = c_part(groups, number, edge)
         sums = 0
         for i in range(number):
-            groups[i].above = 0
             for j in range(groups[i].atoms, groups[i].all):
-                groups[i].above += exp(groups[i].log_w[j])
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
@@ -141,7 +140,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 g.log_w[j] -= log1p(-g.above)
             else:
                 sums += unused
-        c_masses(g)
+        g.log_rest -= log1p(-g.above)
+        c_masses(g, 0)
         # n E X minus its part in the case that no user has a value above the edge
         later = -expm1(out.log_none - log1p(-g.above))
         out.mean += g.count * (sums + first * later)

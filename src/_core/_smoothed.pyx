@@ -24,7 +24,7 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from shufflebounds._core._constants cimport UNIT
-from shufflebounds._core._tilted cimport Cumulant, c_cumulant, c_lay_out, c_masses, c_saddle, room_of
+from shufflebounds._core._tilted cimport Cumulant, c_cumulant, c_lay_out, c_saddle, room_of
 
 cdef extern from "excess.h" nogil:
     void excess_phi(const double *p, const double *y, Py_ssize_t n, double t, double reach, double *less, double *side)
@@ -278,7 +278,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     Parameters
     ----------
     values, log_mass : ndarray
-        Values and log probabilities of one user; the remaining mass is at 0.
+        Values and log probabilities of one user. The probabilities sum to 1, that of the value 0 included.
     count, theta : float
         Number of users, and the tilt > 0.
     step, last : float
@@ -292,7 +292,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
         Columns t, log |phi|, arg phi and a bound of the relative error; the t up to which every node with |phi| above e^-40 is
         present; K(theta); the rounding error of K(theta) for each unit of theta.
     """
-    cdef Py_ssize_t atoms = values.shape[0], kept, i
+    cdef Py_ssize_t atoms = values.shape[0], kept
     cdef double[::1] room = np.empty(room_of(atoms))
     cdef double[:, ::1] out = np.empty((most + 1, 4))
     cdef double end = 0
@@ -302,10 +302,7 @@ def tilted_nodes(const double[::1] values, const double[::1] log_mass, double co
     cdef Turn turn
     with nogil:
         # the values are not scaled: the caller's theta times the values is moderate
-        c_lay_out(&group, atoms, count, &room[0])
-        for i in range(atoms):
-            group.x[i], group.log_w[i] = values[i], log_mass[i]
-        c_masses(&group)
+        c_lay_out(&group, &values[0], &log_mass[0], atoms, 0, count, &room[0])
         c_cumulant(&group, 1, theta, True, &at)
         kept = c_nodes(&group, 1, step, last, 40, &at, <Node *> &out[0, 0], most, &turn, &end, &used)
     return np.asarray(out)[:kept], end, at.value, at.blur

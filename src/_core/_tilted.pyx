@@ -1,12 +1,13 @@
 """The exponentially tilted distribution of a sum of independent users, and the tilt at which a contour crosses the real axis.
 
-    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j], else 0
+    K(s) = sum n log1p(sum w expm1(s x)) over groups of n users, X = x[j] with probability w[j]; the masses of a group sum to 1
     tilted by theta: probabilities p = w e^(theta x)/e^(K_1(theta)), values y = x - mean
 
 Layer: functions that need no interpreter lock, declared in _tilted.pxd, which says what the caller has checked.
 
 Method      sums over the atoms with expm1, so that small theta x do not cancel; products with n and sums over groups in
-            double-double. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
+            double-double. The mass at x = 0 is passed like any other and never formed as 1 minus the others: it may be far below
+            an ulp of 1. Atoms whose tilted mass changes log phi by less than 1e-22 are omitted from the tilted distribution.
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w): Cumulant.blur is their effect on K(s),
             by a model (ulp counts), not interval arithmetic. Relative to the width of the sum it grows like sqrt(n): 3e-6 at 2**53
 
@@ -19,28 +20,38 @@ Cost        1 to 2 exponentials an atom for each theta; about ten thetas for a s
 Source      classical
 """
 
-from libc.math cimport INFINITY, exp, expm1, fabs, fmax, log, log1p, sqrt
+from libc.math cimport INFINITY, exp, expm1, fabs, fmax, ldexp, log, log1p, sqrt
 
 from shufflebounds._core._constants cimport EXCESS_LANES, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make, dd_prod
+from shufflebounds._core._special cimport c_log_add_exp
 
 
-cdef void c_lay_out(Group *g, Py_ssize_t atoms, double count, double *room) noexcept nogil:
-    g.all = g.atoms = atoms
+cdef double c_lay_out(Group *g, const double *x, const double *log_w, Py_ssize_t atoms, int power, double count,
+                      double *room) noexcept nogil:
+    cdef Py_ssize_t j, used = 0
     g.count = count
     g.x, g.w, g.log_w, g.p = room, room + atoms, room + 2 * atoms, room + 3 * atoms
     g.y = g.p + atoms + EXCESS_LANES
+    g.log_rest = -INFINITY
+    for j in range(atoms):
+        if x[j] == 0:
+            g.log_rest = c_log_add_exp(g.log_rest, log_w[j])
+        else:
+            g.x[used], g.log_w[used] = ldexp(x[j], -power), log_w[j]
+            used += 1
+    g.all = g.atoms = used
+    return c_masses(g, 0)
 
 
-cdef void c_masses(Group *g) noexcept nogil:
-    """Compute the masses from their logarithms, and the remaining mass; one below 8 ulp is taken as 0, since it may be rounding."""
+cdef double c_masses(Group *g, double moved) noexcept nogil:
+    cdef double total
     cdef Py_ssize_t j
-    cdef dd mass = dd_make(1, 0)
+    g.rest = total = exp(g.log_rest) + moved
     for j in range(g.atoms):
         g.w[j] = exp(g.log_w[j])
-        mass = dd_add(mass, dd_make(-g.w[j], 0))
-    g.rest = mass.hi if mass.hi > 8 * UNIT else 0
-    g.log_rest = log(g.rest) if g.rest > 0 else 0
+        total += g.w[j]
+    return total
 
 
 cdef inline double grow(double up, double *more) noexcept nogil:

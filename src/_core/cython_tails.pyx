@@ -211,7 +211,6 @@ cdef double clones_epsilon(double users, double local_eps, double delta, int str
 cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, double users, double rtol, double *lower,
                      double *upper) noexcept nogil:
     cdef Users group
-    cdef double mass = 0
     cdef Py_ssize_t j
     lower[0] = upper[0] = NAN
     if not (atoms >= 1 and counts(users) and users >= 1 and 1e-14 <= rtol <= 0.1):
@@ -219,9 +218,6 @@ cdef void log_excess(const double *x, const double *log_w, Py_ssize_t atoms, dou
     for j in range(atoms):
         if not (-INFINITY < x[j] < INFINITY and log_w[j] <= 0):
             return
-        mass += exp(log_w[j])
-    if mass > 1 + 1e-9:
-        return
     group.x, group.log_w, group.atoms, group.count = x, log_w, atoms, users
     if c_log_excess(&group, 1, rtol, WORK, lower, upper) < 0:
         lower[0] = upper[0] = NAN

@@ -25,7 +25,7 @@ from shufflebounds._limits import LOG_TINY
 from shufflebounds._types import EXP_SLACK, ULP, FloatArray
 
 __all__ = [
-    "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
+    "at_zero", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",
     "merged_sum", "nodes_at", "rising", "rounding_charge", "shares", "spread", "spread_sum", "to_nodes",
 ]
 
@@ -157,6 +157,14 @@ def log_spread(levels: FloatArray, log_mass: FloatArray, nodes: FloatArray) -> F
     return out
 
 
+def at_zero(values: FloatArray, log_mass: FloatArray, kept: NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Return the distribution in which all values but those of the mask `kept` are replaced by 0; values of 0 become one atom."""
+    apart = kept & (values != 0)
+    if apart.all():
+        return values, log_mass
+    return np.append(values[apart], 0.0), np.append(log_mass[apart], np.logaddexp.reduce(log_mass[~apart]))
+
+
 def rising(unit: float, farthest: float, step: float) -> FloatArray:
     """Return the points unit * sinh(k step), k = ..., -1, 0, 1, ...: even near 0, geometric beyond `unit`, up to `farthest`."""
     steps = math.ceil(math.asinh(farthest / unit) / step) + 1
@@ -187,7 +195,12 @@ def merged_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: Floa
 
 
 def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[FloatArray, FloatArray]:
-    """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart."""
+    """Return a distribution that is larger (`upper`) or smaller in the convex order, with values about 3 % apart, and 0."""
+    values, log_mass = at_zero(values, log_mass, values != 0)
+    if values[-1] == 0:
+        # The mass at 0 stays there.
+        at, log_moved = gathered(values[:-1], log_mass[:-1], upper=upper)
+        return np.append(at, 0.0), np.append(log_moved, log_mass[-1])
     # Masses below TINY would lose digits or underflow, so these values are rounded to a grid, where masses are added in logarithms.
     rare = log_mass < LOG_TINY
     moved, log_moved = _on_coarse_grid(values[rare], log_mass[rare], upper)
@@ -207,12 +220,10 @@ def gathered(values: FloatArray, log_mass: FloatArray, *, upper: bool) -> tuple[
 
 def _on_coarse_grid(values: FloatArray, log_mass: FloatArray, upper: bool) -> tuple[FloatArray, FloatArray]:
     """Return a distribution with fewer values: each value is rounded up (`upper`) or down to the grid of step _COARSE."""
-    nonzero = values != 0
-    x, w = values[nonzero], log_mass[nonzero]
-    away = (x > 0) == upper
-    level = np.log(np.abs(x)) / _COARSE
+    away = (values > 0) == upper
+    level = np.log(np.abs(values)) / _COARSE
     level = np.where(away, np.ceil(level + 1e-9), np.floor(level - 1e-9))
-    at, place = np.unique(np.sign(x) * np.exp(level * _COARSE), return_inverse=True)
+    at, place = np.unique(np.sign(values) * np.exp(level * _COARSE), return_inverse=True)
     out = np.full(at.size, -np.inf)
-    np.logaddexp.at(out, place, w)
+    np.logaddexp.at(out, place, log_mass)
     return at, out

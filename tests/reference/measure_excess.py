@@ -24,19 +24,20 @@ def exact(values, log_mass, n):
     law = [arb(0)] * (max(*values, 0) - low + 1)
     for x, w in zip(values, mass):
         law[x - low] += w
-    law[-low] += 1 - sum(mass, arb(0))
     total = sum((c * (k + low * n) for k, c in enumerate((arb_poly(law) ** n).coeffs()) if k + low * n > 0), arb(0))
     return total.log()
 
 
 def random_law(rng):
-    """Return random integer values, at least one of them positive, and logarithms of masses."""
+    """Return random integer values, at least one of them positive and the last one 0, and logarithms of masses that sum to 1."""
     size = rng.randint(1, 6)
     values = rng.sample([i for i in range(-7, 8) if i], size)
     values[0] = abs(values[0])
     values = sorted(set(values))
     mass = np.exp([-rng.random() * rng.choice([1, 10, 60]) for _ in values])
-    return values, np.log(mass / mass.sum() * rng.choice([0.1, 0.5, 0.9, 0.999]))
+    log_mass = np.log(mass / mass.sum() * rng.choice([0.1, 0.5, 0.9, 0.999]))
+    rest = 1 - sum((arb(float(w)).exp() for w in log_mass), arb(0))
+    return [*values, 0], np.append(log_mass, float(rest.log()))
 
 
 def sides(values, log_mass, n):
@@ -68,7 +69,7 @@ def clones(rng, trials):
         n, eps0 = round(10 ** rng.uniform(4, 9)), rng.uniform(0.5, 8)
         eps = min(0.9 * eps0, math.exp(rng.uniform(0, 4)) * math.exp(eps0 / 2) / math.sqrt(n))
         mass = -math.log1p(math.exp(eps0))
-        low, high = ExcessLaw([mass, mass], [eps0, 0.0], [0.0, eps0]).log_phi([eps], n)
+        low, high = ExcessLaw([mass, mass], [eps0, 0.0], [0.0, eps0], math.log(math.tanh(eps0 / 2))).log_phi([eps], n)
         clone = shuffle.StrongerClones(n, eps0)
         slack = 4e-16 * abs(clone.log_delta(eps))
         meet = low[0] <= clone.log_delta(eps) + slack and high[0] >= clone.log_delta(eps, bound="lower") - slack

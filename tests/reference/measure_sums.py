@@ -255,6 +255,7 @@ def tilted(rng, trials):
             values = draws.normal(size=atoms) * np.exp(draws.normal(size=atoms) * draws.choice([0.3, 1, 3]))
             masses = np.log(draws.dirichlet(np.ones(atoms + 1))[:atoms]) - draws.choice([0, 5, 40]) * draws.random(atoms)
             theta = draws.choice([1e-8, 1e-3, 0.1, 1, 5]) / np.abs(values).max()
+            values, masses = np.append(values, 0.0), np.append(masses, np.log1p(-np.exp(masses).sum()))
             _, _, value, blur = _smoothed.tilted_nodes(values, masses, float(count), theta, 1.0, 0.5, 1)
             gains = (arb(float(w)).exp() * (arb(theta) * arb(float(x))).expm1() for x, w in zip(values, masses, strict=True))
             exact = count * sum(gains, arb(0)).log1p()

@@ -12,19 +12,19 @@ from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._excess import Effort, approximate_excess, largest_of
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
+from tests.oracles import completed
 from tests.strategies import slow
 
 
 def listed(values, log_mass, users):
-    """Return log E S_+ by a sum over the numbers of users with each of a few values."""
+    """Return log E S_+ by a sum over the numbers of users with each of a few values; the remaining users have the last one."""
     log_fact = np.array([math.lgamma(k + 1) for k in range(users + 1)])
-    rest = math.log1p(-math.fsum(np.exp(log_mass)))
     left, total, log_p = np.array([users]), np.zeros(1), np.array([log_fact[users]])
-    for x, w in zip(values, log_mass):
+    for x, w in zip(values[:-1], log_mass[:-1]):
         k = np.concatenate([np.arange(n + 1) for n in left])
         index = np.repeat(np.arange(left.size), left + 1)
         left, total, log_p = left[index] - k, total[index] + k * x, log_p[index] + k * w - log_fact[k]
-    log_p += left * rest - log_fact[left]
+    total, log_p = total + left * values[-1], log_p + left * log_mass[-1] - log_fact[left]
     gained = total > 0
     return math.log(math.fsum(np.exp(log_p[gained]) * total[gained]))
 
@@ -41,7 +41,7 @@ def listed(values, log_mass, users):
     (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
 ])
 def test_bounds_contain_the_enumerated_value(users, values, mass):
-    values, log_mass = np.array(values), np.log(mass)
+    values, log_mass = completed(values, mass)
     exact = listed(values, log_mass, users)
     lower, upper = sum_with_jumps(values, log_mass, users)
     assert lower <= exact + 1e-12
@@ -59,9 +59,10 @@ def test_bounds_contain_the_enumerated_value(users, values, mass):
     (40, [-2.0, 1.0, 7e6], [0.3, 0.45, 4e-4]),
 ])
 def test_values_added_one_after_the_other(users, values, mass):
-    lower, upper = sum_of_few(np.array(values), np.log(mass), float(users))
-    assert lower <= listed(values, np.log(mass), users) + 1e-12
-    assert upper >= listed(values, np.log(mass), users) - 1e-12
+    values, log_mass = completed(values, mass)
+    lower, upper = sum_of_few(values, log_mass, float(users))
+    assert lower <= listed(values, log_mass, users) + 1e-12
+    assert upper >= listed(values, log_mass, users) - 1e-12
     # The gap is largest if sums of 0 are likely.
     assert upper - lower < 0.05
 
@@ -77,7 +78,7 @@ def test_few_users_with_gaussian_noise(users, eps):
 @pytest.mark.parametrize("mass", [[1e-6, 1e-7, 3e-7], [1e-11, 1e-16, 1e-15], [1e-20, 1e-22, 1e-22]])
 def test_less_than_one_user_in_a_thousand_has_a_value(mass):
     values = [-5e21, -3e40, 8e21]
-    lower, upper = sum_with_jumps(np.array(values), np.log(mass), 30)
+    lower, upper = sum_with_jumps(*completed(values, mass), 30)
     with mpmath.workdps(50):
         a, b, c = map(mpmath.mpf, mass)
         # Only these numbers of users with each value give a positive sum.
@@ -123,8 +124,8 @@ def test_chernoff_is_above_and_near_the_approximation(users, eps):
 
 def test_chernoff_where_negative_values_are_far_larger():
     # The best theta is far above 1/|X|, where the terms of the largest values underflow.
-    values, log_mass = np.array([3.0, -2.0, -1e30]), np.log([0.1, 0.5, 1e-6])
-    law = values, log_mass, np.array([0, 3]), np.array([1e7])
+    values, log_mass = completed([3.0, -2.0, -1e30], [0.1, 0.5, 1e-6])
+    law = values, log_mass, np.array([0, 4]), np.array([1e7])
     assert -math.inf < _excess.rough_excess(*law) < -600
     assert chernoff(values, log_mass, 1e7) < _excess.rough_excess(*law) + 10
     assert chernoff(-np.abs(values), log_mass, 1e7) == -math.inf
@@ -189,11 +190,11 @@ def test_merged_atoms_give_upper_and_lower_bounds():
 
 
 def test_distributions_without_heavy_tails_are_declined():
-    assert sum_with_jumps(np.array([1.0, -1.0]), np.log([0.4, 0.5]), 100) == (-math.inf, math.inf)
+    assert sum_with_jumps(*completed([1.0, -1.0], [0.4, 0.5]), 100) == (-math.inf, math.inf)
 
 
 def test_values_too_far_apart_are_declined():
-    assert sum_with_jumps(np.array([-1.0, 1e200]), np.log([0.1, 1e-3]), 20) == (-math.inf, math.inf)
+    assert sum_with_jumps(*completed([-1.0, 1e200], [0.1, 1e-3]), 20) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize(("values", "log_mass"), [
@@ -206,10 +207,10 @@ def test_values_too_far_apart_are_declined():
 def test_masses_that_underflow(values, log_mass):
     # Without these masses the sum would be too small: log E S_+ is about that of the single positive value.
     gain = max(w + math.log(x) for x, w in zip(values, log_mass) if x > 0) + math.log(20)
-    least = gain + 19 * math.log1p(-math.fsum(np.exp(log_mass)))
-    lower, upper = sum_with_jumps(np.array(values), np.array(log_mass), 20)
+    rest = math.log1p(-math.fsum(np.exp(log_mass)))
+    lower, upper = sum_with_jumps(np.array([*values, 0.0]), np.array([*log_mass, rest]), 20)
     assert lower <= gain + math.log(2)
-    assert upper >= least
+    assert upper >= gain + 19 * rest
 
 
 def test_merged_rare_values_give_upper_and_lower_bounds():
@@ -250,14 +251,14 @@ def test_light_values_that_are_all_equal(users, chance, gain, size):
     (1, [-1.0, 2.0], [0.5, 0.25], 1e-12),
 ])
 def test_one_large_value_gives_a_lower_bound(users, values, mass, gap):
-    values, log_mass = np.array(values), np.log(mass)
+    values, log_mass = completed(values, mass)
     exact = listed(values, log_mass, users)
     assert exact - gap <= one_large_value(values, log_mass, float(users)) <= exact + 1e-14 * abs(exact)
 
 
 def test_one_large_value_that_is_too_small():
-    assert one_large_value(np.array([-1.0, 20.0]), np.log([0.9, 1e-3]), 30.0) == -math.inf
-    assert one_large_value(np.array([-1.0, -2.0]), np.log([0.9, 0.1]), 30.0) == -math.inf
+    assert one_large_value(*completed([-1.0, 20.0], [0.9, 1e-3]), 30.0) == -math.inf
+    assert one_large_value(*completed([-1.0, -2.0], [0.9, 0.1]), 30.0) == -math.inf
 
 
 def test_lower_bound_of_shuffled_noise_where_inversion_has_none():
@@ -298,6 +299,6 @@ def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int,
     lower, upper = law.log_phi([eps], users, Effort.SAMPLED)
     assert lower[0] - 1.5 < law.approximate_log_phi(eps, users, parted=True) < upper[0] + 1.5
     # E S_+ is at most n E X_+.
-    values, log_mass = np.array([-2.0, 3.0]), np.log([0.5, 1e-30])
+    values, log_mass = completed([-2.0, 3.0], [0.5, 1e-30])
     assert approximate_excess(values, log_mass, 10.0, True) <= math.log(10 * 3e-30) + 1e-12
     assert approximate_excess(-np.abs(values), log_mass, 10.0, True) == -math.inf

@@ -38,10 +38,10 @@ class Matrix:
 
     def excess_laws(self, cells=800, log_cut=-60.0):
         table = np.array([[float(p) for p in row] for row in self.rows])
-        least = table.min(axis=0)
+        least, rest = table.min(axis=0), 1 - sum(map(min, *self.rows))
         return tuple(
-            PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least), tuple(
-                (f"every other user has input {k}", ExcessLaw.of(table[i], table[j], row)) for k, row in enumerate(table)))
+            PairLaws(f"inputs {i} and {j}", ExcessLaw.of(table[i], table[j], least, float(rest)), tuple(
+                (f"every other user has input {k}", ExcessLaw.of(table[i], table[j], row, 0.0)) for k, row in enumerate(table)))
             for i, j in itertools.permutations(range(len(table)), 2))
 
 

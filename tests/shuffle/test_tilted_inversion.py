@@ -11,7 +11,7 @@ def test_the_aliasing_error_is_bounded_on_the_whole_interval(seed):
     """Charged is an error relative to e^(n K + theta y). Evaluated at one end only, it was e^15 too small at the other end."""
     r = np.random.default_rng(seed)
     x = np.sort(r.normal(size=40)) * r.choice([0.1, 1.0])
-    light = Light(x, np.log(0.9 * r.dirichlet(np.ones(40))), 1000.0)
+    light = Light(np.append(x, 0.0), np.log(np.append(0.9 * r.dirichlet(np.ones(40)), 0.1)), 1000.0)
     for contour in Gains(light, 3, 0.0, 0.1).contours:
         *_, step, charged = contour.nodes
         cumulants, theta = light.cumulants[contour.way], contour.theta

@@ -33,23 +33,23 @@ def chosen(levels: FloatArray, log_mass: FloatArray, count: int = 128) -> FloatA
     return np.asarray(levels[nodes_at(share, count)])
 
 
-def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArray, log_cut: float = -np.inf,
+def product_law(cases: Iterable[tuple[FloatArray, FloatArray]], nodes: FloatArray, log_rest: float, log_cut: float = -np.inf,
                 loss_error: float = 0.0) -> ExcessLaw:
     """Return the distribution of X for a mixture of cases; each case has the log masses of independent a and b at the nodes.
 
-    `log_cut` and `loss_error` are as in `law_at_nodes`.
+    The other arguments are as in `law_at_nodes`.
     """
     total = np.full((nodes.size, nodes.size), -np.inf)
     for first, second in cases:
         total = np.logaddexp(total, first[:, None] + second[None, :])
-    return law_at_nodes(total, nodes, log_cut, loss_error)
+    return law_at_nodes(total, nodes, log_rest, log_cut, loss_error)
 
 
-def law_at_nodes(log_mass: FloatArray, nodes: FloatArray, log_cut: float, loss_error: float) -> ExcessLaw:
+def law_at_nodes(log_mass: FloatArray, nodes: FloatArray, log_rest: float, log_cut: float, loss_error: float) -> ExcessLaw:
     """Return the distribution of X from the log masses of the pairs of levels of a (rows) and b (columns) at the nodes.
 
-    All levels are increased by `loss_error`, and `log_cut` is the log of the truncated mass.
+    All levels are increased by `loss_error`. `log_rest` is the log of the mass at X = 0, `log_cut` that of the truncated mass.
     """
     log_a, log_b = np.broadcast_arrays(nodes[:, None], nodes[None, :])
     seen = log_mass > -np.inf
-    return ExcessLaw(log_mass[seen], log_a[seen] + loss_error, log_b[seen] + loss_error, log_cut)
+    return ExcessLaw(log_mass[seen], log_a[seen] + loss_error, log_b[seen] + loss_error, log_rest, log_cut)

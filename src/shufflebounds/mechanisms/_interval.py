@@ -10,6 +10,7 @@ discrete Gaussian this is checked numerically for the given parameters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,10 +18,10 @@ import numpy as np
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_parts, log_shares
 from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._types import FloatArray
+from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
-__all__ = ["BLUR", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
+__all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
@@ -121,8 +122,13 @@ def interval_laws(
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
+    # Under m the masses of both inputs are those of the farther one. What the nearer input has more is at X = 0, and so are both
+    # masses of a cell that is cut.
+    rest = math.fsum(np.exp(log_near[kept]) * -np.expm1(-mean[kept])) + loss_error
+    if unbounded_loss:
+        rest += math.exp(log_far[-1]) + math.exp(log_near[-1])
     upper = ExcessLaw(np.tile(log_mass, 2), np.concatenate([log_a, log_b]), np.concatenate([log_b, log_a]),
-                      float(log_near[-1]) if unbounded_loss else -np.inf)
+                      min(0.0, math.log(rest)), float(log_near[-1]) if unbounded_loss else -np.inf)
     zero = np.zeros_like(mean)
     lower = [
         ("every other user has the second end", np.concatenate([log_far, log_near]), np.concatenate([mean, -mean]),
@@ -134,30 +140,42 @@ def interval_laws(
     lower.append(("half of the other users have either end", np.tile(log_far + log_both, 2),
                   np.concatenate([mean, zero]) - np.tile(log_both, 2), np.concatenate([zero, mean]) - np.tile(log_both, 2)))
     if log_middle is not None:
-        rest = np.tile(log_far - log_middle, 2)
-        lower.append(("every other user has the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + rest,
-                      np.concatenate([zero, mean]) + rest))
-    listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error)) for text, m, a, b in lower)
+        ratio = np.tile(log_far - log_middle, 2)
+        lower.append(("every other user has the middle", np.tile(log_middle, 2), np.concatenate([mean, zero]) + ratio,
+                      np.concatenate([zero, mean]) + ratio))
+    listed = tuple((text, ExcessLaw(m, a - loss_error, b + loss_error, -math.inf)) for text, m, a, b in lower)
     return (PairLaws(inputs, upper, listed, symmetric=True),)
 
 
 def matrix_laws(
-    rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = ()
+    rows: FloatArray, pairs: list[tuple[int, int]], *, symmetric: bool = False, names: Sequence[object] = (), error: float = 0.0
 ) -> tuple[PairLaws, ...]:
     """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs); `names` are those of the inputs.
+
+    `error` is the relative error of the entries beyond a few units in the last place.
 
     In the lower bounds all other users have the same input, or the inputs are equally frequent. Outputs that some input cannot
     produce are cut sets, which identify the target's message, in the upper and the lower bound.
     """
-    base = rows.min(axis=0)
-    # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
-    rest = float((rows[0] - base).sum())
+    base, rest = blanket_of(rows)
     names = names or range(len(rows))
     others = [(f"every other user has input {name}", row) for name, row in zip(names, rows)]
     if len(rows) > 2:
         others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
     return tuple(
-        PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base).filled(rest).widened(upper=True),
-                 tuple((text, ExcessLaw.of(rows[i], rows[j], row).widened(upper=False)) for text, row in others), symmetric)
+        PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base, rest).widened(upper=True, error=error),
+                 tuple((text, ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False, error=error)) for text, row in others),
+                 symmetric)
         for i, j in pairs
     )
+
+
+def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
+    """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of the mass at X = 0, 1 minus that of m.
+
+    This mass is a sum of the nonnegative differences R_x - m, which has a small relative error also if all rows are nearly equal.
+    The distance of the sum of a row from 1, which rounding of the entries causes, is added.
+    """
+    base = rows.min(axis=0)
+    rests = [math.fsum(row - base) + abs(math.fsum([*row.tolist(), -1.0])) for row in rows]
+    return base, max(rests) * (1 + 4 * ULP)

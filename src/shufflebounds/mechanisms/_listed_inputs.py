@@ -73,9 +73,9 @@ class ListedInputs:
         if self.laws:
             return self.laws
         blanket = self.above if self.blanket is None else self.blanket
-        above, below = (matrix_laws(rows, self._places, names=self.names) for rows in (blanket, self.below))
+        above, below = (matrix_laws(rows, self._places, names=self.names, error=BLUR) for rows in (blanket, self.below))
         return tuple(
-            PairLaws(over.inputs, _shifted(over.upper, BLUR), tuple((text, _shifted(law, -BLUR)) for text, law in under.lower),
+            PairLaws(over.inputs, over.upper, under.lower,
                      symmetric=self._mirrored and first + second == len(self.names) - 1)
             for (first, second), over, under in zip(self._places, above, below)
         )
@@ -83,14 +83,6 @@ class ListedInputs:
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         """Return for one ordered pair of inputs the distributions that the upper bound over all datasets needs, or None."""
         return self._datasets.of(*self._places[pair]) if self._datasets.offered else None
-
-
-def _shifted(law: ExcessLaw, move: float) -> ExcessLaw:
-    """Return the distribution of X with log a increased by `move` and log b decreased by `move`.
-
-    The log masses of the cut sets change by the same amounts.
-    """
-    return ExcessLaw(law.log_mass, law.log_a + move, law.log_b - move, law.log_cut + move, law.log_cut_b - move)
 
 
 def named(inputs: tuple[float, ...], sensitivity: float) -> tuple[str, ...]:
@@ -110,6 +102,8 @@ def ends_listed(names: tuple[str, ...], ends: PairLaws, blanket: ExcessLaw) -> L
     upper = ends.upper
     log_mass, *log_heights = upper._distinct
     heights = np.stack(log_heights)
+    possible = np.isfinite(heights).all(axis=0)
+    log_mass, heights = log_mass[possible], heights[:, possible]
     above = np.exp(log_mass + heights - BLUR * (heights > 0))
     cut, tops = float(np.exp(upper.log_cut).sum()), heights.argmax(axis=1).tolist()
     for nearer, top in enumerate(tops):

@@ -14,6 +14,7 @@ import numpy as np
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._types import ULP, FloatArray
+from shufflebounds.mechanisms._interval import blanket_of
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw
 
@@ -35,7 +36,7 @@ class MatrixDatasets:
 
     def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
         self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
-        self._base = self._rows.min(axis=0)
+        self._base, self._rest = blanket_of(self._rows)
         # Of equal rows only the first one is used.
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
         self._kinds.sort()
@@ -94,8 +95,8 @@ class MatrixDatasets:
     @cached_property
     def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
         """The arguments `heights`, `log_minorant`, `distance` and `local_eps` of DatasetLaws, which do not depend on the pair."""
-        heights = tuple(self._law(self._base, self._rows[x], self._base) for x in self._kinds)
-        local_eps = float(np.log(self._ratios().max())) + 8 * ULP
+        heights = tuple(self._law(self._base, self._rows[x], self._base, self._rest) for x in self._kinds)
+        local_eps = float(np.log(self._ratios().max())) + 8 * ULP + 2 * self._loss_error
         return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
 
     def of(self, first: int, second: int) -> DatasetLaws:
@@ -107,10 +108,8 @@ class MatrixDatasets:
             The target's two inputs.
         """
         rows = self._rows
-        others = tuple((f"every other user has input {x}", self._law(rows[first], rows[second], rows[x])) for x in self._kinds)
-        # The mass at X = 0 is a sum of nonnegative terms, and so accurate even if all rows are nearly equal.
-        rest = float((rows[0] - self._base).sum())
-        blanket = self._law(rows[first], rows[second], self._base).filled(rest)
+        others = tuple((f"every other user has input {x}", self._law(rows[first], rows[second], rows[x], 0.0)) for x in self._kinds)
+        blanket = self._law(rows[first], rows[second], self._base, self._rest)
         return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)
 
     def of_ends(self) -> DatasetLaws | None:
@@ -125,7 +124,6 @@ class MatrixDatasets:
         places = [(i, j) for i, j in permutations(range(last + 1), 2) if (0, last) < (i, j) <= (last - i, last - j)]
         return replace(self.of(0, last), rivals=tuple(self.of(*place) for place in places))
 
-    def _law(self, first: FloatArray, second: FloatArray, base: FloatArray) -> ExcessLaw:
-        """Return the distribution of X for two rows and m = `base`, rounded up by the rounding errors of the rows."""
-        law = ExcessLaw.of(first, second, base).widened(upper=True)
-        return ExcessLaw(law.log_mass, law.log_a + self._loss_error, law.log_b - self._loss_error) if self._loss_error else law
+    def _law(self, first: FloatArray, second: FloatArray, base: FloatArray, rest: float) -> ExcessLaw:
+        """Return the distribution of X for two rows and m = `base`, rounded up by the errors of the rows; `rest` is 1 - m."""
+        return ExcessLaw.of(first, second, base, rest).widened(upper=True, error=self._loss_error)

@@ -107,10 +107,9 @@ class TwoLevel(LocalRandomizer):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The worst pair of values is one whose lifted sets overlap the least.
         one, both, neither = self._shares()
-        classes = (one, one, both, neither)
-        upper = self._law((0.0, 0.0, 0.0, 0.0), classes, self._loss_error())
         known = (*self._targets(), *self._others())
         lower = tuple((other.text, self._law(other.inside, other.outside, -self._loss_error())) for other in known)
+        upper = self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), self._loss_error(), self._log_rest())
         return (PairLaws("two different values", upper, lower, symmetric=True),)
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
@@ -123,13 +122,14 @@ class TwoLevel(LocalRandomizer):
         with np.errstate(divide="ignore"):
             log_mass = np.log([size, one + neither]) + self._log_base()
         seen = log_mass > -np.inf
-        height = ExcessLaw(log_mass[seen], np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen])
+        heights = np.zeros(int(seen.sum())), np.array([self.local_eps - loss_error, 0.0])[seen]
         # The squared norm of R_x - B in L^2(1/m), m = gamma B, is gamma (e^eps0 - 1)^2 s (1 - s), with s = B(A_x).
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
-            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error),
-            tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds), (height,), self._log_base(),
+            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error, self._log_rest()),
+            tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds),
+            (ExcessLaw(log_mass[seen], *heights, self._log_rest()),), self._log_base(),
             distance * (1 + 8 * SLACK + 4 * loss_error), self._pure_epsilon(),
             lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + 4 * SLACK), 0.0),
         )
@@ -149,12 +149,19 @@ class TwoLevel(LocalRandomizer):
             Others("every other user has the target's second value", (0.0, one, both, 0.0), (one, 0.0, 0.0, neither)),
         )
 
-    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float) -> ExcessLaw:
+    def _log_rest(self) -> float:
+        """Return an upper bound of log(1 - gamma), the log probability of a message that depends on the value."""
+        one, both, _ = self._shares()
+        value = math.log(one + both) + self._log_lifted() + math.log(-math.expm1(-self.local_eps))
+        return min(0.0, value + self._loss_error() + 4 * SLACK * (1 + abs(value)))
+
+    def _law(self, inside: tuple[float, ...], outside: tuple[float, ...], loss_error: float,
+             log_rest: float = -math.inf) -> ExcessLaw:
         """Return the distribution of X (`ExcessLaw`) for a measure m that is e^eps0 gamma B on one set of outputs, else gamma B.
 
         `inside` and `outside` are the masses under B of this set and of its complement, in each of the four classes of outputs
         (`Others`). `loss_error` is added to the privacy loss at outputs in one of A_0 and A_1 only, which rounds X up (or down, if
-        negative).
+        negative). `log_rest` is the log of 1 minus the mass of m, which is 0 if m is the distribution of a user's message.
         """
         eps0 = self.local_eps
         # `log_a` and `log_b` are the logs of R_0 and R_1 relative to gamma B.
@@ -163,4 +170,4 @@ class TwoLevel(LocalRandomizer):
         with np.errstate(divide="ignore"):
             log_mass = np.log(np.array([*inside, *outside])) + self._log_lifted() + (lift - eps0)
         seen = log_mass > -np.inf
-        return ExcessLaw(log_mass[seen], (log_a - lift)[seen], (log_b - lift)[seen])
+        return ExcessLaw(log_mass[seen], (log_a - lift)[seen], (log_b - lift)[seen], log_rest)

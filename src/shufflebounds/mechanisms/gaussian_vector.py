@@ -190,7 +190,9 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         # d - k, have truncated outputs.
         cut = sum(math.exp(weight[k]) * (lost[k] * mass[d - k] + lost[d - k]) for k in range(d + 1))
         cases = ((weight[k] + coarse[k], coarse[d - k]) for k in range(d + 1))
-        return product_law(cases, nodes, math.log(cut), BLUR * d)
+        # The mass of m is the product over the coordinates of that of min(R_0, R_1), which is 2 Phi(-1/(2 s)).
+        rest = -math.expm1(d * (math.log(2) + float(log_ndtr(-0.5 / s)))) + cut + BLUR * d
+        return product_law(cases, nodes, min(0.0, math.log(rest)), math.log(cut), BLUR * d)
 
     def _sphere_law(self, log_cut: float) -> ExcessLaw:
         r"""Return the distribution of X for the privacy blanket m on the sphere, for the inputs e and -e.
@@ -243,4 +245,13 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
         # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
-        return law_at_nodes(log_mass, nodes, math.log(cut) if cut > 0 else -700.0, BLUR)
+        # The mass of m is E e^(-(2r + 1)/(2 sigma^2)) for the length r of a normal vector, sigma times a chi variable. This variable
+        # is within 12 of sqrt(d) up to a probability below 1e-28.
+        root = math.sqrt(d)
+        points, weights = np.polynomial.legendre.leggauss(200)
+        start = max(root - 12.0, 0.0)
+        wide = 0.5 * (root + 12.0 - start)
+        chi = start + wide * (1 + points)
+        log_chi = (d - 1) * np.log(chi) - 0.5 * chi * chi - (d / 2 - 1) * math.log(2) - math.lgamma(d / 2)
+        rest = wide * float(weights @ (np.exp(log_chi) * -np.expm1(-(2 * sigma * chi + 1) / (2 * sigma**2)))) + 1e-28
+        return law_at_nodes(log_mass, nodes, min(0.0, math.log(rest + cut + BLUR)), math.log(cut) if cut > 0 else -700.0, BLUR)

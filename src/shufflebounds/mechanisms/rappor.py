@@ -187,12 +187,12 @@ class Rappor(CountEstimate, LocalRandomizer):
         # has less than 2h bits, the bound for all randomizers of this budget is used.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._support_probabilities()
-        log_p = self._classes()[0]
+        log_p, log_rest = self._classes()[0], self._log_rest()
         # The error of the loss of a bit is used to decrease X for a lower bound, and to increase it for an upper bound.
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - SLACK * np.abs(loss))
-        lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss)),
-                 ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss))))
+        lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss, -math.inf)),
+                 ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss), -math.inf)))
         if (d + 1) ** 2 * (self.hashes - d + 1) <= MANY:
             # The axes of `log_mass` are the numbers of ones among the bits of the first value only, of the second, and of both.
             own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
@@ -200,16 +200,22 @@ class Rappor(CountEstimate, LocalRandomizer):
             first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
             heights = [unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
                        for ones, way in ((first, 1), (second, -1))]
-            upper = ExcessLaw(log_mass.ravel(), *heights)
+            upper = ExcessLaw(log_mass.ravel(), *heights, log_rest)
         elif d == self.hashes:
             ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
             each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
-            spread = product_law([(each, each)], nodes)
-            upper = ExcessLaw(spread.log_mass, spread.log_a * (1 + SLACK), spread.log_b * (1 - SLACK), spread.log_cut)
+            spread = product_law([(each, each)], nodes, log_rest)
+            upper = replace(spread, log_a=spread.log_a * (1 + SLACK), log_b=spread.log_b * (1 - SLACK))
         else:
             upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
         return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
+
+    def _log_rest(self) -> float:
+        """Return an upper bound of log(1 - (lost/rest)^hashes), the mass that the measure m of the upper bound leaves at X = 0."""
+        *_, rest, gap = self._support_probabilities()
+        value = math.log(-math.expm1(self.hashes * math.log1p(-gap / rest)))
+        return min(0.0, value + ULP * (64 + 8 * abs(value)))
 
     def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
         h, unit = self.hashes, self._unit()
@@ -230,9 +236,10 @@ class Rappor(CountEstimate, LocalRandomizer):
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
             heights = [unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
                        ((first - with_second - neither, 1), (second - with_first - neither, -1))]
-            law = ExcessLaw(log_mass.ravel(), *heights).widened(upper=True)
+            law = ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=True)
             others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
-        height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0))
+        height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
+                           self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
         return DatasetLaws(self.excess_laws()[0].upper, tuple(others), (height.widened(upper=True),), base,

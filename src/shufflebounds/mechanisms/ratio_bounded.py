@@ -148,7 +148,7 @@ class PureLocal(TwoLevel):
         # is that of 2-ary or 3-ary randomized response.
         eps0 = self.local_eps
         log_mass = np.full(2, -eps0 - math.log1p(math.exp(-eps0)))
-        upper = ExcessLaw(log_mass, np.array([eps0, 0.0]), np.array([0.0, eps0]))
+        upper = ExcessLaw(log_mass, np.array([eps0, 0.0]), np.array([0.0, eps0]), self._log_rest())
         examples = {k: KaryResponse(k, eps0).excess_laws()[0].lower for k in (2, 3)}
         lower = tuple((f"{k}-ary response, {text}", law) for k, laws in examples.items() for text, law in laws)
         return (PairLaws("two different inputs", upper, lower, symmetric=True),)

@@ -80,23 +80,15 @@ class ListedAllocation:
         log_mass = np.append(base.log_p - base.loss, base.log_other)
         kept = log_mass > -np.inf
         loss, log_mass = loss[kept], np.minimum(log_mass[kept], 0.0)
-        moved = 0.0
-        if self.log_lost == -math.inf:
-            # All outcomes are enumerated, so the largest mass is set to 1 minus the others. `ExcessLaw` places missing mass at
-            # X = 0, where even a mass of the size of a rounding error is not negligible relative to rare outcomes.
-            heaviest = int(np.argmax(log_mass))
-            others = math.fsum(np.exp(np.delete(log_mass, heaviest)))
-            whole = math.log1p(-others) if others < 1 else float(log_mass[heaviest])
-            moved = abs(whole - float(log_mass[heaviest]))
-            log_mass[heaviest] = whole
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[kept]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        lost = math.exp(self.log_lost) if side < 0 else 0.0
         # The lower bound counts only the event that the outcomes of all steps are enumerated: the masses are divided by the
-        # probability 1 - `lost` of this event in one step, and the result is multiplied by that of all t steps.
-        cuts = log_cut if side > 0 else log_cut[:1]
-        law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, cuts)
+        # probability 1 - `lost` of this event in one step, and the result is multiplied by that of all t steps. For the upper
+        # bound X is 0 at the other outcomes, and their largest contribution is cut.
+        lost = math.exp(self.log_lost) if side < 0 else 0.0
+        cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
+        law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)
         # The probability of t outcomes is a product of t masses, so the relative error of a mass counts t times.
-        error = t * (moved + base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
+        error = t * (base.slack + base.most_blur + ULP * (8 + float(np.abs(log_mass).max())))
         return law, error, t * math.log1p(-lost)

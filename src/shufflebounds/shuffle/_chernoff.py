@@ -14,15 +14,12 @@ import numpy as np
 from shufflebounds._limits import NEGLIGIBLE
 from shufflebounds._types import ULP, FloatArray
 
-__all__ = ["chernoff", "filled", "log_moment", "saddle"]
+__all__ = ["chernoff", "log_moment", "saddle"]
 
 
 def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
-    """Return an upper bound of log E S_+ for `users` users with the given values and log masses; the rest of the mass is at 0."""
-    x, mass = filled(values, log_mass)
-    # The logarithms of the given masses are more accurate than those of `mass`, which may underflow.
-    log_w = np.concatenate([log_mass, np.log(mass[log_mass.size :])])
-    top = float(x.max())
+    """Return an upper bound of log E S_+ for `users` users with the given values and log masses, which sum to 1."""
+    top = float(values.max())
     if not top > 0:
         return -math.inf
     # Every theta gives a bound. The best one is found by bisection of the slope of the convex function below, up to 600/top.
@@ -30,25 +27,18 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     low, high = math.log(600 / top) - 80, math.log(600 / top)
     for _ in range(30):
         theta = math.exp(0.5 * (low + high))
-        terms = log_w + theta * x
+        terms = log_mass + theta * values
         weight = np.exp(terms - terms.max())
-        if users * float(weight @ x) * theta > float(weight.sum()):
+        if users * float(weight @ values) * theta > float(weight.sum()):
             high = math.log(theta)
         else:
             low = math.log(theta)
     # Each term has an error of a few ulp of its two parts, and the sum one of an ulp for each term. Only terms that are not
     # negligible in the sum count.
     seen = terms > terms.max() - NEGLIGIBLE
-    error = ULP * users * (64 + 2 * x.size + 4 * float((np.abs(theta * x[seen]) - log_w[seen]).max()))
+    error = ULP * users * (64 + 2 * values.size + 4 * float((np.abs(theta * values[seen]) - log_mass[seen]).max()))
     bound = users * float(np.logaddexp.reduce(terms)) - math.log(theta) - 1
     return bound + error + 4 * ULP * abs(bound)
-
-
-def filled(values: FloatArray, log_mass: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return values and masses with an additional atom at 0, whose mass is 1 minus the sum of the others."""
-    mass = np.exp(log_mass)
-    rest = 1.0 - math.fsum(mass)
-    return (np.append(values, 0.0), np.append(mass, rest)) if rest > 8 * ULP else (values, mass)
 
 
 def log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:

@@ -31,11 +31,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from shufflebounds._convex_order import at_zero
 from shufflebounds._core import _excess
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._search import maximum
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.shuffle._chernoff import filled, log_moment, saddle
+from shufflebounds.shuffle._chernoff import log_moment, saddle
 from shufflebounds.shuffle._excess import largest_of
 
 __all__ = ["Compositions", "without_rare_gains"]
@@ -53,7 +54,7 @@ class Compositions:
     Parameters
     ----------
     kinds : sequence of (ndarray, ndarray)
-        Values of X and log masses of each kind; the rest of the mass is at 0.
+        Values of X and log masses of each kind, which sum to 1.
     blanket : (ndarray, ndarray)
         Values and log masses of a distribution that is larger in the convex order than that of every kind.
     log_gains : sequence of float
@@ -217,7 +218,7 @@ def _tilted(laws: Sequence[tuple[FloatArray, FloatArray]], log_gains: Sequence[f
 
     The result is None if X is never positive for some kind, or if theta |X| exceeds 700, where e^(theta X) would overflow.
     """
-    full = [filled(*law) for law in laws]
+    full = [(values, np.exp(log_mass)) for values, log_mass in laws]
     if not all(float(values.max()) > 0 for values, _ in full):
         return None
     theta, largest = 0.0, -math.inf
@@ -277,7 +278,7 @@ def _tightened(low: Numbers, high: Numbers, users: int) -> Cell | None:
 def without_rare_gains(
     values: FloatArray, log_mass: FloatArray, log_most: float
 ) -> tuple[tuple[FloatArray, FloatArray], float]:
-    """Return the distribution of X without its largest values, and the log of E X_+ over the dropped values.
+    """Return the distribution of X with its largest values replaced by 0, and the log of E X_+ over the dropped values.
 
     This log is at most `log_most`. Values are dropped because the kernel takes ten times as long if rare values are much larger
     than typical sums.
@@ -288,5 +289,6 @@ def without_rare_gains(
     left = int(np.searchsorted(log_gain, log_most, side="right"))
     if left == 0 or values[order[0]] <= 0:
         return (values, log_mass), -math.inf
-    kept = np.sort(order[left:])
-    return (values[kept], log_mass[kept]), float(log_gain[left - 1]) + 8 * ULP * (values.size + abs(float(log_gain[left - 1])))
+    kept = np.ones(values.size, dtype=bool)
+    kept[order[:left]] = False
+    return at_zero(values, log_mass, kept), float(log_gain[left - 1]) + 8 * ULP * (values.size + abs(float(log_gain[left - 1])))

@@ -1,5 +1,6 @@
 """Bounds of the expected positive part E S_+ of S = X_1 + ... + X_n, for independent X_i with the same discrete distribution.
 
+A distribution is passed as an array of values and an array of their log masses, which sum to 1: the mass at X = 0 is among them.
 X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, and delta of a shuffled randomizer is
 E S_+ / n. Atoms with negligible mass are dropped, distributions with more than 1024 atoms are merged to fewer, and distributions
 with large values are passed to `_heavy_tails`. The kernel `_core/_excess` evaluates the rest.
@@ -14,7 +15,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._convex_order import gathered, largest_charge, merged, nodes_at, spread
+from shufflebounds._convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
 from shufflebounds._limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval
@@ -88,16 +89,15 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     size = np.abs(values)
     if not float(size.max()) < LARGEST:
         return most
-    light = np.ones(values.size, dtype=bool)
+    light = values.copy()
     alone = -math.inf
     if parted:
         order = np.argsort(-size, kind="stable")
-        light[order[: int(np.searchsorted(users * np.cumsum(np.exp(log_mass[order])), 0.25))]] = False
+        light[order[: int(np.searchsorted(users * np.cumsum(np.exp(log_mass[order])), 0.25))]] = 0.0
         alone = one_large_value(values, log_mass, users)
-    if not (light & gains).any():
+    if not light.max() > 0:
         return min(alone, most)
-    count = np.array([float(users)])
-    rough = float(_excess.rough_excess(values[light], log_mass[light], np.array([0, int(light.sum())]), count))
+    rough = float(_excess.rough_excess(light, log_mass, np.array([0, light.size]), np.array([float(users)])))
     return min(float(np.logaddexp(rough, alone)), most) if rough < math.inf else most
 
 
@@ -180,8 +180,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+.
     """
     with np.errstate(divide="ignore"):
-        # An atom at 0 is never dropped, because its given mass is more accurate than 1 minus the other masses.
-        size = np.where(values == 0, np.inf, log_mass + np.log(np.abs(values)))
+        size = log_mass + np.log(np.abs(values))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
     # E S_+ is at most n E X_+. If it is far smaller, more atoms matter.
@@ -189,9 +188,9 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
         place = int(np.searchsorted(total, floor))
-        kept[:] = True
+        kept[:] = values != 0
         kept[order[:place]] = False
-        lower, upper = sums(values[kept], log_mass[kept], users, selected, effort) if kept.any() else (-math.inf, -math.inf)
+        lower, upper = sums(*at_zero(values, log_mass, kept), users, selected, effort)
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         # If only the upper bound is needed, the change may be compared with it.
         answer = upper if selected else lower
@@ -206,14 +205,14 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
 
 def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray, upper: bool,
                      effort: Effort) -> float:
-    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass.
+    """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass and 0.
 
     For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to the
     nodes and keeps its mean. For the lower bound it is smaller in this order: the mass between two nodes moves to its mean. Shifts
     of the values cover the rounding. The density of nodes is proportional to the cube root of that of the masses, which changes the
     variance the least; 30 % of the nodes are spread evenly in asinh(x / standard deviation).
     """
-    light = log_mass < LOG_TINY
+    light = (log_mass < LOG_TINY) | (values == 0)
     if light.all():
         # Masses close to the smallest double are not merged.
         starts = np.array([0, values.size], dtype=np.intp)

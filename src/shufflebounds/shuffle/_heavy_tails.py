@@ -23,7 +23,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._convex_order import merged_sum, rising, spread_sum
+from shufflebounds._convex_order import at_zero, merged_sum, rising, spread_sum
 from shufflebounds._limits import COMPARED, LOG_TINY, MANY, SQUARABLE
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
@@ -40,8 +40,9 @@ _TINY = float(np.finfo(float).tiny)
 
 _NOTHING = Interval(-math.inf, math.inf)
 
-_Heavy = tuple[FloatArray, FloatArray, float]
-"""The heavy values in increasing order, their probabilities given that a value is heavy, and the probability of a heavy value."""
+_Heavy = tuple[FloatArray, FloatArray, float, float]
+"""The heavy values in increasing order, their probabilities given that a value is heavy, the probability p of a heavy value, and
+log(1 - p)."""
 
 
 class _NoLight:
@@ -80,7 +81,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     Parameters
     ----------
     values, log_mass : ndarray
-        The atoms and their log masses; the rest of the mass is at 0.
+        The atoms and their log masses, which sum to 1.
     users : float
         A whole number, at least 2.
     upper : bool
@@ -95,12 +96,10 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     x, log_w = values[order], log_mass[order]
     if not abs(x[0]) < SQUARABLE:
         return _NOTHING
-    count = np.cumsum(np.exp(log_w)) * users
+    count = np.cumsum(np.where(x != 0, np.exp(log_w), 0.0)) * users
     # If a sum has fewer than 16 nonzero values on average, all of them count as heavy.
     if count[-1] < 16:
-        # `_all_heavy` uses the probability that all values are 0. This is below its rounding error if nearly every user has a value
-        # other than 0.
-        return _all_heavy(x, log_w, users, upper) if count[-1] < 0.9 * users else _NOTHING
+        return _all_heavy(x, log_w, users, upper)
     # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
     # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
@@ -108,8 +107,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:
         return _NOTHING
     light, jumps = _parted(x, log_w, heavy, users)
-    jump, part, prob = jumps
-    log_none = math.log1p(-prob)
+    jump, part, prob, log_none = jumps
     log_jump = np.log(part) + math.log(prob * users) + (users - 1) * log_none
     scale = _guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none))
     if not -600 < scale < 600:
@@ -117,9 +115,9 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - LEFT)
     if not kept.any() or log_w[:heavy][kept].min() < LOG_TINY:
         return _NOTHING
-    kept = np.append(kept, np.ones(x.size - heavy, dtype=bool))
-    x, log_w = x[kept], log_w[kept]
-    light, jumps = _parted(x, log_w, heavy - int((~kept).sum()), users)
+    heavy = int(kept.sum())
+    x, log_w = at_zero(x, log_w, np.append(kept, np.ones(x.size - kept.size, dtype=bool)))
+    light, jumps = _parted(x, log_w, heavy, users)
     most, log_left = _enough(x, log_w, users, jumps[2], scale - LEFT)
     gains = Gains(light, most, scale, min(0.2, 0.02 / few))
     too_wide = gains.high - gains.low > 10 * WIDE * light.deviation
@@ -174,21 +172,25 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
 
 
 def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> Interval:
-    """Return bounds of log E S_+ if few users have a value other than 0: all values count as heavy."""
-    total = math.fsum(np.exp(log_w))
+    """Return bounds of log E S_+ if few users have a value other than 0: all other values count as heavy."""
+    heavy = int(np.count_nonzero(x))
+    if heavy == x.size:
+        return _NOTHING
     # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
-    least = _log_gain(x, log_w, users) + (users - 1) * math.log1p(-total)
+    least = _log_gain(x, log_w, users) + (users - 1) * _log_none(log_w, heavy)
     if not -600 < least < 600:
         return _NOTHING
-    kept, moved = _large(x, log_w, users, least - LEFT)
-    x, log_w = x[kept], log_w[kept]
+    kept, moved = _large(x[:heavy], log_w[:heavy], users, least - LEFT)
+    heavy = int(kept.sum())
+    x, log_w = at_zero(x, log_w, np.append(kept, np.ones(x.size - kept.size, dtype=bool)))
     if log_w.min() < LOG_TINY:
         return _NOTHING
     # `unit` is the median of |X|, given that X is not 0.
-    unit = float(np.abs(x[np.searchsorted(np.cumsum(np.exp(log_w)), total / 2).clip(0, x.size - 1)]))
+    total = np.cumsum(np.exp(log_w[:heavy]))
+    unit = float(np.abs(x[np.searchsorted(total, total[-1] / 2)]))
     if not _MOST * float(np.abs(x).max()) / unit < math.inf:
         return _NOTHING
-    jumps = _parted(x, log_w, x.size, users)[1]
+    jumps = _parted(x, log_w, heavy, users)[1]
     most, log_left = _enough(x, log_w, users, jumps[2], least - LEFT)
     return _summed(_NoLight(unit), users, jumps, most, np.logaddexp(moved, log_left), moved, upper)
 
@@ -226,15 +228,12 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
         return _NOTHING
     order = np.argsort(values, kind="stable")
     jump, part = values[order], np.exp(log_mass[order])
-    rest, size = 1 - math.fsum(part), np.abs(jump)
-    if rest > 0:
-        zero = int(np.searchsorted(jump, 0.0))
-        jump, part = np.insert(jump, zero, 0.0), np.insert(part, zero, rest)
+    size = np.abs(jump)
     farthest = (users + 1) * float(size.max())
     rise = np.argsort(size)
-    total = np.cumsum(np.exp(log_mass[order])[rise])
+    total = np.cumsum(np.where(jump != 0, part, 0.0)[rise])
     # `unit` is a quarter of the median of |X|, given that X is not 0.
-    unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2).clip(0, rise.size - 1)]])
+    unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
     # Each addition replaces a sum by one on the nodes, which changes the variance by about the square of the step times that of the
@@ -267,11 +266,17 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
 
 def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple[Light, _Heavy]:
     """Return the distribution of the light values, and that of the heavy values, which are the first `heavy` ones of `x`."""
-    prob = math.fsum(np.exp(log_w[:heavy]))
+    prob, log_none = math.fsum(np.exp(log_w[:heavy])), _log_none(log_w, heavy)
     rise = np.argsort(x[heavy:])
-    light = Light(x[heavy:][rise], log_w[heavy:][rise] - math.log1p(-prob), users)
+    light = Light(x[heavy:][rise], log_w[heavy:][rise] - log_none, users)
     rise = np.argsort(x[:heavy])
-    return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / prob, prob)
+    return light, (x[:heavy][rise], np.exp(log_w[:heavy][rise]) / prob, prob, log_none)
+
+
+def _log_none(log_w: FloatArray, heavy: int) -> float:
+    """Return the log probability that a value is not one of the first `heavy` ones, from the smaller of the two probabilities."""
+    prob = math.fsum(np.exp(log_w[:heavy]))
+    return math.log1p(-prob) if prob < 0.5 else float(np.logaddexp.reduce(log_w[heavy:]))
 
 
 def _log_gain(x: FloatArray, log_w: FloatArray, users: float) -> float:
@@ -314,8 +319,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
     E S_+, and the replaced values subtract at most e^log_less from it. If `only_upper`, the lower bound evaluates g_k at the nodes
     alone, and uses lines between them.
     """
-    jump, part, prob = jumps
-    log_none = math.log1p(-prob)
+    jump, part, prob, log_none = jumps
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
     below, above = gains.at(nodes, slice(min(2, most), None))

@@ -43,7 +43,7 @@ run time."""
 
 @dataclass(frozen=True, eq=False)
 class Light:
-    """Distribution of a light value: atoms `x` with log masses `log_w`, and the rest of the mass at 0; `users` is the number n."""
+    """Distribution of a light value: atoms `x` with log masses `log_w`, which sum to 1; `users` is the number n."""
 
     x: FloatArray
     log_w: FloatArray
@@ -52,11 +52,6 @@ class Light:
     @cached_property
     def w(self) -> FloatArray:
         return np.asarray(np.exp(self.log_w))
-
-    @cached_property
-    def rest(self) -> float:
-        """The mass at 0, up to rounding."""
-        return 1.0 - math.fsum(self.w)
 
     @cached_property
     def mean(self) -> float:
@@ -69,7 +64,7 @@ class Light:
         A larger value is valid in every bound. The minimum keeps it positive if all values are equal doubles, as for densities at
         large eps, where every X rounds to -e^eps.
         """
-        spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2 + max(0.0, self.rest) * self.mean**2))
+        spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2))
         # The steps of the grid of y are a twelfth of the standard deviation. With this minimum, neighbouring grid points are
         # different doubles.
         return max(spread, 64 * ULP * self.users * float(np.abs(self.x).max()))
@@ -94,10 +89,9 @@ class Light:
         """The cumulant generating function K of the sum of n users, at theta (first row) and -theta (second row) of the tilts."""
         tilted = self.x[:, None] * np.concatenate([self.tilts, -self.tilts])
         steps = self.w @ np.expm1(tilted)
-        # If E e^(theta X) < 1/2, its log is computed from the sum itself instead of by log1p. A mass at 0 below 8 ulp counts as
-        # rounding error, as in the kernel.
-        left = self.w @ np.exp(tilted) + (self.rest + 8 * ULP if self.rest > 8 * ULP else 0.0)
-        return np.asarray(self.users * np.where(steps < -0.5, np.log(left), np.log1p(np.maximum(steps, -0.5))).reshape(2, -1))
+        # If E e^(theta X) < 1/2, its log is computed from the sum itself instead of by log1p.
+        logs = np.where(steps < -0.5, np.log(self.w @ np.exp(tilted)), np.log1p(np.maximum(steps, -0.5)))
+        return np.asarray(self.users * logs.reshape(2, -1))
 
     def lines(self, way: int) -> FloatArray:
         """Logs of Chernoff's upper bounds of E(S + y)_+ (`way` 0) or of E(S + y)_- (`way` 1) at y = 0, one for each tilt theta.

@@ -30,7 +30,7 @@ any bound :math:`\Delta` over all datasets. If one more message is exchanged, th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,7 +236,7 @@ class WorstDataset:
         """
         log_g, users = self._data.log_minorant, self._users
         laws = [
-            ExcessLaw(law.log_mass, law.log_a - log_g, law.log_b, law.log_cut - log_g, law.log_cut_b).widened(upper=True)
+            replace(law, log_a=law.log_a - log_g, log_cut=law.log_cut - log_g).widened(upper=True)
             for law in self._data.heights
         ]
         variance = max(law.spread(0.0) for law in laws)

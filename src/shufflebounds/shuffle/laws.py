@@ -10,17 +10,16 @@ hockey-stick divergence for the dataset in which all other users have the input 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
-from shufflebounds._convex_order import shares
 from shufflebounds._core import _deployments
 from shufflebounds._costs import SECONDS
-from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SEARCH_GAP
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
@@ -50,11 +49,16 @@ class ExcessLaw:
     Parameters
     ----------
     log_mass : array_like
-        Logarithms of the masses under m, one for each atom. Their total is at most 1, and the rest of the mass is at X = 0.
+        Logarithms of the masses under m, one for each atom.
     log_a, log_b : array_like
         Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom where the privacy loss is the pure
         budget, log_a - log_b must be exactly this double: X is computed from the difference, which avoids cancellation for eps
         close to the budget.
+    log_rest : float
+        Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Where the sum of all users is positive only
+        if nearly all other users have X = 0, delta is proportional to a power of this probability, which may be far below an ulp of
+        1. So it is never formed as 1 minus the masses: pass what is known of it, with an error that is small relative to it. If only
+        bounds are known, pass the upper one for an upper bound and the lower one for a lower bound.
     log_cut, log_cut_b : float or array_like
         Logarithms of the masses of one or several sets of outputs that are not among the atoms, under :math:`R_0` and under
         :math:`R_1`: because m = 0 there, or because a tail is truncated. For masses A and B of a set,
@@ -65,12 +69,13 @@ class ExcessLaw:
     -----
     A density is discretized: its outputs are divided into intervals (cells). For a lower bound each cell becomes an atom with the
     means of a and b in the cell; a cell may be dropped only if X can be positive in it. For an upper bound the mass of each cell is
-    spread to the two ends of the cell, so that the mean stays the same (:meth:`cells`).
+    spread to the two ends of the cell, so that the mean stays the same.
     """
 
     log_mass: FloatArray = field(repr=False)
     log_a: FloatArray = field(repr=False)
     log_b: FloatArray = field(repr=False)
+    log_rest: float
     log_cut: float | FloatArray = -np.inf
     log_cut_b: float | FloatArray = -np.inf
 
@@ -79,16 +84,21 @@ class ExcessLaw:
             array = np.array(getattr(self, name), dtype=np.float64, ndmin=1)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "log_rest", float(self.log_rest))
         if not self.log_mass.shape == self.log_a.shape == self.log_b.shape or self.log_mass.ndim != 1:
             raise ValueError(f"log_mass, log_a and log_b have shapes {self.log_mass.shape}, {self.log_a.shape} and "
                              f"{self.log_b.shape}: they must be 1-D and agree")
+        total = float(np.exp(self.log_mass).sum()) + math.exp(self.log_rest)
+        if not abs(total - 1) <= SAME_LOG:
+            raise ValueError(f"log_rest={self.log_rest!r} and log_mass have the total mass {total:.17g}: it must be 1 within "
+                             f"{SAME_LOG:g}; log_rest is the log of the mass at X = 0")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Cached values are not pickled, because they follow from the fields.
-        return type(self), (self.log_mass, self.log_a, self.log_b, self.log_cut, self.log_cut_b)
+        return type(self), (self.log_mass, self.log_a, self.log_b, self.log_rest, self.log_cut, self.log_cut_b)
 
     @classmethod
-    def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike) -> ExcessLaw:
+    def of(cls, r0: ArrayLike, r1: ArrayLike, base: ArrayLike, rest: float) -> ExcessLaw:
         """Return the distribution of X for outputs with masses r0 under R_0, r1 under R_1 and `base` under m.
 
         The logarithms are rounded; :meth:`widened` covers this rounding.
@@ -99,6 +109,8 @@ class ExcessLaw:
             Masses of the outputs under the two inputs, 1-D.
         base : array_like
             Masses of m. Outputs with proportional masses need not be merged; this is done when X is computed.
+        rest : float
+            1 minus the mass of m, from where it is known accurately (`log_rest` of the class).
 
         Returns
         -------
@@ -111,73 +123,34 @@ class ExcessLaw:
             log_m = np.log(under[kept])
             laws = [np.log(r[kept]) - log_m for r in (first, second)]
             cuts = [np.log(r[~kept]) if not kept.all() else -np.inf for r in (first, second)]
-        return cls(log_m, *laws, *cuts)
+        return cls(log_m, *laws, math.log(rest) if rest > 0 else -math.inf, *cuts)
 
-    @classmethod
-    def cells(cls, mass: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, log_cut: float = -np.inf) -> ExcessLaw:
-        """Return a distribution for upper bounds of a density: each cell's mass is split between its ends, with the same mean.
-
-        Parameters
-        ----------
-        mass : array_like
-            Masses of the cells under m, 1-D.
-        mean, low, high : array_like
-            Values of (a, b), of shape (2, cells): the mean over each cell under m, and the two ends. Within a cell (a, b) must lie
-            on the straight line between the ends, which is so if a or b is constant.
-        log_cut : float
-            As for the class.
-
-        Returns
-        -------
-        ExcessLaw
-            Two atoms for each cell; X is larger in the convex order than for the density, at every eps.
-        """
-        m, middle, start, end = (np.asarray(x, dtype=np.float64) for x in (mass, mean, low, high))
-        # The share of the mass at each end is computed from a or from b, whichever changes more within the cell.
-        coordinate = np.argmax(np.abs(end - start), axis=0)[None, :]
-        share = shares(*(np.take_along_axis(x, coordinate, 0)[0] for x in (middle, start, end)))
-        with np.errstate(divide="ignore"):
-            log_mass = np.log(np.concatenate([m * (1 - share), m * share]))
-            log_a, log_b = np.log(np.concatenate([start, end], axis=1))
-        kept = log_mass > -np.inf
-        return cls(log_mass[kept], log_a[kept], log_b[kept], log_cut)
-
-    def filled(self, rest: float) -> ExcessLaw:
-        """Return the distribution with an atom of mass `rest` at X = 0, for a mass known more accurately than 1 minus the others.
-
-        Parameters
-        ----------
-        rest : float
-            The mass at X = 0, in [0, 1].
-
-        Returns
-        -------
-        ExcessLaw
-            The same distribution, with one more atom.
-        """
-        if not rest > 0:
-            return self
-        log_a, log_b = np.append(self.log_a, -np.inf), np.append(self.log_b, -np.inf)
-        return ExcessLaw(np.append(self.log_mass, math.log(rest)), log_a, log_b, self.log_cut, self.log_cut_b)
-
-    def widened(self, *, upper: bool) -> ExcessLaw:
+    def widened(self, *, upper: bool, error: float = 0.0) -> ExcessLaw:
         """Return the distribution with X increased or decreased by more than the rounding errors of a and b.
 
         Parameters
         ----------
         upper : bool
             Increase X, for an upper bound; otherwise decrease it.
+        error : float
+            Relative error of the probabilities of outputs beyond a few units in the last place.
 
         Returns
         -------
         ExcessLaw
-            Valid if the errors of log a and log b are at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log mass)).
+            Valid if the errors of log a and log b are at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log mass)) + `error`.
         """
         sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
         sign = 1 if upper else -1
-        move = sign * ULP * (2 + sizes[0] + sizes[1] + 2 * sizes[2])
-        cut = sign * ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0)))
-        return ExcessLaw(self.log_mass, self.log_a + move, self.log_b - move, self.log_cut + cut, self.log_cut_b - cut)
+        move = sign * (ULP * (2 + sizes[0] + sizes[1] + 2 * sizes[2]) + error)
+        cut = sign * (ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0))) + error)
+        rest = self.log_rest
+        if upper and error and rest > -math.inf:
+            # A measure that is smaller than m by the relative `error` is below every input's distribution, and leaves as much more
+            # at X = 0.
+            rest = float(np.logaddexp(rest, math.log(error)))
+        return replace(self, log_a=self.log_a + move, log_b=self.log_b - move, log_rest=rest, log_cut=self.log_cut + cut,
+                       log_cut_b=self.log_cut_b - cut)
 
     def thinned(self, share: float) -> ExcessLaw:
         """Return the distribution if every user participates with probability `share` and otherwise sends an empty message.
@@ -197,13 +170,10 @@ class ExcessLaw:
         """
         if share == 1:
             return self
-        move = np.log(share)
-        rest = 1.0 - math.fsum(np.exp(self.log_mass))
-        cuts = (self.log_cut + move, self.log_cut_b + move)
-        masses = np.append(self.log_mass + move, np.log1p(-share))
-        law = ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), *cuts)
-        # The mass at X = 0 is 1 minus the sum of the others. A value within the rounding error of this sum counts as 0.
-        return law.filled(share * rest if rest > 8 * ULP else 0.0)
+        move = math.log(share)
+        masses = np.append(self.log_mass + move, math.log1p(-share))
+        return ExcessLaw(masses, np.append(self.log_a, 0.0), np.append(self.log_b, 0.0), self.log_rest + move,
+                         self.log_cut + move, self.log_cut_b + move)
 
     def lowered(self, share: float) -> ExcessLaw:
         """Return the distribution of X with `share` times m instead of m, rounded up.
@@ -216,13 +186,14 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            The values divided by `share`, with `share` times their masses; the rest of the mass is at 0. It is larger in the convex
+            The values divided by `share`, with `share` times their masses; the mass 1 - share moves to 0. It is larger in the convex
             order.
         """
         if share == 1:
             return self
         move = math.log(share)
-        law = ExcessLaw(self.log_mass + move, self.log_a - move, self.log_b - move, self.log_cut, self.log_cut_b)
+        rest = float(np.logaddexp(self.log_rest + move, math.log1p(-share)))
+        law = replace(self, log_mass=self.log_mass + move, log_a=self.log_a - move, log_b=self.log_b - move, log_rest=rest)
         return law.widened(upper=True)
 
     def values(self, eps: float) -> FloatArray:
@@ -242,11 +213,16 @@ class ExcessLaw:
 
     @cached_property
     def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The atoms as (log_mass, log_a, log_b), where atoms of equal a and b are merged."""
-        kept = self.log_mass > -np.inf
-        places, index = np.unique(np.stack([self.log_a[kept], self.log_b[kept]]), axis=1, return_inverse=True)
+        """The whole distribution as (log_mass, log_a, log_b): the atoms, those of equal a and b merged, and that at X = 0.
+
+        The atom at X = 0 has log_a = log_b = -inf.
+        """
+        masses = np.append(self.log_mass, self.log_rest)
+        kept = masses > -np.inf
+        heights = np.stack([np.append(self.log_a, -np.inf), np.append(self.log_b, -np.inf)])
+        places, index = np.unique(heights[:, kept], axis=1, return_inverse=True)
         log_mass = np.full(places.shape[1], -np.inf)
-        np.logaddexp.at(log_mass, index.ravel(), self.log_mass[kept])
+        np.logaddexp.at(log_mass, index.ravel(), masses[kept])
         return log_mass, places[0], places[1]
 
     @cached_property
@@ -348,10 +324,8 @@ class ExcessLaw:
         # outcomes only.
         exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
-        # `moments` are the logs of E[e^(tX)] over the atoms, and `rest` is the log of the mass at X = 0.
-        rest = np.log1p(-min(float(mass.sum()), 1.0)) if mass.sum() < 1 else -np.inf
-        total = np.logaddexp(moments, rest) + self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
-        log_phi = float((users * total - np.log(exponents)).min())
+        moments += self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
+        log_phi = float((users * moments - np.log(exponents)).min())
         log_gain = math.log(gain)
         if not log_phi < log_gain - 40:
             return None
@@ -514,8 +488,8 @@ class ExcessLaw:
 
     @cached_property
     def _has_light(self) -> bool:
-        """Whether some masses are below the smallest normal double."""
-        return bool(self._distinct[0].min(initial=0.0) < LOG_TINY)
+        """Whether some masses of atoms are below TINY."""
+        return bool(self.log_mass.min(initial=0.0, where=self.log_mass > -np.inf) < LOG_TINY)
 
     @cached_property
     def _has_cut(self) -> bool:

@@ -782,7 +782,7 @@ def _swapped(law: ExcessLaw) -> ExcessLaw:
     In distributions for lower bounds log a was decreased and log b increased by BLUR. So 2 BLUR is subtracted from the new log a
     and added to the new log b: once to undo the shift, and once to apply it after the exchange.
     """
-    back = ExcessLaw(law.log_mass, law.log_b - 2 * BLUR, law.log_a + 2 * BLUR, law.log_cut_b, law.log_cut)
+    back = replace(law, log_a=law.log_b - 2 * BLUR, log_b=law.log_a + 2 * BLUR, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
     return back.widened(upper=False).widened(upper=False)
 
 

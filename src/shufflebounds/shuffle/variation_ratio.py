@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -35,16 +36,15 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
     ExcessLaw
         Three atoms and the mass at X = 0, moved by more than their rounding errors.
     """
-    share = beta / (p - 1)
-    # Phi decreases as the common part of both distributions increases, so the common part is rounded down for an upper bound.
-    rest = max(0.0, 1 - (p + 1) * share * (1 + (8 if upper else -8) * ULP))
-    log_p, log_q = float(np.log(p)), float(np.log(q))
+    ratio, distance = Fraction(p), Fraction(beta)
+    share = distance / (ratio - 1)
+    # The last two masses are differences that may cancel, so they are formed exactly.
+    parts = ratio * share, max(1 - (ratio + 1) * share, 0), max(Fraction(q) - 1 - distance, 0)
+    low = math.log(q) - math.log(p)
     with np.errstate(divide="ignore"):
-        log_mass = np.array([np.log(share) + log_p - log_q] * 2 + [float(np.log(rest)) - log_q])
-    low = log_q - log_p
-    law = ExcessLaw(log_mass, np.array([log_q, low, log_q]), np.array([low, log_q, log_q]))
-    # `filled` adds the mass (q - 1 - beta)/q at X = 0; fsum rounds its numerator correctly.
-    return law.filled(max(0.0, math.fsum([q, -1.0, -beta])) / q).widened(upper=upper)
+        top, common, rest = np.log([float(part) for part in parts]) - math.log(q)
+    log_a, log_b = np.array([math.log(q), low, math.log(q)]), np.array([low, math.log(q), math.log(q)])
+    return ExcessLaw(np.array([top, top, common]), log_a, log_b, rest).widened(upper=upper)
 
 
 @dataclass(frozen=True)

@@ -49,16 +49,19 @@ _RADAU = _radau(_ORDER)
 class _Integrand:
     """Bounds of the log of the integrand E[u^M (X_1 + ... + X_(M+1))_+] in the module's docstring, as a function of u in [0, 1]."""
 
-    def __init__(self, shares: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
-        self.shares, self.counts, self.log_mass = shares, counts, log_mass
-        self.values = np.tile(values, shares.size + 1)
-        self.starts = np.arange(shares.size + 2, dtype=np.intp) * values.size
+    def __init__(self, shares: FloatArray, missed: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
+        self.shares, self.missed, self.counts, self.log_mass = shares, missed, counts, log_mass
+        self.values = np.tile(np.append(values, 0.0), shares.size + 1)
+        self.starts = np.arange(shares.size + 2, dtype=np.intp) * (values.size + 1)
         self.users = np.concatenate([[1.0], counts])
 
     def __call__(self, u: float) -> Interval:
-        log_none = np.log1p(-self.shares * (1 - u))
+        hit = self.shares * (1 - u)
+        log_none = np.where(hit < 0.5, np.log1p(-hit), np.log(self.missed + self.shares * u))
+        # The first group is the target, whose X is never missing.
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
-        mass = (log_thinned[:, None] + self.log_mass).ravel()
+        log_missed = np.concatenate([[-math.inf], np.log(self.missed) - log_none])
+        mass = np.column_stack([log_thinned[:, None] + self.log_mass, log_missed]).ravel()
         # The relative gap of each value is 2e-6. It widens the bounds of the integral by as much, and a smaller gap takes longer.
         lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, 2e-6)
         factor = float(self.counts @ log_none)
@@ -97,11 +100,11 @@ def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local
     `counts` are the numbers of users with each budget, and `local_eps` is the budget of the target.
     """
     k, y = float(categories), math.exp(-local_eps)
-    shares = blanket_shares(budgets, categories)
+    shares, missed = blanket_shares(budgets, categories)
     top = k / (1 + (k - 1) * y)
     values = top * np.array([-math.expm1(eps - local_eps), y - math.exp(eps), -math.expm1(eps) * y])
     log_mass = np.log(np.array([1 / k, 1 / k, max(k - 2, 1e-300) / k]))
-    return _Integrand(shares, counts, values, log_mass)
+    return _Integrand(shares, missed, counts, values, log_mass)
 
 
 def _integral(integrand: _Integrand) -> Interval:

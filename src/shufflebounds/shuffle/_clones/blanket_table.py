@@ -24,17 +24,19 @@ import numpy as np
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tails.concentration import binomial_range
-from shufflebounds.tails.poisson_binomial import inner_law
 
 __all__ = ["blanket_shares", "log_blanket_table", "table_cells", "table_too_large"]
 
 
-def blanket_shares(budgets: FloatArray, categories: int) -> FloatArray:
-    """Return for each budget eps_i the probability g_i = k/(e^eps_i + k - 1) that a message does not depend on the user's value."""
+def blanket_shares(budgets: FloatArray, categories: int) -> tuple[FloatArray, FloatArray]:
+    """Return for each budget eps_i the probability g_i = k/(e^eps_i + k - 1) that a message does not depend on the user's value,
+    and 1 - g_i, both with a small relative error.
+    """
     k, x = float(categories), np.exp(-budgets)
-    return np.minimum(k * x / (1 + (k - 1) * x), 1.0)
+    total = 1 + (k - 1) * x
+    return np.minimum(k * x / total, 1.0), -np.expm1(-budgets) / total
 
 
 def table_cells(shares: FloatArray, counts: FloatArray, log_tail: float) -> float:
@@ -78,10 +80,10 @@ def _tabled_sum(
     k = float(categories)
     present = counts > 0
     if present.any():
-        shares = blanket_shares(budgets, categories)[present]
+        shares, missed = blanket_shares(budgets[present], categories)
         if table_too_large(shares, counts[present], log_tail, most):
             return None
-        first, log_weights, weight_error = window_of(inner_law(shares, counts[present]), log_tail)
+        first, log_weights, weight_error = bits_window(shares, missed, counts[present], log_tail=log_tail, most=2**53)
     else:
         first, log_weights, weight_error = 0, np.zeros(1), 0.0
     m = first + 1 + np.arange(log_weights.size, dtype=np.float64)

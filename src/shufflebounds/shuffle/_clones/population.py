@@ -329,8 +329,8 @@ class Population:
         no user with this budget does.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
-        shares = blanket_shares(self.budgets, self.family.categories)
-        return shares, self.counts * np.log1p(-np.minimum(shares, 1 - 1e-16))
+        shares, missed = blanket_shares(self.budgets, self.family.categories)
+        return shares, self.counts * np.where(shares < 0.5, np.log1p(-np.minimum(shares, 0.5)), np.log(missed))
 
     @cached_property
     def blanket_cells(self) -> float:
