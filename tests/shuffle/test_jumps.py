@@ -10,7 +10,7 @@ from shufflebounds._convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from shufflebounds.shuffle._chernoff import chernoff
-from shufflebounds.shuffle._excess import Effort, approximate_excess, largest_of
+from shufflebounds.shuffle._excess import Effort, approximate_excess, excesses, largest_of
 from shufflebounds.shuffle._heavy_tails import one_large_value, sum_of_few, sum_with_jumps
 from tests.oracles import completed
 from tests.strategies import slow
@@ -283,6 +283,21 @@ def test_lower_bound_of_a_matrix_with_many_outputs():
     shuffled = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(5000)
     lower, upper = (shuffled.log_delta(0.01, bound=bound) for bound in ("lower", "upper"))
     assert -20 < upper - 0.1 < lower < upper
+
+
+def test_the_lower_bound_of_a_sum_that_several_heavy_values_make_positive():
+    """The aliasing error of the contour was bounded for n users and used for n - k users, which is too little where K decreases."""
+    rows = [[0.9479355860349272, 0.01515470908202476, 0.00035602104977314506, 0.03655368383327491, 1e-70, 1.4126968793833064e-49],
+            [0.996853047026663, 0.0007378368401871639, 0.0018879238301166292, 0.0005211923030332306, 1e-70, 4.708989597944355e-56],
+            [0.9962592985127008, 0.0023805802261736963, 0.0005813467943421441, 0.0007787744667833625, 1e-70, 4.708989597944355e-56]]
+    log_mass, log_a, log_b = FiniteRandomizer(rows).excess_laws()[0].lower[1][1]._distinct
+    values = excesses(log_a, log_b, 2.4134361264653976)
+    # The two rare outputs change E S_+ by less than e^-20 of it.
+    rare = log_mass < -100
+    exact = listed(values[~rare], log_mass[~rare], 118)
+    lower, upper = sum_with_jumps(values, log_mass, 118.0)
+    assert lower <= exact + 1e-9
+    assert upper >= exact - 1e-9
 
 
 @pytest.mark.parametrize("users", [2, 7, 30])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _smoothed
-from shufflebounds._limits import NEGLIGIBLE_ROUGHLY
+from shufflebounds._limits import LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 
@@ -129,36 +129,38 @@ class _Contour:
     def theta(self) -> float:
         return float(self.light.tilts[self.place])
 
-    def alias(self, period: float) -> float:
-        """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for all y of the interval.
+    def alias(self, period: float) -> FloatArray:
+        """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for each number m of users.
 
-        The error is relative to e^(n K(theta) + theta y), where n K are the `cumulants`. Every tilt on either side of theta gives a
-        bound of the alias on that side. Relative to e^(theta y) it is largest at the upper end of the interval of sign * y for
-        larger tilts, and at the lower end for smaller ones.
+        The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
+        function of one user. Every tilt on either side of theta gives a bound of the alias on that side. Relative to e^(theta y) it
+        is largest at the upper end of the interval of sign * y for larger tilts, and at the lower end for smaller ones.
         """
-        light, theta = self.light, self.theta
+        light, theta, cumulants = self.light, self.theta, self.light.cumulants[self.way]
         beyond = light.tilts > theta
         low, top = sorted(self.sign * y for y in self.ends)
-        lines = light.lines(self.way) - light.cumulants[self.way][self.place] + (light.tilts - theta) * np.where(beyond, top, low)
         far = np.abs(light.tilts - theta) * period
         near = far < 1e-3
         with np.errstate(over="ignore", divide="ignore"):
-            bound = np.where(near, np.inf, lines - far - np.log(-np.expm1(-np.where(near, 1.0, far))))
-        return float(np.logaddexp(bound[beyond].min(initial=np.inf), bound[~beyond].min(initial=np.inf))) + math.log(2)
+            ends = (light.tilts - theta) * np.where(beyond, top, low) - np.log(light.tilts) - 1
+            ends -= far + np.log(-np.expm1(-np.where(near, 1.0, far)))
+            bound = np.where(near, np.inf, (self.counts / light.users)[:, None] * (cumulants - cumulants[self.place]) + ends)
+        larger, smaller = (bound[:, side].min(axis=1, initial=np.inf) for side in (beyond, ~beyond))
+        return np.asarray(np.logaddexp(larger, smaller) + math.log(2))
 
     @cached_property
-    def nodes(self) -> tuple[FloatArray, float, float, float, float, float]:
+    def nodes(self) -> tuple[FloatArray, float, float, float, float, FloatArray]:
         """The nodes of the trapezoidal rule and its constants, as a tuple.
 
         The nodes are the columns that `tilted_nodes` returns. Then follow the frequency up to which the integral is computed, the
         cumulant generating function K(theta) of one user, its rounding error for each unit of theta, the distance of the nodes,
-        and the aliasing error relative to e^(n K(theta) + theta y).
+        and for each number m of users the aliasing error relative to e^(m K(theta) + theta y).
         """
         light = self.light
         period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta
         for _ in range(30):
             alias = self.alias(period)
-            if alias < -math.log(self.theta) - 30:
+            if alias.max() < -math.log(self.theta) - 30:
                 break
             period *= 1.2
         # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
@@ -169,7 +171,7 @@ class _Contour:
         nodes, end, value, value_error = _smoothed.tilted_nodes(
             losses, light.log_w, least, self.theta, step, _REACH / tau, most
         )
-        return nodes, end, value / least, value_error / least, step, capped_exp(alias)
+        return nodes, end, value / least, value_error / least, step, np.exp(np.minimum(alias, LARGEST_EXPONENT))
 
     @property
     def coarse(self) -> bool:
@@ -209,7 +211,7 @@ class _Contour:
         exponent = value * counts + theta * self.sign * y[:, None] - scale
         exponent_error = theta * value_error * counts + 8 * ULP * (2 + np.abs(exponent) + abs(scale) + np.abs(value * counts))
         upper = np.exp(exponent + exponent_error) * (total + slack)
-        lower = np.exp(exponent - exponent_error) * (total - slack - tau**2 * (density + slack_density) - alias)
+        lower = np.exp(exponent - exponent_error) * (total - slack - tau**2 * (density + slack_density) - alias[column])
         return IntervalArray(np.maximum(lower, 0.0), np.maximum(upper, 0.0))
 
 
