@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         tails,
         tradeoff,
     )
+    from shufflebounds._types import InconsistentBoundsError
     from shufflebounds._validate import InfeasibleError
     from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
     from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DominatingPair",
+    "InconsistentBoundsError",
     "InfeasibleError",
     "PrivacyProfile",
     "SweepError",
@@ -52,6 +54,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(set(__all__) - {"__version__"}, ""),
+    "InconsistentBoundsError": "shufflebounds._types",
     "InfeasibleError": "shufflebounds._validate",
     **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "shufflebounds.profile"),
     **dict.fromkeys(("SweepError", "SweepInterrupted", "sweep"), "shufflebounds.sweeps"),

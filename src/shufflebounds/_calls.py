@@ -1,4 +1,4 @@
-"""Errors of calls whose arguments do not fit a method: they name the public class and show how the method is called."""
+"""Errors of public methods name the public object: calls whose arguments do not fit, and bounds that contradict each other."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from shufflebounds._types import InconsistentBoundsError
 from shufflebounds._validate import short_repr
 
 __all__ = ["explained"]
@@ -18,7 +19,8 @@ _Kind = TypeVar("_Kind", bound=type)
 def explained(kind: _Kind) -> _Kind:
     """Make the public methods of a class explain a call with missing, surplus or unknown arguments.
 
-    Python's own message names the class that defines the method, which may be private, and not the arguments that it takes.
+    Python's own message names the class that defines the method, which may be private, and not the arguments that it takes. An
+    InconsistentBoundsError of a public method names the object with its parameters.
     """
     for name, member in list(vars(kind).items()):
         if name.startswith("_"):
@@ -36,6 +38,10 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
+        except InconsistentBoundsError as error:
+            # The object that the user called is the last one to be named.
+            error.source = short_repr(self, 1000)
+            raise
         except TypeError:
             problem = _mismatch(method, self, args, kwargs)
             if problem is None:

@@ -8,11 +8,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._limits import COMPUTED_ERROR
 from shufflebounds._progress import tick
 
 __all__ = [
-    "EXP_SLACK", "SLACK", "ULP", "Bound", "EqualByKey", "FloatArray", "Interval", "IntervalArray", "at_each", "largest", "plain",
-    "probability", "typed_as",
+    "EXP_SLACK", "SLACK", "ULP", "Bound", "EqualByKey", "FloatArray", "InconsistentBoundsError", "Interval", "IntervalArray",
+    "at_each", "consistent", "largest", "plain", "probability", "typed_as",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -68,6 +69,59 @@ class Interval(NamedTuple):
 
     lower: float
     upper: float
+
+
+class InconsistentBoundsError(ArithmeticError):
+    """A lower bound exceeds the upper bound of the same number by more than rounding: an error of this library.
+
+    At least one of the two bounds is wrong, so neither is returned.
+
+    Attributes
+    ----------
+    source : str
+        The object whose method was called: its class and parameters.
+    question : str
+        The number that is bounded, with its argument.
+    lower, upper : float
+        The two bounds.
+    """
+
+    __module__ = "shufflebounds"
+
+    def __init__(self, question: str, lower: float, upper: float) -> None:
+        super().__init__(question, lower, upper)
+        self.source, self.question, self.lower, self.upper = "", question, lower, upper
+
+    def __str__(self) -> str:
+        owner = f"{self.source}: " if self.source else ""
+        return (f"{owner}the lower bound {self.lower!r} of {self.question} exceeds the upper bound {self.upper!r}. At least one of "
+                "them is wrong, so use neither. This is an error of shufflebounds: please report it with this message")
+
+
+def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> IntervalArray:
+    """Return bounds of several numbers, or raise InconsistentBoundsError if a lower bound exceeds its upper bound beyond rounding.
+
+    A lower bound that exceeds its upper bound by rounding is replaced by the upper bound.
+
+    Parameters
+    ----------
+    bounds : IntervalArray
+        NaN counts as no bound.
+    question : str
+        What is bounded, such as "log delta at eps"; logarithms start with "log".
+    at : ndarray
+        The argument for each number.
+    """
+    lower, upper = bounds
+    if lower.item() > upper.item() if lower.size == 1 else (lower > upper).any():
+        above = lower > upper
+        # Two bounds of one exact value may be inverted by their rounding. An error of a logarithm is a relative error.
+        size = np.where(np.isfinite(upper), np.abs(upper), 0.0) + question.startswith("log")
+        above &= ~(lower - upper <= COMPUTED_ERROR * size)
+        for place in np.flatnonzero(above)[:1].tolist():
+            raise InconsistentBoundsError(f"{question}={float(at[place])!r}", float(lower[place]), float(upper[place]))
+        return IntervalArray(np.minimum(lower, upper), upper)
+    return bounds
 
 
 def typed_as(_: _Function) -> Callable[[Callable[..., Any]], _Function]:

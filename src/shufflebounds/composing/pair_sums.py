@@ -26,7 +26,7 @@ from shufflebounds._convex_order import rising, to_nodes
 from shufflebounds._core import _jumps
 from shufflebounds._limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._progress import tick
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing.interpolation import connect_the_dots, reach, supporting_lines
 from shufflebounds.composing.kept import Kept
 from shufflebounds.composing.loss_atoms import LossAtoms
@@ -106,7 +106,9 @@ class PairSums:
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))
         below, above = self._tables.of(place, partial(self._made, self._ratio**place))
         low, high = below.log_delta(eps), above.log_delta(eps)
-        return Interval(min(low, high) if high > LOG_TINY + eps else -math.inf, high)
+        if high <= LOG_TINY + eps:
+            return Interval(-math.inf, high)
+        return consistent(IntervalArray(np.array([low]), np.array([high])), "log delta at eps", np.array([eps])).alone()
 
     def _made(self, eps: float) -> tuple[_Table, _Table]:
         """Return the lower and the upper bound for the interval that ends at eps."""

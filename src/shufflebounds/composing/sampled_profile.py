@@ -16,7 +16,7 @@ from shufflebounds._limits import MOST_ROUNDS, TINY
 from shufflebounds._logs import log_sum
 from shufflebounds._progress import tick
 from shufflebounds._quadrature import STEEPEST, gauss_legendre
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below, hull
 
 __all__ = ["DEPTH", "FULL_DETAIL", "INTERPOLATED", "STAGES", "HockeyStickBounds", "SampledProfile", "alone"]
@@ -82,7 +82,7 @@ class SampledProfile:
             return
         self.evaluations += fresh.size
         with np.errstate(all="ignore"):
-            low, high = self.sides(fresh)
+            low, high = consistent(self.sides(fresh), "log delta at eps", fresh)
         tick()
         # NaN from a kernel outside of its domain becomes the trivial bound.
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), 0.0, high)

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
+from shufflebounds._cached import cached_property
 from shufflebounds._calls import explained
 from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced, several
-from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, plain, probability, typed_as
+from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 
 __all__ = ["BoundedProfile"]
 
@@ -34,7 +36,28 @@ class BoundedProfile(ABC):
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps. A class that can compute one bound alone overrides it."""
-        return self._log_delta(eps)[upper]
+        return consistent(self._log_delta(eps), "log delta at eps", eps)[upper]
+
+    @cached_property
+    def _given(self) -> dict[tuple[str, bool, float], float]:
+        """Bounds that were returned, by the question, whether they are upper bounds, and the argument."""
+        return {}
+
+    def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
+        """Return `value`, bounds of the answers to a question at these arguments.
+
+        Raises InconsistentBoundsError if the other bound was returned before and is on the wrong side. This costs no evaluation.
+        """
+        known = self._given
+        if len(known) > CACHED_ANSWERS:
+            known.clear()
+        for one, found in zip(at[:CACHED_ANSWERS].tolist(), value.tolist()):
+            known[question, upper, one] = found
+            given = known.get((question, not upper, one))
+            if given is not None and (found < given if upper else found > given):
+                lower, above = (given, found) if upper else (found, given)
+                consistent(IntervalArray(np.array([lower]), np.array([above])), question, np.array([one]))
+        return value
 
     def _known_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps, at most 0.
@@ -89,8 +112,10 @@ class BoundedProfile(ABC):
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
         with announced("delta", lambda: several(array.size, self._cost(USUAL_DELTA, "delta"))):
-            value = self._known_side(array.ravel(), upper=upper).reshape(array.shape)
-        return plain(value)
+            value = self._known_side(array.ravel(), upper=upper)
+        if type(self)._log_side is not BoundedProfile._log_side:
+            self._compared("log delta at eps", array.ravel(), value, upper)
+        return plain(value.reshape(array.shape))
 
     @typed_as(log_delta)
     def delta(self, eps: ArrayLike, *, bound: Bound = "upper") -> float | FloatArray:
@@ -155,7 +180,8 @@ class BoundedProfile(ABC):
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
         with announced("epsilon", lambda: several(array.size, self._cost(math.log(max(float(array.min()), 1e-323)), "epsilon"))):
-            out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()]).reshape(array.shape)
+            out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()])
+        out = self._compared("epsilon at delta", array.ravel(), out, upper).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
                            f"such as 1e-9. Did you mean delta(eps={array:g})?")
@@ -211,8 +237,8 @@ class BoundedProfile(ABC):
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
         with announced("loss_tail", lambda: several(array.size, self._cost(USUAL_DELTA, "loss_tail"))):
-            out = self._loss_tail(array.ravel())[upper].reshape(array.shape)
-        return plain(out)
+            out = consistent(self._loss_tail(array.ravel()), "the tail of the loss above eps", array.ravel())[upper]
+        return plain(out.reshape(array.shape))
 
     @abstractmethod
     def _cost(self, log_delta: float, question: Question) -> Cost:

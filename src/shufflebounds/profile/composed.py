@@ -22,7 +22,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced
-from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
+from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
 from shufflebounds.composing.loss_atoms import union_probability
@@ -356,7 +356,7 @@ class Composition(PrivacyProfile):
             for floor in self._floors:
                 at = np.arange(eps.size) if floor.cheap else apart
                 lower[at] = floor.raised(eps[at], lower[at])
-        return IntervalArray(np.minimum(lower, upper), upper)
+        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
 
     @cached_property
     def _by_gaussian_rule(self) -> bool:

@@ -20,7 +20,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
-from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, largest, plain
+from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
@@ -400,7 +400,8 @@ class PrivacyProfile(ExportMixin):
         """
         upper = _validate.upper_side(bound)
         with announced("gdp_mu", partial(self._cost, USUAL_DELTA, "gdp_mu")):
-            return self._gdp_mu(upper)
+            value = self._gdp_mu(upper)
+        return float(self._compared("gdp_mu, at", np.zeros(1), np.array([value]), upper)[0])
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
@@ -421,7 +422,8 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _mu_bounds(self) -> Interval:
         """Bounds of mu from values of delta alone."""
-        return gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
+        lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
+        return consistent(IntervalArray(np.array([lower]), np.array([upper])), "gdp_mu, at", np.zeros(1)).alone()
 
     @cached_property
     def _divergences(self) -> Kept[tuple[bytes, bool], list[Interval]]:
@@ -494,8 +496,8 @@ class PrivacyProfile(ExportMixin):
         upper = _validate.upper_side(bound)
         array = _validate.orders("order", order)
         with announced("rdp", lambda: several(array.size, self._cost(USUAL_DELTA, "rdp"))):
-            value = self._rdp(array.ravel(), upper).reshape(array.shape)
-        return plain(value)
+            value = self._compared("rdp at order", array.ravel(), self._rdp(array.ravel(), upper), upper)
+        return plain(value.reshape(array.shape))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""

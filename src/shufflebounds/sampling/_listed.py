@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import LossAtoms
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._excess import Effort, excesses
@@ -67,8 +67,7 @@ class ListedAllocation:
             law, error, log_kept = self._law(direction, side, log_cut)
             value = law.log_phi(eps, self.steps, effort)[side > 0] + log_kept
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
-        upper = np.minimum(sides[1], 0.0)
-        return IntervalArray(np.minimum(sides[0], upper), upper)
+        return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps", eps)
 
     def _law(self, direction: int, side: int, log_cut: FloatArray) -> tuple[ExcessLaw, float, float]:
         """Return the distribution of X for one bound, its relative error, and the log probability of the event that it describes.

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._progress import tick
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
@@ -95,7 +95,7 @@ class ReplaceOne(PrivacyProfile):
             tick()
         # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
-        return IntervalArray(np.minimum(lower, upper), upper)
+        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
 
     def _gdp_mu(self, upper: bool) -> float:
         ways = [way._gdp_mu(upper) for way in self._both()]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._core import _deployments
-from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds._types import FloatArray, IntervalArray, consistent
 
 if TYPE_CHECKING:
     from shufflebounds.shuffle.laws import ExcessLaw
@@ -60,4 +60,4 @@ def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
-    return IntervalArray(out[0], out[1])
+    return consistent(IntervalArray(out[0], out[1]), "log delta at eps", points)

@@ -20,7 +20,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
 from shufflebounds._costs import SECONDS
 from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._excess import HEAVY, Effort, approximate_excess, excesses, rounding, sums, without_negligible
@@ -301,7 +301,7 @@ class ExcessLaw:
             few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
             lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
-        return found
+        return consistent(found, "log Phi at eps", points)
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.

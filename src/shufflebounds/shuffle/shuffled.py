@@ -21,7 +21,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._progress import Cost, Question, tick
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
@@ -345,7 +345,7 @@ class Shuffled(BetweenProfiles):
             if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
                 upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True, effort=Effort.SAMPLED)
                                               for law in self._deep_laws))
-        return IntervalArray(np.minimum(lower, upper), upper)
+        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
 
     @property
     def _deepest_cut(self) -> float:

@@ -19,7 +19,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT, SEARCH_GAP
 from shufflebounds._logs import capped_exp
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._budget import log_odds
@@ -137,8 +137,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             below, above = self._composed
             low = np.maximum(low, below._log_side(eps, upper=False))
             high = above._log_side(eps, upper=True)
-        # If rounding makes the lower bound exceed the upper bound, the upper bound is raised to it.
-        return IntervalArray(low, np.maximum(low, high))
+        return consistent(IntervalArray(low, high), "log delta at eps", eps)
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
@@ -148,10 +147,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, tolerance))
 
-        low, high = self._within(
-            eps, sides, lambda far: np.maximum(*(self._known_data(ones, far).lower for ones in (0, others)))
-        )
-        return IntervalArray(low, np.maximum(low, high))
+        found = self._within(eps, sides, lambda far: np.maximum(*(self._known_data(ones, far).lower for ones in (0, others))))
+        return consistent(found, "log delta at eps", eps)
 
     def _rough(self, upper: bool) -> Curve | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:
