@@ -45,7 +45,7 @@ def logs(masses):
 def completed(values, mass):
     """Return arrays of values and log masses with the remaining probability at the value 0; `mass` are masses as exact doubles."""
     rest = 1 - sum(map(Fraction, np.asarray(mass).tolist()))
-    assert 0 <= rest or rest > -1e-15
+    assert rest > -1e-15
     values, log_mass = np.asarray(values, dtype=float), np.log(mass)
     return (np.append(values, 0.0), np.append(log_mass, math.log(rest))) if rest > 1e-15 else (values, log_mass)
 

@@ -108,7 +108,7 @@ def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> Interval
     bounds : IntervalArray
         NaN counts as no bound.
     question : str
-        What is bounded, such as "log delta at eps"; logarithms start with "log".
+        What is bounded, with a place for the argument, such as "log delta at eps={!r}"; logarithms start with "log".
     at : ndarray
         The argument for each number.
     """
@@ -119,7 +119,7 @@ def consistent(bounds: IntervalArray, question: str, at: FloatArray) -> Interval
         size = np.where(np.isfinite(upper), np.abs(upper), 0.0) + question.startswith("log")
         above &= ~(lower - upper <= COMPUTED_ERROR * size)
         for place in np.flatnonzero(above)[:1].tolist():
-            raise InconsistentBoundsError(f"{question}={float(at[place])!r}", float(lower[place]), float(upper[place]))
+            raise InconsistentBoundsError(question.format(float(at[place])), float(lower[place]), float(upper[place]))
         return IntervalArray(np.minimum(lower, upper), upper)
     return bounds
 

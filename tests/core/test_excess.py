@@ -62,7 +62,8 @@ def test_agrees_with_the_clone_sweep(n, eps0, eps):
 
 
 def test_groups_without_users_are_left_out():
-    values, log_mass, starts = np.array([2.0, -1.0, 0.0, 5.0, -3.5, 0.0]), np.log([0.1, 0.3, 0.6, 0.4, 0.2, 0.4]), np.array([0, 3, 6])
+    values, log_mass = np.array([2.0, -1.0, 0.0, 5.0, -3.5, 0.0]), np.log([0.1, 0.3, 0.6, 0.4, 0.2, 0.4])
+    starts = np.array([0, 3, 6])
     for counts in ([70.0, 0.0], [0.0, 70.0]):
         one = slice(0, 3) if counts[0] else slice(3, 6)
         alone = _excess.log_excess(values[one], log_mass[one], np.array([0, 3]), np.array([70.0]))

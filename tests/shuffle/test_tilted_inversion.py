@@ -10,8 +10,10 @@ from shufflebounds.shuffle._tilted_inversion import Gains, Light
 
 @pytest.mark.parametrize(("seed", "users"), [(0, 1000), (1, 1000), (2, 1000), (3, 20)])
 def test_the_aliasing_error_is_bounded_on_the_whole_interval(seed, users):
-    """Charged is an error relative to e^(m K + theta y) for m users. Evaluated at one end of the interval only, it was e^15 too
-    small at the other end; with the cumulants of all n users instead of m, it was too small where those of a larger tilt are smaller.
+    """The error is relative to e^(m K + theta y) for m users.
+
+    A bound at one end of the interval was e^15 too small at the other end, and a bound with the cumulants of all n users was too
+    small for m users where those of another tilt are smaller.
     """
     r = np.random.default_rng(seed)
     x = np.sort(r.normal(size=40)) * r.choice([0.1, 1.0])

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shufflebounds import __version__
+from shufflebounds._types import InconsistentBoundsError
 from shufflebounds._validate import InfeasibleError
 from shufflebounds.cli.files import UnwritableError
 from shufflebounds.cli.parsers import Parser, add_choices
@@ -70,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit code: 0; 1 if a target cannot be met or the output cannot be written; 130 after Ctrl-C. Bad input ends the process
-        with code 2 and one line on stderr.
+        Exit code: 0; 1 if a target cannot be met, two bounds contradict each other or the output cannot be written; 130 after
+        Ctrl-C. Bad input ends the process with code 2 and one line on stderr.
     """
     if argv is None:
         warnings.showwarning = _warning
@@ -92,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.flush()
             os._exit(code)
         return code
-    except (InfeasibleError, UnwritableError) as problem:
+    except (InconsistentBoundsError, InfeasibleError, UnwritableError) as problem:
         sys.stderr.write(f"shufflebounds: {problem}\n")
         return 1
     except OSError as problem:

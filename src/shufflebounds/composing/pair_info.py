@@ -18,7 +18,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._progress import tick
-from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds._types import FloatArray, IntervalArray, consistent
 from shufflebounds.composing.blocks import Blocks
 from shufflebounds.composing.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds.composing.inversion import LossTransform
@@ -110,7 +110,7 @@ class _Remembered:
 
     def _grown(self, known: FloatArray, sides: IntervalArray, fresh: FloatArray) -> _Table:
         place = np.searchsorted(known, fresh)
-        lower, upper = self._hockey_stick(fresh)
+        lower, upper = consistent(self._hockey_stick(fresh), "log delta at eps={!r}", fresh)
         merged = IntervalArray(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
         return np.insert(known, place, fresh), merged
 
@@ -311,8 +311,9 @@ class DominatingPairInfo:
         low = high if self.reverse is None else reach(self.back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
-        right, left = self.hockey_stick(high * near), self.back(low * near)
-        lower, upper = np.concatenate([right[0], left[0]]), np.concatenate([right[1], left[1]])
+        both = zip(self.hockey_stick(high * near), self.back(low * near))
+        lower, upper = consistent(IntervalArray(*map(np.concatenate, both)), "log delta at eps={!r}",
+                                  np.concatenate([high * near, low * near]))
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
         rough = supporting_lines(index, self.hockey_stick, self.back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)

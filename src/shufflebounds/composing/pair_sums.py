@@ -108,7 +108,7 @@ class PairSums:
         low, high = below.log_delta(eps), above.log_delta(eps)
         if high <= LOG_TINY + eps:
             return Interval(-math.inf, high)
-        return consistent(IntervalArray(np.array([low]), np.array([high])), "log delta at eps", np.array([eps])).alone()
+        return consistent(IntervalArray(np.array([low]), np.array([high])), "log delta at eps={!r}", np.array([eps])).alone()
 
     def _made(self, eps: float) -> tuple[_Table, _Table]:
         """Return the lower and the upper bound for the interval that ends at eps."""

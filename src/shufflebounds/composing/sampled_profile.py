@@ -82,7 +82,7 @@ class SampledProfile:
             return
         self.evaluations += fresh.size
         with np.errstate(all="ignore"):
-            low, high = consistent(self.sides(fresh), "log delta at eps", fresh)
+            low, high = consistent(self.sides(fresh), "log delta at eps={!r}", fresh)
         tick()
         # NaN from a kernel outside of its domain becomes the trivial bound.
         low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), 0.0, high)

@@ -171,9 +171,9 @@ def matrix_laws(
 
 
 def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
-    """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of the mass at X = 0, 1 minus that of m.
+    """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of the mass that m leaves at X = 0.
 
-    This mass is a sum of the nonnegative differences R_x - m, which has a small relative error also if all rows are nearly equal.
+    This mass is the sum of the nonnegative differences R_x - m, which has a small relative error also if all rows are nearly equal.
     The distance of the sum of a row from 1, which rounding of the entries causes, is added.
     """
     base = rows.min(axis=0)

@@ -245,8 +245,8 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             log_mass = np.log(down @ table @ down.T) - 0.5 * (nodes[:, None] + nodes[None, :])
         # Truncated outputs have |y| > end. Their mass under R_0 is at most that of a chi distribution above end - 1.
         cut = float(gammaincc(d / 2, 0.5 * ((end - 1) / sigma) ** 2))
-        # The mass of m is E e^(-(2r + 1)/(2 sigma^2)) for the length r of a normal vector, sigma times a chi variable. This variable
-        # is within 12 of sqrt(d) up to a probability below 1e-28.
+        # The mass of m is E e^(-(2r + 1)/(2 sigma^2)), where r is the length of a normal vector, sigma times a chi variable. This
+        # variable is within 12 of sqrt(d) up to a probability below 1e-28.
         root = math.sqrt(d)
         points, weights = np.polynomial.legendre.leggauss(200)
         start = max(root - 12.0, 0.0)
@@ -254,4 +254,5 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         chi = start + wide * (1 + points)
         log_chi = (d - 1) * np.log(chi) - 0.5 * chi * chi - (d / 2 - 1) * math.log(2) - math.lgamma(d / 2)
         rest = wide * float(weights @ (np.exp(log_chi) * -np.expm1(-(2 * sigma * chi + 1) / (2 * sigma**2)))) + 1e-28
-        return law_at_nodes(log_mass, nodes, min(0.0, math.log(rest + cut + BLUR)), math.log(cut) if cut > 0 else -700.0, BLUR)
+        log_rest = min(0.0, math.log(rest + cut + BLUR))
+        return law_at_nodes(log_mass, nodes, log_rest, math.log(cut) if cut > 0 else -700.0, BLUR)

@@ -198,9 +198,9 @@ class Rappor(CountEstimate, LocalRandomizer):
             own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
             log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
             first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
-            heights = [unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
-                       for ones, way in ((first, 1), (second, -1))]
-            upper = ExcessLaw(log_mass.ravel(), *heights, log_rest)
+            log_a, log_b = (unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
+                            for ones, way in ((first, 1), (second, -1)))
+            upper = ExcessLaw(log_mass.ravel(), log_a, log_b, log_rest)
         elif d == self.hashes:
             ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
@@ -234,9 +234,9 @@ class Rappor(CountEstimate, LocalRandomizer):
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
-            heights = [unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
-                       ((first - with_second - neither, 1), (second - with_first - neither, -1))]
-            law = ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=True)
+            log_a, log_b = (unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
+                            ((first - with_second - neither, 1), (second - with_first - neither, -1)))
+            law = ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True)
             others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())

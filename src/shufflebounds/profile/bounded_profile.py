@@ -36,7 +36,7 @@ class BoundedProfile(ABC):
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return the upper or the lower bound of log delta at each eps. A class that can compute one bound alone overrides it."""
-        return consistent(self._log_delta(eps), "log delta at eps", eps)[upper]
+        return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper]
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
@@ -114,7 +114,7 @@ class BoundedProfile(ABC):
         with announced("delta", lambda: several(array.size, self._cost(USUAL_DELTA, "delta"))):
             value = self._known_side(array.ravel(), upper=upper)
         if type(self)._log_side is not BoundedProfile._log_side:
-            self._compared("log delta at eps", array.ravel(), value, upper)
+            self._compared("log delta at eps={!r}", array.ravel(), value, upper)
         return plain(value.reshape(array.shape))
 
     @typed_as(log_delta)
@@ -181,7 +181,7 @@ class BoundedProfile(ABC):
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
         with announced("epsilon", lambda: several(array.size, self._cost(math.log(max(float(array.min()), 1e-323)), "epsilon"))):
             out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()])
-        out = self._compared("epsilon at delta", array.ravel(), out, upper).reshape(array.shape)
+        out = self._compared("epsilon at delta={!r}", array.ravel(), out, upper).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
                            f"such as 1e-9. Did you mean delta(eps={array:g})?")
@@ -237,7 +237,7 @@ class BoundedProfile(ABC):
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
         with announced("loss_tail", lambda: several(array.size, self._cost(USUAL_DELTA, "loss_tail"))):
-            out = consistent(self._loss_tail(array.ravel()), "the tail of the loss above eps", array.ravel())[upper]
+            out = consistent(self._loss_tail(array.ravel()), "the tail of the loss above eps={!r}", array.ravel())[upper]
         return plain(out.reshape(array.shape))
 
     @abstractmethod

@@ -356,7 +356,7 @@ class Composition(PrivacyProfile):
             for floor in self._floors:
                 at = np.arange(eps.size) if floor.cheap else apart
                 lower[at] = floor.raised(eps[at], lower[at])
-        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @cached_property
     def _by_gaussian_rule(self) -> bool:

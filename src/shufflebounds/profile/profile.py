@@ -401,7 +401,7 @@ class PrivacyProfile(ExportMixin):
         upper = _validate.upper_side(bound)
         with announced("gdp_mu", partial(self._cost, USUAL_DELTA, "gdp_mu")):
             value = self._gdp_mu(upper)
-        return float(self._compared("gdp_mu, at", np.zeros(1), np.array([value]), upper)[0])
+        return float(self._compared("mu", np.zeros(1), np.array([value]), upper)[0])
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
@@ -423,7 +423,7 @@ class PrivacyProfile(ExportMixin):
     def _mu_bounds(self) -> Interval:
         """Bounds of mu from values of delta alone."""
         lower, upper = gdp_mu(*self._growing(), *self._effort(1e-7, 1500))
-        return consistent(IntervalArray(np.array([lower]), np.array([upper])), "gdp_mu, at", np.zeros(1)).alone()
+        return consistent(IntervalArray(np.array([lower]), np.array([upper])), "mu", np.zeros(1)).alone()
 
     @cached_property
     def _divergences(self) -> Kept[tuple[bytes, bool], list[Interval]]:
@@ -496,7 +496,7 @@ class PrivacyProfile(ExportMixin):
         upper = _validate.upper_side(bound)
         array = _validate.orders("order", order)
         with announced("rdp", lambda: several(array.size, self._cost(USUAL_DELTA, "rdp"))):
-            value = self._compared("rdp at order", array.ravel(), self._rdp(array.ravel(), upper), upper)
+            value = self._compared("the Renyi divergence of order {!r}", array.ravel(), self._rdp(array.ravel(), upper), upper)
         return plain(value.reshape(array.shape))
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:

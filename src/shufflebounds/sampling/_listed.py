@@ -67,7 +67,7 @@ class ListedAllocation:
             law, error, log_kept = self._law(direction, side, log_cut)
             value = law.log_phi(eps, self.steps, effort)[side > 0] + log_kept
             sides.append(np.where(value > -np.inf, value + side * error, -np.inf))
-        return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps", eps)
+        return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps={!r}", eps)
 
     def _law(self, direction: int, side: int, log_cut: FloatArray) -> tuple[ExcessLaw, float, float]:
         """Return the distribution of X for one bound, its relative error, and the log probability of the event that it describes.

@@ -95,7 +95,7 @@ class ReplaceOne(PrivacyProfile):
             tick()
         # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
         lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
-        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     def _gdp_mu(self, upper: bool) -> float:
         ways = [way._gdp_mu(upper) for way in self._both()]

@@ -60,4 +60,4 @@ def log_deltas(laws: _deployments.Laws, places: ArrayLike, users: ArrayLike, eps
     count, points = np.array([users, eps], dtype=np.float64)
     out = np.empty((2, count.size))
     laws.run(np.asarray(places, dtype=np.intp), count, points, False, False, out)
-    return consistent(IntervalArray(out[0], out[1]), "log delta at eps", points)
+    return consistent(IntervalArray(out[0], out[1]), "log delta at eps={!r}", points)

@@ -169,7 +169,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 def _both(one: tuple[float, float], other: tuple[float, float], users: float) -> Interval:
     """Return the larger lower and the smaller upper bound of two pairs of bounds of log E S_+."""
     found = IntervalArray(np.array([max(one[0], other[0])]), np.array([min(one[1], other[1])]))
-    return consistent(found, "log E S_+ at users", np.array([users])).alone()
+    return consistent(found, "log E S_+ of {!r} users", np.array([users])).alone()
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,

@@ -55,10 +55,10 @@ class ExcessLaw:
         budget, log_a - log_b must be exactly this double: X is computed from the difference, which avoids cancellation for eps
         close to the budget.
     log_rest : float
-        Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Where the sum of all users is positive only
-        if nearly all other users have X = 0, delta is proportional to a power of this probability, which may be far below an ulp of
-        1. So it is never formed as 1 minus the masses: pass what is known of it, with an error that is small relative to it. If only
-        bounds are known, pass the upper one for an upper bound and the lower one for a lower bound.
+        Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Its relative error must be small, like
+        those of the masses, because delta is proportional to a power of it if the sum is positive only where nearly all other users
+        have X = 0. It may be far below an ulp of 1, so never compute it as 1 minus the masses. If only bounds of it are known, pass
+        the upper one for an upper bound and the lower one for a lower bound.
     log_cut, log_cut_b : float or array_like
         Logarithms of the masses of one or several sets of outputs that are not among the atoms, under :math:`R_0` and under
         :math:`R_1`: because m = 0 there, or because a tail is truncated. For masses A and B of a set,
@@ -121,9 +121,9 @@ class ExcessLaw:
         kept = under > 0
         with np.errstate(divide="ignore"):
             log_m = np.log(under[kept])
-            laws = [np.log(r[kept]) - log_m for r in (first, second)]
+            log_a, log_b = (np.log(r[kept]) - log_m for r in (first, second))
             cuts = [np.log(r[~kept]) if not kept.all() else -np.inf for r in (first, second)]
-        return cls(log_m, *laws, math.log(rest) if rest > 0 else -math.inf, *cuts)
+        return cls(log_m, log_a, log_b, math.log(rest) if rest > 0 else -math.inf, *cuts)
 
     def widened(self, *, upper: bool, error: float = 0.0) -> ExcessLaw:
         """Return the distribution with X increased or decreased by more than the rounding errors of a and b.
@@ -186,8 +186,8 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            The values divided by `share`, with `share` times their masses; the mass 1 - share moves to 0. It is larger in the convex
-            order.
+            The values divided by `share`, with `share` times their masses; the rest of the mass moves to 0. It is larger in the
+            convex order.
         """
         if share == 1:
             return self
@@ -301,7 +301,7 @@ class ExcessLaw:
             few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
             lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
-        return consistent(found, "log Phi at eps", points)
+        return consistent(found, "log Phi at eps={!r}", points)
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.

@@ -345,7 +345,7 @@ class Shuffled(BetweenProfiles):
             if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
                 upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True, effort=Effort.SAMPLED)
                                               for law in self._deep_laws))
-        return consistent(IntervalArray(lower, upper), "log delta at eps", eps)
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @property
     def _deepest_cut(self) -> float:

@@ -137,7 +137,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             below, above = self._composed
             low = np.maximum(low, below._log_side(eps, upper=False))
             high = above._log_side(eps, upper=True)
-        return consistent(IntervalArray(low, high), "log delta at eps", eps)
+        return consistent(IntervalArray(low, high), "log delta at eps={!r}", eps)
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
@@ -148,7 +148,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, tolerance))
 
         found = self._within(eps, sides, lambda far: np.maximum(*(self._known_data(ones, far).lower for ones in (0, others))))
-        return consistent(found, "log delta at eps", eps)
+        return consistent(found, "log delta at eps={!r}", eps)
 
     def _rough(self, upper: bool) -> Curve | None:
         if self.bits == 1 or self.view == "columns" or self.flip == 0:

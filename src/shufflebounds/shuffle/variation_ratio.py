@@ -39,10 +39,10 @@ def variation_ratio_law(p: float, beta: float, q: float, *, upper: bool = True) 
     ratio, distance = Fraction(p), Fraction(beta)
     share = distance / (ratio - 1)
     # The last two masses are differences that may cancel, so they are formed exactly.
-    parts = ratio * share, max(1 - (ratio + 1) * share, 0), max(Fraction(q) - 1 - distance, 0)
+    parts = ratio * share, 1 - (ratio + 1) * share, Fraction(q) - 1 - distance
     low = math.log(q) - math.log(p)
     with np.errstate(divide="ignore"):
-        top, common, rest = np.log([float(part) for part in parts]) - math.log(q)
+        top, common, rest = np.log([max(float(part), 0.0) for part in parts]) - math.log(q)
     log_a, log_b = np.array([math.log(q), low, math.log(q)]), np.array([low, math.log(q), math.log(q)])
     return ExcessLaw(np.array([top, top, common]), log_a, log_b, rest).widened(upper=upper)
 

@@ -49,7 +49,8 @@ _RADAU = _radau(_ORDER)
 class _Integrand:
     """Bounds of the log of the integrand E[u^M (X_1 + ... + X_(M+1))_+] in the module's docstring, as a function of u in [0, 1]."""
 
-    def __init__(self, shares: FloatArray, missed: FloatArray, counts: FloatArray, values: FloatArray, log_mass: FloatArray) -> None:
+    def __init__(self, shares: FloatArray, missed: FloatArray, counts: FloatArray, values: FloatArray,
+                 log_mass: FloatArray) -> None:
         self.shares, self.missed, self.counts, self.log_mass = shares, missed, counts, log_mass
         self.values = np.tile(np.append(values, 0.0), shares.size + 1)
         self.starts = np.arange(shares.size + 2, dtype=np.intp) * (values.size + 1)

@@ -1,0 +1,131 @@
+"""A lower bound above the upper bound of the same number raises an error that names the object, the question and both bounds."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
+from shufflebounds._types import IntervalArray, consistent
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle import _excess, laws
+
+
+class Inverted(PrivacyProfile):
+    """Gaussian noise whose bounds of log delta are exchanged and `apart` from each other."""
+
+    def __init__(self, apart):
+        self.apart, self.noise = apart, mechanisms.GaussianMechanism(2.0)
+
+    def __repr__(self):
+        return f"Inverted(apart={self.apart})"
+
+    def _log_delta(self, eps):
+        value = self.noise._log_delta(eps).upper
+        return IntervalArray(value + self.apart, value - self.apart)
+
+
+VIEWS = {
+    "log_delta": lambda one: one.log_delta([0.1, 0.5]),
+    "lower log_delta": lambda one: one.log_delta(0.5, bound="lower"),
+    "delta": lambda one: one.delta(0.5),
+    "epsilon": lambda one: one.epsilon(1e-6),
+    "loss_tail": lambda one: one.loss_tail(0.5),
+    "tradeoff": lambda one: one.tradeoff(),
+    "gdp_mu": lambda one: one.gdp_mu(),
+    "rdp": lambda one: one.rdp(2.0),
+    "composition": lambda one: one.self_compose(2).log_delta(0.5),
+    "statement": lambda one: one.statement(delta=1e-6),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_inverted_bounds_raises(view):
+    with pytest.raises(InconsistentBoundsError, match=r"Inverted\(apart=0\.001\).* of log delta at eps=.*please report") as caught:
+        VIEWS[view](Inverted(1e-3))
+    assert caught.value.lower == pytest.approx(caught.value.upper + 2e-3, rel=1e-9)
+
+
+def test_an_inversion_by_rounding_is_removed():
+    one = Inverted(1e-15)
+    assert one.log_delta(0.5, bound="lower") == one.log_delta(0.5) < one._log_delta(np.array([0.5])).lower[0]
+
+
+@pytest.mark.parametrize(("question", "lower", "upper", "raises"), [
+    ("log delta at eps={!r}", -1.0, -1.0 - 1e-13, False),
+    ("log delta at eps={!r}", -1.0, -1.0 - 1e-11, True),
+    ("log delta at eps={!r}", -1e5, -1e5 - 1e-9, False),
+    ("log delta at eps={!r}", -800.0, -math.inf, True),
+    ("log delta at eps={!r}", math.nan, -3.0, False),
+    # The error of a probability is relative to it.
+    ("the tail of the loss above eps={!r}", 1e-30, 0.9e-30, True),
+    ("the tail of the loss above eps={!r}", 1e-30, 1e-30 * (1 - 1e-14), False),
+    ("mu", math.inf, 2.0, True),
+])
+def test_what_counts_as_rounding(question, lower, upper, raises):
+    for more in ([], [0.5]):
+        # The other numbers are consistent.
+        bounds = IntervalArray(np.array([*more, lower]), np.array([*more, upper]))
+        at = np.array([*more, 0.25])
+        if raises:
+            with pytest.raises(InconsistentBoundsError) as caught:
+                consistent(bounds, question, at)
+            assert caught.value.args == (question.format(0.25), lower, upper)
+        else:
+            found = consistent(bounds, question, at)
+            assert not (found.lower > found.upper).any()
+
+
+def test_the_error_survives_a_pickle():
+    error = InconsistentBoundsError("mu", 2.0, 1.0)
+    error.source = "GaussianMechanism(sigma=1.0)"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert "GaussianMechanism(sigma=1.0): the lower bound 2.0 of mu exceeds the upper bound 1.0" in str(error)
+
+
+@pytest.mark.parametrize("first", ["lower", "upper"])
+def test_bounds_that_are_computed_one_at_a_time_are_compared(monkeypatch, first):
+    protocol = shuffle.Shuffled(mechanisms.KaryResponse(10, 1.0), 1000)
+    right = laws.ExcessLaw.log_phi_side
+
+    def wrong(self, eps, users, *, upper, effort=_excess.Effort.FINE):
+        return right(self, eps, users, upper=upper, effort=effort) + (0.0 if upper else 0.1)
+
+    monkeypatch.setattr(laws.ExcessLaw, "log_phi_side", wrong)
+    protocol.log_delta([0.02, 0.05], bound=first)
+    second = "upper" if first == "lower" else "lower"
+    assert math.isfinite(protocol.log_delta(0.03, bound=second))
+    with pytest.raises(InconsistentBoundsError, match=r"Shuffled\(randomizer=KaryResponse.*users=1000.*at eps=0\.05"):
+        protocol.log_delta(0.05, bound=second)
+
+
+@pytest.mark.parametrize(("method", "argument", "words"), [
+    ("epsilon", (1e-6,), "epsilon at delta=1e-06"), ("rdp", (4.0,), r"Renyi divergence of order 4\.0"), ("gdp_mu", (), "of mu"),
+])
+def test_answers_of_closed_forms_are_compared(monkeypatch, method, argument, words):
+    noise = mechanisms.GaussianMechanism(1.0)
+    right = getattr(type(noise), f"_{method}")
+
+    def wrong(self, *given):
+        value = right(self, *given)
+        return value if given[-1] else value * 1.001
+
+    monkeypatch.setattr(type(noise), f"_{method}", wrong)
+    getattr(noise, method)(*argument)
+    with pytest.raises(InconsistentBoundsError, match=words):
+        getattr(noise, method)(*argument, bound="lower")
+
+
+def test_two_methods_for_one_sum_are_compared(monkeypatch):
+    monkeypatch.setattr(_excess, "sum_with_jumps", lambda *given: _excess.Interval(20.0, math.inf))
+    values, log_mass = np.array([-1e7, -3.0, 0.25, 3e7]), np.log([1e-9, 0.7 - 1e-9, 0.29, 0.01])
+    with pytest.raises(InconsistentBoundsError, match=r"log E S_\+ of 12\.0 users"):
+        _excess.sums(values, log_mass, 12.0, None, _excess.Effort.FINE)
+
+
+def test_the_command_prints_the_error(monkeypatch, capsys):
+    wrong = IntervalArray(np.array([-1.0]), np.array([-2.0]))
+    monkeypatch.setattr(mechanisms.LaplaceMechanism, "_log_delta", lambda self, eps: wrong)
+    assert cli.main(["delta", "laplace", "--scale", "2", "--eps", "0.1"]) == 1
+    assert "shufflebounds: LaplaceMechanism(scale=2.0" in capsys.readouterr().err
