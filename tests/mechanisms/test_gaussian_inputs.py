@@ -5,9 +5,12 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import ndtri_exp
 
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.mechanisms._gaussian_inputs import gaussian_rows, grid_numbers
+from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from tests.strategies import slow
 
 
@@ -20,8 +23,7 @@ def hockey_stick(rows, eps):
     ((2.0, 3.0, 4.0), 0.2, 1e-2),
 ])
 def test_pairs_of_rows_are_above_and_below_the_noise(inputs, sigma, gap):
-    numbers, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / sigma
-    above, blanket, below, lost = gaussian_rows(numbers, width, 300, -50.0)
+    above, blanket, below, lost, _ = gaussian_rows(*grid_numbers(inputs), (inputs[-1] - inputs[0]) / sigma, 300, -50.0)
     for i, j in ((0, 1), (1, 0), (0, len(inputs) - 1), (len(inputs) - 2, len(inputs) - 1)):
         noise = GaussianMechanism(sigma, abs(inputs[j] - inputs[i]))
         for eps in (0.0, 0.1, 1.0):
@@ -42,9 +44,9 @@ def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
     The coefficients are computed with 40 digits. That they are nonnegative proves that the noise is a post-processing of the
     matrix.
     """
-    numbers, width, log_cut = grid_numbers(inputs), 1.5, -30.0
+    (numbers, off), width, log_cut = grid_numbers(inputs), 1.5, -30.0
     steps = numbers[-1]
-    above = gaussian_rows(numbers, width, 60, log_cut)[0]
+    above = gaussian_rows(numbers, off, width, 60, log_cut)[0]
     cells = -(-60 // steps)
     with mpmath.workdps(40):
         end = width / 2 - mpmath.findroot(lambda z: mpmath.log(mpmath.ncdf(z)) - log_cut, -7.5)
@@ -71,7 +73,34 @@ def test_likelihoods_in_a_cell_are_combinations_of_those_of_its_outputs(inputs):
     ((-1.0, 0.0, 31.0), [0, 1, 32]), ((0.0, 1.0, 33.0), None), ((0.0, 0.3333, 1.0), None),
 ])
 def test_coarsest_grid(inputs, numbers):
-    assert grid_numbers(inputs) == numbers
+    found = grid_numbers(inputs)
+    assert found == (None if numbers is None else (numbers, pytest.approx(0, abs=1e-16)))
+
+
+@pytest.mark.parametrize(("inputs", "width"), [
+    ((0.0, 1 / 3 + 9e-15, 1.0), 27.0), ((10.1, 10.2, 10.4), 20.0), ((0.0, 0.5, 1.0), 2.0),
+])
+def test_the_error_covers_inputs_beside_the_grid(inputs, width):
+    """Likelihood ratios of cells of the matrix for lower bounds, against 400 digits at the exact inputs."""
+    numbers, off = grid_numbers(inputs)
+    *_, below, _, error = gaussian_rows(numbers, off, width, 300, -50.0)
+    with mpmath.workdps(400):
+        place = [width * ((mpmath.mpf(x) - inputs[0]) / (mpmath.mpf(inputs[-1]) - inputs[0]) - 0.5) for x in inputs]
+        end = 0.5 * width - float(ndtri_exp(-50.0))
+        edges = np.linspace(-end, end, 1201)
+        for column in (0, 600, 1199):
+            low, high = (mpmath.mpf(float(x)) for x in edges[column : column + 2])
+            exact = [mpmath.ncdf(high - s) - mpmath.ncdf(low - s) for s in place]
+            # Errors that all rows share, such as those of the edges, change no likelihood ratio.
+            for row, value in zip(below[1:, column], exact[1:]):
+                assert abs(float(row) / float(below[0, column]) * exact[0] / value - 1) <= error
+    assert (error > 2 * BLUR) == (inputs[1] != 0.5)
+
+
+def test_the_local_budget_includes_the_error_of_the_probabilities():
+    rows = np.array([[0.25, 0.75], [0.5, 0.5]])
+    plain, loose = (MatrixDatasets(rows, error).of(0, 1) for error in (0.0, 1e-10))
+    assert loose.local_eps == pytest.approx(plain.local_eps + 2e-10, abs=1e-14)
 
 
 @pytest.mark.parametrize("users", [1, slow(3)])

@@ -77,8 +77,10 @@ def test_rows_that_differ_by_little_leave_little_at_zero():
     assert {law.log_rest for _, law in pair.lower} == {-math.inf}
 
 
-@pytest.mark.parametrize(("p", "beta", "q"), [(math.e, 0.25, math.e), (1 + 2.0**-40, 2.0**-42, 1 + 2.0**-40), (1e200, 1 - 1e-9, 1e200),
-                                              (3.0, 0.5, 1.5), (3.0, 0.25, 1.25 + 2.0**-40)])
+@pytest.mark.parametrize(("p", "beta", "q"), [
+    (math.e, 0.25, math.e), (1 + 2.0**-40, 2.0**-42, 1 + 2.0**-40), (1e200, 1 - 1e-9, 1e200), (3.0, 0.5, 1.5),
+    (3.0, 0.25, 1.25 + 2.0**-40),
+])
 def test_the_masses_of_three_parameters_are_exact(p, beta, q):
     law = variation_ratio_law(p, beta, q)
     share = Fraction(beta) / (Fraction(p) - 1)

@@ -26,7 +26,8 @@ import math
 import numpy as np
 
 from shufflebounds._scipy import log_ndtr, ndtri_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.mechanisms._interval import BLUR
 
 __all__ = ["MOST_STEPS", "WIDEST", "gaussian_rows", "grid_numbers"]
 
@@ -39,27 +40,32 @@ WIDEST = 27.0
 are further apart are refused."""
 
 
-def grid_numbers(inputs: tuple[float, ...]) -> list[int] | None:
-    """Return the numbers n_x of increasing inputs on the coarsest grid of at most MOST_STEPS equal steps; None if there is none."""
+def grid_numbers(inputs: tuple[float, ...]) -> tuple[list[int], float] | None:
+    """Return the numbers n_x of increasing inputs on the coarsest grid of at most MOST_STEPS equal steps; None if there is none.
+
+    The second value is the largest distance of an input from its grid point, as a fraction of the distance of the last input from
+    the first one. It is at most 1e-14, for inputs such as multiples of 0.1, which are rounded.
+    """
     positions = (np.array(inputs) - inputs[0]) / (inputs[-1] - inputs[0])
     for steps in range(len(inputs) - 1, MOST_STEPS + 1):
         numbers = np.rint(positions * steps)
-        # A relative error of 1e-14 in a position is accepted. It changes the likelihood of an output 15 standard deviations away by
-        # a relative 1.5e-13 for each standard deviation between the first and the last input.
-        if float(np.abs(positions - numbers / steps).max()) <= 1e-14:
-            return [int(number) for number in numbers]
+        off = float(np.abs(positions - numbers / steps).max())
+        if off <= 1e-14:
+            return [int(number) for number in numbers], off
     return None
 
 
 def gaussian_rows(
-    numbers: list[int], width: float, outputs: int, log_cut: float
-) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    numbers: list[int], off: float, width: float, outputs: int, log_cut: float
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float]:
     """Return three matrices: for the upper bound over all datasets, for the privacy blanket and for lower bounds.
 
     Parameters
     ----------
     numbers : list of int
         Increasing places n_x of the inputs on the grid; the first is 0, the last N.
+    off : float
+        Largest distance of an input from its grid point, as a fraction of the distance of the last input from the first one.
     width : float
         Distance of the first and the last input in units of sigma, at most WIDEST.
     outputs : int
@@ -69,10 +75,11 @@ def gaussian_rows(
 
     Returns
     -------
-    tuple of (ndarray, ndarray, ndarray, float)
-        The matrices (inputs, outputs). In the first, the mass of the tails is moved to the outermost outputs; the last entry of the
-        tuple is the total variation distance, at most, between the noise and a post-processing of this matrix. In the second, the
-        tails identify the input. The third is a post-processing of the noise.
+    tuple of (ndarray, ndarray, ndarray, float, float)
+        The matrices (inputs, outputs). In the first, the mass of the tails is moved to the outermost outputs; the fourth entry of
+        the tuple is the total variation distance, at most, between the noise and a post-processing of this matrix. In the second,
+        the tails identify the input. The third is a post-processing of the noise. The last entry is the largest relative error of
+        the likelihood ratios of two inputs.
     """
     steps = numbers[-1]
     place = width * (np.array(numbers) / steps - 0.5)
@@ -92,7 +99,10 @@ def gaussian_rows(
     # longer.
     at, weights = _quadrature_points(np.linspace(-end, end, 4 * outputs + 1))
     below = np.concatenate([np.exp(-0.5 * (at - place[:, None, None]) ** 2) @ weights, tails.T], axis=1)
-    return above, blanket, below, 4 * cut
+    # The log likelihood of an output at z changes by |z - s| per unit of the input s, and by at most one more in the tails.
+    # BLUR covers the rounding errors.
+    error = BLUR + (off + 2 * ULP) * width * (end + 0.5 * width + 1)
+    return above, blanket, below, 4 * cut, error
 
 
 def _quadrature_points(edges: FloatArray, more: int = 0) -> tuple[FloatArray, FloatArray]:

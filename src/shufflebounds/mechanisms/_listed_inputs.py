@@ -40,6 +40,8 @@ class ListedInputs:
     blanket : ndarray, shape (inputs, outputs), optional
         Probabilities for the upper bound without a search over datasets, where `above` and this matrix treat the tails of the noise
         differently. Outputs may have probability 0 under some inputs. By default `above`.
+    error : float
+        Largest relative error of the likelihood ratios of two inputs.
     """
 
     names: tuple[str, ...]
@@ -48,6 +50,7 @@ class ListedInputs:
     lost: float = 0.0
     laws: tuple[PairLaws, ...] = ()
     blanket: FloatArray | None = None
+    error: float = BLUR
 
     @property
     def _inputs(self) -> int:
@@ -66,14 +69,14 @@ class ListedInputs:
 
     @cached_property
     def _datasets(self) -> MatrixDatasets:
-        return MatrixDatasets(self.above, BLUR, self.lost)
+        return MatrixDatasets(self.above, self.error, self.lost)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for all ordered pairs of the inputs, up to symmetry."""
         if self.laws:
             return self.laws
         blanket = self.above if self.blanket is None else self.blanket
-        above, below = (matrix_laws(rows, self._places, names=self.names, error=BLUR) for rows in (blanket, self.below))
+        above, below = (matrix_laws(rows, self._places, names=self.names, error=self.error) for rows in (blanket, self.below))
         return tuple(
             PairLaws(over.inputs, over.upper, under.lower,
                      symmetric=self._mirrored and first + second == len(self.names) - 1)

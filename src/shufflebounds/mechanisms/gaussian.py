@@ -341,16 +341,16 @@ class GaussianMechanism(AdditiveNoise):
         # The mass of a tail is moved to the outermost cell, which adds up to n times this mass to delta for n users.
         cells, log_cut = 300, -50.0
         if len(inputs) > 2:
-            numbers, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
-            if numbers is None:
+            found, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
+            if found is None:
                 raise ValueError(f"inputs={inputs!r} must lie on a grid of at most {MOST_STEPS} equal steps, such as (0, 0.25, 1): "
                                  "round the values to one first")
             if width > WIDEST:
                 least = (inputs[-1] - inputs[0]) / WIDEST
                 raise ValueError(f"sigma={self.sigma!r} must be at least {least:.4g} for the inputs={inputs!r}: take more noise, "
                                  "or two inputs")
-            above, blanket, below, lost = gaussian_rows(numbers, width, cells, log_cut)
-            return ListedInputs(names, above, below, lost, blanket=blanket)
+            above, blanket, below, lost, error = gaussian_rows(*found, width, cells, log_cut)
+            return ListedInputs(names, above, below, lost, blanket=blanket, error=error)
         apart = replace(self, sensitivity=inputs[1] - inputs[0])
         (ends,) = apart.excess_laws(cells, log_cut)
         return ends_listed(names, ends, apart.excess_laws()[0].upper)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -131,16 +132,17 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         # caps. The measures are nonnegative, and their sum is at most c and at least 3c - 1, since the rest of the sphere has
         # measure 1 - 2c. The four corners of this set are the kinds of users. For c <= 1/3 a cap that meets neither of the target's
         # caps would be a kind, and the bound would equal that of the blanket.
-        c = self._c
-        least = 3 * c - 1
+        c, beyond = self._c, 1 - 2 * self._c
+        # The difference 3c - 1 may cancel, so it is formed exactly.
+        least = float(3 * Fraction(c) - 1)
         if least <= 0:
             return None
         return (
             *self._targets(),
             Others("the caps of the other users meet that of the target's first vector alone",
-                   (least, 0.0, 0.0, 1 - 2 * c), (c - least, c, 0.0, 0.0)),
+                   (least, 0.0, 0.0, beyond), (beyond, c, 0.0, 0.0)),
             Others("the caps of the other users meet that of the target's second vector alone",
-                   (0.0, least, 0.0, 1 - 2 * c), (c, c - least, 0.0, 0.0)),
+                   (0.0, least, 0.0, beyond), (c, beyond, 0.0, 0.0)),
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
@@ -86,7 +87,8 @@ class RatioBounded(TwoLevel):
         # The masses are beta/(p-1), the rest, and beta p/(p-1). The last one would be inaccurate if it were computed from the
         # shares, which may be as small as 1/p.
         p, beta = self.p, self.beta
-        rest = 1 - beta * ((p + 1) / (p - 1))
+        # The difference may cancel, so it is formed exactly.
+        rest = float(1 - Fraction(beta) * (Fraction(p) + 1) / (Fraction(p) - 1))
         top = math.log(beta * (p / (p - 1)))
         return top - self.local_eps, math.log(rest) if rest > 0 else -math.inf, top
 

@@ -694,8 +694,9 @@ class Shuffled(BetweenProfiles):
         wide = max([law for law in laws if _mirrored(law)] or laws, key=lambda law: law.spread(0.0))
         plain = max(laws, key=lambda law: law.lost)
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
-        orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law)))]
-        return replace(known, attained=tuple(_OneData(law, self.users, spacing)._pair_info() for law in orders))
+        error = float(getattr(self._source, "error", BLUR))
+        orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law, error)))]
+        return replace(known, attained=tuple(_OneData(law, self.users, spacing, error)._pair_info() for law in orders))
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
@@ -756,6 +757,7 @@ class _OneData(PrivacyProfile):
     law: ExcessLaw
     users: int
     step: float
+    error: float
 
     theorem: ClassVar[str] = "exact for the data named"
     neighbours: ClassVar[str] = Shuffled.neighbours
@@ -772,17 +774,17 @@ class _OneData(PrivacyProfile):
         known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort, seconds=self.law.predicted(self.users))
         if _mirrored(self.law):
             return known
-        reverse = _OneData(_swapped(self.law), self.users, self.step)
+        reverse = _OneData(_swapped(self.law, self.error), self.users, self.step, self.error)
         return replace(known, reverse=reverse._log_delta, reverse_pure=reverse._pure_epsilon())
 
 
-def _swapped(law: ExcessLaw) -> ExcessLaw:
+def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
     """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
 
-    In distributions for lower bounds log a was decreased and log b increased by BLUR. So 2 BLUR is subtracted from the new log a
-    and added to the new log b: once to undo the shift, and once to apply it after the exchange.
+    In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice as much is subtracted
+    from the new log a and added to the new log b: once to undo the shift, and once to apply it after the exchange.
     """
-    back = replace(law, log_a=law.log_b - 2 * BLUR, log_b=law.log_a + 2 * BLUR, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
+    back = replace(law, log_a=law.log_b - 2 * error, log_b=law.log_a + 2 * error, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
     return back.widened(upper=False).widened(upper=False)
 
 
