@@ -80,10 +80,11 @@ class Views:
         return 1.0
 
     def points(self, many):
-        """Return increasing eps: 0, the scale, and values between them and beyond."""
+        """Return increasing eps: 0, the scale and a value next to it, and values between them and beyond."""
         scale = self.scale()
         drawn = [self.r.choice([self.r.random(), 10.0 ** self.r.uniform(-6, 0)]) for _ in range(many)]
-        eps = scale * np.array([0.0, *drawn, 1.0, 1.5])
+        beside = self.r.choice([1 - 2.0**-53, 1 - 10.0 ** self.r.uniform(-15, -2)])
+        eps = scale * np.array([0.0, *drawn, beside, 1.0, 1.5])
         return np.unique(np.minimum(eps, 1e5))
 
 

@@ -145,6 +145,11 @@ def attack(seed, cases=None, late=lambda: False):
         scale = min(budget, 4 * budget / math.sqrt(users))
         grid = [0.0, scale * r.random() ** 2, scale * r.random(), scale * 10 ** r.uniform(-3, 0)]
         exact, compositions = worst(rows, users, [math.exp(eps) for eps in grid])
+        protocol = randomizer.shuffled(users)
+        for eps, lower, upper in zip(grid, *(protocol.log_delta(grid, bound=bound) for bound in ("lower", "upper"))):
+            tried["both bounds"] += 1
+            if lower > upper:
+                found.append(f"users={users}, eps={eps!r}: lower {lower} > upper {upper}: {rows.tolist()}")
         for place in range(inputs * (inputs - 1)):
             data = randomizer.dataset_laws(place)
             if data is None:

@@ -17,7 +17,7 @@ from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._cached import uncached
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import batches as batched
-from tests.fuzz import densities
+from tests.fuzz import densities, two_level
 
 __all__ = ["KINDS", "attack"]
 
@@ -72,12 +72,14 @@ def shuffled(r):
     # The upper bound is that of the blanket, and is at least the exact value. The lower bound, that of given datasets, is at most
     # it.
     if r.random() < 0.5:
-        randomizer = mechanisms.KaryResponse(r.randint(2, 50), min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
+        bins = r.choice([r.randint(2, 50), int(2 ** r.uniform(2, 53))])
+        randomizer = mechanisms.KaryResponse(bins, min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
         return shuffle.Shuffled(randomizer, r.randint(1, 12), min(max(near(r, 0, 1), 1e-12), 1.0))
     rows = [[r.randrange(1, 2**20) if r.random() < 0.9 else 0 for _ in range(r.randint(2, 4))] for _ in range(r.randint(2, 3))]
     width = min(map(len, rows))
-    # The probabilities are multiples of a power of 2 and sum to 1 exactly.
-    rows = [[x / 2**24 for x in row[: width - 1]] for row in rows]
+    # The probabilities are multiples of a power of 2 and sum to 1 exactly. In one of three matrices all outputs but one are rare.
+    scale = 2 ** r.choice([24, 24, r.randint(24, 53)])
+    rows = [[min(x, scale // 64) / scale for x in row[: width - 1]] for row in rows]
     return shuffle.Shuffled(mechanisms.FiniteRandomizer([[*row, 1 - sum(row)] for row in rows]), r.randint(1, 8))
 
 
@@ -89,7 +91,7 @@ def variation(r):
 
 def kary(r):
     budget = min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0)
-    return mechanisms.KaryResponse(r.choice([2, 3, r.randint(2, 10**6)]), budget)
+    return mechanisms.KaryResponse(r.choice([2, 3, r.randint(2, 10**6), int(2 ** r.uniform(2, 53))]), budget)
 
 
 def small(r):
@@ -157,6 +159,14 @@ def dense(r):
     return sampling.AllocationPair(noise, r.choice([2, 2, 3, 4]), r.random() < 0.5)
 
 
+def rare(r):
+    # The caps of vectors at right angles are disjoint.
+    randomizer = mechanisms.PrivUnit(3, r.choice([r.uniform(0.05, 6), 10 ** r.uniform(-3, 1)]), 10 ** r.uniform(-18, -1))
+    if r.random() < 0.5:
+        return sampling.AllocationPair(randomizer, r.randint(2, 5), r.random() < 0.5)
+    return shuffle.Shuffled(randomizer, r.randint(2, 8))
+
+
 class Batches:
     """A lower bound of delta for shuffled batches, which is a number and no profile."""
 
@@ -184,7 +194,7 @@ KINDS = {
     "shuffled batches": sgd,
     "shuffled": shuffled, "variation ratio": variation, "clones": clones, "weighted clones": weighted, "bits": bits,
     "personal bits": personal, "binomial noise": noise, "one release": release, "sampled": sampled, "batches": batch,
-    "allocated": allocated, "composed": composed, "several releases": released, "densities": dense,
+    "allocated": allocated, "composed": composed, "several releases": released, "rare outcomes": rare, "densities": dense,
 }  # fmt: skip
 
 
@@ -259,10 +269,26 @@ def enclosed(profile, eps):
     return flint.arb(both[0] * (1 - 1e-12)), flint.arb((below or both)[1] * (1 + 1e-12))
 
 
+def enumerated(profile, eps):
+    """Return delta of a random allocation, or the largest delta over datasets with equal users, for the two levels of PrivUnit."""
+    if isinstance(profile, sampling.AllocationPair):
+        return two_level.allocated(profile.mechanism.local_eps, profile.mechanism.cap, profile.steps, eps, profile.removed)
+    return two_level.alike(profile.randomizer.local_eps, profile.randomizer.cap, profile.users, eps)
+
+
 def question(r, profile):
-    """Return a random eps: below the pure budget, or in [0, 30] if there is none."""
+    """Return a random eps: below the pure budget, or in [0, 30] if there is none.
+
+    For two-level randomizers it may lie next to a kink of delta, where a sum of likelihood ratios is exactly zero.
+    """
     if isinstance(profile, Batches):
         return near(r, 0, 12)
+    inner = getattr(profile, "mechanism", getattr(profile, "randomizer", None))
+    if isinstance(inner, mechanisms.PrivUnit | mechanisms.KaryResponse) and r.random() < 0.5:
+        users = profile.users if isinstance(profile, shuffle.Shuffled) else getattr(profile, "steps", 1)
+        eps = two_level.kink(r, min(inner.local_eps, 600.0), users)
+        if eps is not None:
+            return math.nextafter(eps, r.choice([0, eps, 700]))
     pure = profile.epsilon(0.0)
     if not math.isfinite(pure):
         return near(r, 0, 30)
@@ -296,6 +322,8 @@ def wrong(profile, eps):
                 profile.factors[0][0], shuffle.ShuffledBits | shuffle.BinomialNoise | shuffle.PersonalizedBits):
             flint.ctx.prec = 3300
             least = most = all_choices(profile, eps)
+        elif kind is mechanisms.PrivUnit:
+            least = most = enumerated(profile, eps)
         else:
             least = most = profile.certify(eps)
         if most > 0 and low > -math.inf and flint.arb(low) > most.log():

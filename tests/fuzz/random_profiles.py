@@ -51,14 +51,23 @@ def _listed(r):
         return DominatingPair.from_pmfs(np.log(first), np.log(second))
 
 
+def _bins(r):
+    """Return a random number of bins from 4 on, whose outcomes may be rarer than an ulp of 1."""
+    return int(2 ** r.uniform(2, 53))
+
+
 def _kary(r):
-    return m.KaryResponse(r.choice([2, 3, 4, 50]), _budget(r))
+    return m.KaryResponse(r.choice([2, 3, 4, 50, _bins(r)]), _budget(r))
 
 
 def _geometric(r):
     sensitivity = r.choice([1, 1, 2, 3])
     eps = r.choice([0.5, r.uniform(0.1, 3), 10.0 ** r.uniform(-3, -1)])
     return m.GeometricMechanism(eps, sensitivity, r.choice([None, 1, 2, 6, 20]))
+
+
+def _priv_unit(r):
+    return m.PrivUnit(r.choice([2, 3, 16]), _budget(r), r.choice([None, 10.0 ** r.uniform(-18, -0.4)]))
 
 
 def _gaussian(r):
@@ -81,7 +90,8 @@ def _ratios(r):
 
 
 def _randomizer(r):
-    return r.choice([_kary, _matrix, lambda r: m.RandomizedResponse(_budget(r)), lambda r: m.RatioBounded(*_ratios(r))])(r)
+    bit, bounded = lambda r: m.RandomizedResponse(_budget(r)), lambda r: m.RatioBounded(*_ratios(r))
+    return r.choice([_kary, _matrix, _priv_unit, bit, bounded])(r)
 
 
 def _one_pair(r):
@@ -112,7 +122,7 @@ def _personal_clones(r):
     return r.choice([
         lambda: shuffle.PersonalizedClones.laplace(budgets),
         lambda: shuffle.PersonalizedClones.gaussian([max(b, 0.5) for b in budgets]),
-        lambda: shuffle.PersonalizedClones.randomized_response(budgets, 3),
+        lambda: shuffle.PersonalizedClones.randomized_response(budgets, r.choice([3, _bins(r)])),
         lambda: shuffle.PersonalizedClones(0.2, [0.1, 0.2], counts=[3, 2]),
     ])()
 
@@ -124,7 +134,7 @@ def _without_replacement(r):
 
 def _allocation(r):
     noise = m.GeometricMechanism(r.choice([0.5, 10.0 ** r.uniform(-3, 1)]), 1, r.choice([None, 1, 2, 6]))
-    return r.choice([_kary(r), noise]), r.choice([1, 2, 3])
+    return r.choice([_kary(r), _priv_unit(r), noise]), r.choice([1, 2, 3])
 
 
 def _composition(r):
@@ -154,16 +164,20 @@ DRAWS = {
     "mechanisms.GaussianMechanism": (_gaussian, True),
     "mechanisms.GaussianVector": (lambda r: m.GaussianVector(math.exp(r.uniform(-0.5, 2)), 3, r.choice(["sphere", "cube"])), True),
     "mechanisms.GeometricMechanism": (_geometric, True),
-    "mechanisms.HadamardResponse": (lambda r: m.HadamardResponse(r.choice([2, 30]), _budget(r)), True),
+    "mechanisms.HadamardResponse": (lambda r: m.HadamardResponse(r.choice([2, 30, _bins(r)]), _budget(r)), True),
     "mechanisms.KaryResponse": (_kary, True),
     "mechanisms.LaplaceMechanism": (_laplace, True),
-    "mechanisms.LocalHashing": (lambda r: m.LocalHashing(r.choice([2, 100]), _budget(r)), True),
-    "mechanisms.PrivUnit": (lambda r: m.PrivUnit(r.choice([2, 16]), _budget(r)), True),
+    "mechanisms.LocalHashing": (
+        lambda r: m.LocalHashing(r.choice([2, 100, _bins(r)]), _budget(r), r.choice([None, _bins(r)])), True),
+    "mechanisms.PrivUnit": (_priv_unit, True),
     "mechanisms.PureLocal": (lambda r: m.PureLocal(_budget(r)), True),
     "mechanisms.RandomizedResponse": (lambda r: m.RandomizedResponse(_budget(r), r.choice([1.0, 4.0])), True),
     "mechanisms.Rappor": (_rappor, True),
     "mechanisms.SubsetSelection": (lambda r: m.SubsetSelection(r.choice([2, 3, 20]), _budget(r)), True),
-    "mechanisms.UnaryEncoding": (lambda r: m.UnaryEncoding(r.choice([2, 8]), r.uniform(0.5, 0.95), r.uniform(0.05, 0.45)), True),
+    "mechanisms.UnaryEncoding": (
+        lambda r: m.UnaryEncoding(r.choice([2, 8]), r.uniform(0.5, 0.95),
+                                  r.choice([r.uniform(0.05, 0.45), 10.0 ** r.uniform(-15, -1)])),
+        True),
     "mechanisms.RatioBounded": (lambda r: m.RatioBounded(*_ratios(r)), True),
     "profile.Composition": (_composition, False),
     "profile.DominatingPair": (_listed, True),
@@ -183,7 +197,9 @@ DRAWS = {
         lambda r: shuffle.RealSum(users := r.randint(2, 6), r.uniform(0.3, 0.9) * users, r.randint(1, 2),
                                  view=r.choice(["total", "columns"])),
         False),
-    "shuffle.Shuffled": (lambda r: shuffle.Shuffled(_randomizer(r), r.randint(1, 4), r.choice([1.0, r.uniform(0.1, 1)])), False),
+    "shuffle.Shuffled": (
+        lambda r: shuffle.Shuffled(_randomizer(r), r.choice([1, 2, 3, 4, r.randint(5, 30)]), r.choice([1.0, r.uniform(0.1, 1)])),
+        False),
     "shuffle.ShuffledBits": (_bits, False),
     "shuffle.ShuffledHistogram": (
         lambda r: shuffle.ShuffledHistogram(r.choice([1, 3, 100]), r.choice([1, 2, 5]), r.uniform(0.05, 0.5)), False),
