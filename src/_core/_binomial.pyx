@@ -289,13 +289,16 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
     t_i - e^eps t_(i+1) = t_i (p + e^eps q)(phi + i)/((n-k+1+i) p), phi = (n+1) p/(p + e^eps q) - k in [0, 1]. Only phi is formed as
     a difference; its rounding error is the error of the sum.
     """
-    cdef double scale = p * exp(-eps) + q, phi = fmin(1, fmax(0, (n + 1) * (p * exp(-eps) / scale) - k))
+    cdef double scale = p * exp(-eps) + q, phi
     cdef double total = 0, plain = 0, t = 1, i = 0, part
+    # as k, from the smaller of the two shares
+    phi = (n + 1) * (p * exp(-eps) / scale) - k if p * exp(-eps) < q else n - k + 1 - (n + 1) * (q / scale)
+    phi = fmin(1, fmax(0, phi))
     while True:
         part = t / (n - k + 1 + i)
         plain += part
         total += part * (phi + i)
-        if i == k or (i > 1 and part * (phi + i) < 1e-18 * total):
+        if i == k or (i > 1 and part * (phi + i) <= 1e-18 * total):
             break
         t = part * (k - i) * (q / p)
         i += 1
@@ -317,10 +320,13 @@ cdef double c_shift_log_delta(double n, double p, double eps, bint reverse, doub
     cdef double shrink = exp(-eps), k, r, y, value
     if reverse:
         swap, q = q, swap
-    # numerator and denominator of the threshold are multiplied by e^-eps, so that they stay finite
-    k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi))) - 1
-    if k > n:
-        k = n
+    # Numerator and denominator of the threshold are multiplied by e^-eps, so that they stay finite. The smaller one of k and n - k
+    # is computed: the rounding of the larger one may exceed 1.
+    if swap.hi * shrink < q.hi:
+        k = ceil((n + 1) * (swap.hi * shrink / (swap.hi * shrink + q.hi))) - 1
+    else:
+        k = n - floor((n + 1) * (q.hi / (swap.hi * shrink + q.hi)))
+    k = fmin(fmax(k, 0), n)
     if k <= 0:
         value = n * (log1p(-p) if not reverse else log(p))
         error[0] = 4 * UNIT * fabs(value)

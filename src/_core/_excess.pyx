@@ -169,7 +169,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef Py_ssize_t size = 0, terms = 0, i, j
     cdef int done = 0
     cdef bint listed, whole = False
-    cdef double top, simple = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, negative, nonnegative, enough
+    cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, negative, nonnegative, enough
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -195,11 +195,13 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         return -2
     scale = power * 0.6931471805599453
     # (x)_+ is subadditive, so n E X_+ is an upper bound of E S_+. Multiplied by Pr[no user has a negative value] it is a lower
-    # bound.
+    # bound. `simple` is its logarithm, formed from those of the masses, which may underflow.
     for i in range(number):
         negative = 0
         for j in range(groups[i].atoms):
-            simple += groups[i].count * groups[i].w[j] * fmax(groups[i].x[j], 0)
+            if groups[i].x[j] > 0:
+                gain += groups[i].w[j] * groups[i].x[j]
+                simple = c_log_add_exp(simple, log(groups[i].count) + groups[i].log_w[j] + log(groups[i].x[j]))
             negative += groups[i].w[j] if groups[i].x[j] < 0 else 0
         if negative > 0.5:
             # Pr[X >= 0] is small here: add its masses instead of computing 1 - Pr[X < 0]
@@ -209,15 +211,16 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
             least += groups[i].count * log(nonnegative) if nonnegative > 0 else -INFINITY
         else:
             least += groups[i].count * log1p(-negative)
-    if simple <= 0:
+    upper[0] = simple + 8 * UNIT * (terms + 8 + fabs(simple)) if simple > -INFINITY else -INFINITY
+    lower[0] = simple + least * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 8) if least > -1e5 else -INFINITY
+    if gain <= 0:
         # no value is positive, or only with a probability below the smallest double
-        upper[0] = -INFINITY if top <= 0 else scale - 700
+        lower[0] += scale - 4 * UNIT * (fabs(scale) + fabs(lower[0])) if simple > -INFINITY else 0
+        upper[0] += scale + 4 * UNIT * fabs(scale)
         free(groups)
         free(room)
         free(turns)
         return 0
-    upper[0] = log(simple) + 8 * UNIT * (terms + 1 + fabs(log(simple)))
-    lower[0] = log(simple) + least * (1 + 1e-12) - 1e-12 - 8 * UNIT * (terms + 1) if least > -1e5 else -INFINITY
     enough = fmax(2e-4, 3 * rtol)
     # with a large tolerance the contour is faster than an enumeration of many outcomes
     listed = c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED)

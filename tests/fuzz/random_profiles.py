@@ -51,9 +51,9 @@ def _listed(r):
         return DominatingPair.from_pmfs(np.log(first), np.log(second))
 
 
-def _bins(r):
+def _bins(r, bits=53):
     """Return a random number of bins from 4 on, whose outcomes may be rarer than an ulp of 1."""
-    return int(2 ** r.uniform(2, 53))
+    return int(2 ** r.uniform(2, bits))
 
 
 def _kary(r):
@@ -164,11 +164,11 @@ DRAWS = {
     "mechanisms.GaussianMechanism": (_gaussian, True),
     "mechanisms.GaussianVector": (lambda r: m.GaussianVector(math.exp(r.uniform(-0.5, 2)), 3, r.choice(["sphere", "cube"])), True),
     "mechanisms.GeometricMechanism": (_geometric, True),
-    "mechanisms.HadamardResponse": (lambda r: m.HadamardResponse(r.choice([2, 30, _bins(r)]), _budget(r)), True),
+    "mechanisms.HadamardResponse": (lambda r: m.HadamardResponse(r.choice([2, 30, _bins(r, 24)]), _budget(r)), True),
     "mechanisms.KaryResponse": (_kary, True),
     "mechanisms.LaplaceMechanism": (_laplace, True),
     "mechanisms.LocalHashing": (
-        lambda r: m.LocalHashing(r.choice([2, 100, _bins(r)]), _budget(r), r.choice([None, _bins(r)])), True),
+        lambda r: m.LocalHashing(r.choice([2, 100, _bins(r, 30)]), _budget(r), r.choice([None, _bins(r, 30)])), True),
     "mechanisms.PrivUnit": (_priv_unit, True),
     "mechanisms.PureLocal": (lambda r: m.PureLocal(_budget(r)), True),
     "mechanisms.RandomizedResponse": (lambda r: m.RandomizedResponse(_budget(r), r.choice([1.0, 4.0])), True),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,22 +126,24 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     if heavy and effort is Effort.SAMPLED and _excess.rough_excess(values, log_mass, starts, count) < LOG_TINY / 2:
         # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
         return Interval(-math.inf, chernoff(values, log_mass, users))
+    # Masses that underflow have larger rounding errors, which the caller adds (`rounding`).
+    both = partial(_both, users=users, rounded=float(log_mass.min()) < LOG_TINY)
     found = nothing = Interval(-math.inf, math.inf)
     if heavy and float(values.max()) <= HEAVY and effort is not Effort.ROUGH:
         # A sum with a large negative value is not positive. If no positive value is large, the kernel therefore needs little work
         # in most cases, and `sum_with_jumps` takes longer.
-        found = _both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]), users)
+        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
         if found.upper - found.lower <= 10 * rtol:
             return found
     few = effort is Effort.SAMPLED and few_enough(users)
     # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
     # must take less time. For up to 40 users `sum_of_few` takes less time if the gap may be larger.
     if heavy and users > FEW and effort is not Effort.ROUGH and not few:
-        found = _both(found, sum_with_jumps(values, log_mass, users, upper is True), users)
+        found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
         # For few users the kernel either reaches rtol with little work, or takes longer than `sum_of_few` for a larger gap. For up
         # to 10 users and more than 16 atoms it rarely reaches rtol.
-        found = _both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 128), users)
+        found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, work / 128))
     if (heavy or few) and effort is not Effort.ROUGH and found.upper - found.lower > (10 * rtol if few else 2 * SEARCH_GAP):
         step = (0.3 if heavy else 0.12) if few else 0.06
         chosen = upper if few else None
@@ -150,7 +153,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
             coarse = sum_of_few(values, log_mass, users, 5 * step)
             chosen = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
         added = sum_of_few(values, log_mass, users, step, chosen)
-        found = _both(found, added, users)
+        found = both(found, added)
         if chosen is not None and math.isfinite(added[chosen]):
             return found
     # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.
@@ -158,18 +161,23 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         return found
     # For heavy tails the kernel either succeeds with little work, or not at all.
     work = min(work, Effort.ROUGH.value[1]) if heavy and effort is Effort.SAMPLED else work
-    found = _both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work), users)
+    found = both(found, _excess.log_excess(values, log_mass, starts, count, rtol, work))
     if not heavy and effort is not Effort.ROUGH and found.upper - found.lower > 2 * SEARCH_GAP:
-        found = _both(found, sum_of_few(values, log_mass, users), users)
+        found = both(found, sum_of_few(values, log_mass, users))
     if upper is not True and found.upper - found.lower > 2 * SEARCH_GAP:
-        found = _both(found, (one_large_value(values, log_mass, users), math.inf), users)
+        found = both(found, (one_large_value(values, log_mass, users), math.inf))
     return found
 
 
-def _both(one: tuple[float, float], other: tuple[float, float], users: float) -> Interval:
-    """Return the larger lower and the smaller upper bound of two pairs of bounds of log E S_+."""
-    found = IntervalArray(np.array([max(one[0], other[0])]), np.array([min(one[1], other[1])]))
-    return consistent(found, "log E S_+ of {!r} users", np.array([users])).alone()
+def _both(one: tuple[float, float], other: tuple[float, float], users: float, rounded: bool) -> Interval:
+    """Return the larger lower and the smaller upper bound of two pairs of bounds of log E S_+ for `users` users.
+
+    Raises InconsistentBoundsError if they contradict each other, unless rounding errors are not included in them (`rounded`).
+    """
+    found = Interval(max(one[0], other[0]), min(one[1], other[1]))
+    if found.lower > found.upper and not rounded:
+        consistent(IntervalArray(*np.array([found]).T), "log E S_+ of {!r} users", np.array([users]))
+    return found
 
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,

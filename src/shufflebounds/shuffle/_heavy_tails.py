@@ -150,8 +150,8 @@ def one_large_value(values: FloatArray, log_mass: FloatArray, users: float) -> f
     order = np.argsort(values, kind="stable")
     x, mass = values[order], np.exp(log_mass[order])
     first = int(np.searchsorted(x, 0.0, side="right"))
-    # `error` is the relative rounding error of a sum over all atoms.
-    error = (x.size + 8) * ULP
+    # `error` is the relative rounding error of a sum over all atoms; that of masses below e^-708 is larger.
+    error = (x.size + 8) * ULP + 64 * math.exp(min(0.0, -float(log_mass.min()) - 744.0))
     size, mean = math.fsum(mass * np.abs(x)), math.fsum(mass * x)
     above, gain = (np.cumsum(part[::-1])[::-1] for part in (mass, mass * x))
     best = -math.inf
