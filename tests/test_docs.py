@@ -1,5 +1,6 @@
-"""Passages that docstrings share: no placeholder is left, and every passage is used."""
+"""Docstrings: module constants have one; of the passages that docstrings share, no placeholder is left and every one is used."""
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -20,6 +21,34 @@ def documented():
                 if inspect.isfunction(value) or inspect.isclass(value):
                     yield value
                     yield from (getattr(member, "__func__", member) for member in vars(value).values())
+
+
+ARITHMETIC = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Name, ast.Attribute, ast.Call, ast.operator, ast.unaryop, ast.expr_context)
+
+
+def is_chosen(node):
+    """Return whether an expression is arithmetic, or a call of a function, with a number that its author wrote."""
+    parts = list(ast.walk(node))
+    types = {type(part.value) for part in parts if isinstance(part, ast.Constant)}
+    return all(isinstance(part, ARITHMETIC) for part in parts) and bool(types & {int, float}) and str not in types
+
+
+def test_every_number_of_a_module_has_a_docstring():
+    missing = []
+    for path in sorted(Path(shufflebounds.__file__).parent.rglob("*.py")):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        for node, after in zip(body, [*body[1:], ast.Pass()]):
+            # A call whose result is several names, as of the nodes and weights of a quadrature rule, is no number of its author.
+            if isinstance(node, ast.AnnAssign) or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+                values = node.value.elts
+            else:
+                continue
+            documented = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if not documented and any(map(is_chosen, filter(None, values))):
+                missing.append(f"{path.name}:{node.lineno}")
+    assert not missing
 
 
 def test_no_passage_is_left_out():

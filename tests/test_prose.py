@@ -1,4 +1,4 @@
-"""Numbers in the sentences of the pages are computed and compared; words that the glossary replaces may not spread."""
+"""Numbers in the sentences of the pages are computed and compared."""
 
 import importlib
 import math
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from shufflebounds import composition, mechanisms, published, shuffle, tails
-from tests import private_words
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -340,24 +339,3 @@ def test_pure_privacy_of_four_bits_per_user():
     for users, over, under in zip((2, 3, 4, 5), row[::2], row[1::2]):
         pairs = [(total(users, m), total(users, m + 1)) for m in range(users)]
         assert max(max(x / y, y / x) for p, q in pairs for x, y in zip(p, q)) == Fraction(int(over), int(under))
-
-
-def test_private_words_do_not_spread():
-    """No file has more of the words that the glossary replaces than tests/private_words.json records."""
-    allowed = private_words.recorded()
-    grown = {path: total for path, total in private_words.count().items() if total > allowed.get(path, 0)}
-    found = [f"{path}, {allowed.get(path, 0)} allowed: '{text}' (write: {plain})"
-             for path in grown for text, plain in private_words.uses(private_words.ROOT / path)]
-    assert not found, "\n".join(found)
-
-
-def test_private_words_are_found_in_every_kind_of_prose(tmp_path):
-    cases = {
-        "a.py": '# it is dear\ndear = "a crowd"\n', "b.pyx": 'dear = 1  # so\n# many\n"""The knot."""\n',
-        "c.h": "/* nobody\n * asks */ int dear;\n", "d.md": "A `expensive` room.\n```\ndear\n```\n",
-    }
-    numbers = {}
-    for name, text in cases.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        numbers[name] = len(private_words.uses(tmp_path / name))
-    assert numbers == {"a.py": 2, "b.pyx": 2, "c.h": 1, "d.md": 1}
