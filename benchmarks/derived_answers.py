@@ -1,6 +1,6 @@
 """CPU time of curves, Renyi divergences, mu and compositions: ``python benchmarks/derived_answers.py [--record] [seconds]``.
 
-The parameters are drawn with a fixed seed: those of tests/fuzz/random_profiles.py for every public class, which are small, and
+The parameters are drawn with a fixed seed: those of tests/examples.py for every public class, which are small, and
 those of LARGE, with up to 1e9 users. One row is printed for every kind of value: the number of computations, the quantiles of the
 CPU time, the number of computations that exceeded the limit (their time counts as infinite), and the quantiles of the relative gap
 between the bounds of those that did not. The slowest computations are printed below the table. The script ends after about
@@ -23,7 +23,7 @@ from shufflebounds import mechanisms, sampling, shuffle
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-from tests.fuzz.random_profiles import DRAWS
+from tests.examples import EXAMPLES
 
 SEED = 23
 """Seed of the parameters: the same parameters at every commit."""
@@ -73,7 +73,7 @@ LARGE = {
 
 def drawn(name, seed):
     """Return an object of the named class with random parameters."""
-    draw = LARGE[name] if name in LARGE else DRAWS[name][0]
+    draw = LARGE[name] if name in LARGE else EXAMPLES[name].draw
     return draw(random.Random(seed))
 
 
@@ -128,7 +128,7 @@ def asked(name, seed, question):
 def measured(total):
     """Return rows of (question, class, seed, CPU seconds, gap)."""
     rows, start, turn = [], time.process_time(), 0
-    names = [*DRAWS, *LARGE]
+    names = [*EXAMPLES, *LARGE]
     # The order is random, so that a run that ends in the first round includes fast and slow classes.
     random.Random(SEED).shuffle(names)
     while time.process_time() - start < total:

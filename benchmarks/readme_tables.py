@@ -1,6 +1,6 @@
 """The README's tables of accuracy and speed: ``python benchmarks/readme_tables.py --record`` measures, stores and writes them.
 
-Without ``--record`` the tables are made from the newest results/readme-*.json; tests/test_prose.py compares them with the README.
+Without ``--record`` the tables are made from the newest results/readme-*.json; tests/docs/test_prose.py compares them with README.
 The results of one other program (results/peer-wang2024.json) were measured once, on another machine.
 
 Times are medians of CPU time with alternating programs (compare.py). Errors are those of both tails at three counts, against Gauss

@@ -28,11 +28,11 @@ Corollary 3.2 | its mu | published.chen_long_mu, published.chen_long_mu_interior
 Theorem 3 | the curve of a real sum | shuffle.RealSum | shuffle/test_sums.py::test_columns_of_the_specification
 Algorithms 2, 3 | encoder and protocol of a real sum | shuffle.RealSum.randomize, shuffle.RealSum.estimate | shuffle/test_sums.py::test_protocol_on_data
 Corollary 3.3 | its mu | published.chen_long_mu_real_sum | published/test_sums.py::test_corollaries_3_2_and_3_3
-Figure 1 | curves of the boolean and the real sum | figure:bits, figure:reals | test_figures.py::test_every_figure_stands_in_a_page
+Figure 1 | curves of the boolean and the real sum | figure:bits, figure:reals | docs/test_figures.py::test_every_figure_stands_in_a_page
 Algorithms 4, 5 | C_lambda and C_H | shuffle.BinomialNoise | shuffle/test_noise.py::test_small_n_by_enumeration
 Lemma B.3 | post-processing | shuffle.StrongerClones | shuffle/test_clones.py::test_delta_falls_with_users
 Appendix C | delta of C_H after Cheu et al. | published.cheu2019_fixed_set, published.cheu2019_boolean_sum | published/test_sums.py::test_claim_c_1, published/test_sums.py::test_the_boolean_sum_of_cheu_et_al
-Figure 2 | curves of C_H | figure:noise | test_figures.py::test_composed_noise_is_the_product_of_its_laws
+Figure 2 | curves of C_H | figure:noise | docs/test_figures.py::test_composed_noise_is_the_product_of_its_laws
 """,
     "Zhilyaev, *Shuffled bits and fake records*": """
 Definition, (2.2) | pointwise indistinguishability | PrivacyProfile.loss_tail, tradeoff.loss_tail | profile/test_loss.py::test_bits_by_their_law_and_bounds_for_all_data
@@ -72,8 +72,8 @@ Figure 3 | rates over the value and over the budget | figure:areas | published/t
 Theorem 1 | trade-off function: false | published.liu2024_tradeoff, shuffle.PersonalizedClones.tradeoff | published/test_context.py::test_the_published_curve_exceeds_perfect_privacy
 Theorem 2, equation (5) | delta: false | published.liu2024_delta, shuffle.PersonalizedClones | published/test_personalized.py::test_theorem_2_with_sums_from_zero_is_an_upper_bound
 Theorem 2, t as an infimum | the same to the letter: false | published.liu2024_delta_literal | published/test_context.py::test_the_published_infimum_by_every_t
-Table 1 | settings of the experiments | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
-Figure 4 | eps over users, without the curves of CCC and LZX, whose formulas the paper does not give | figure:budgets | test_figures.py::test_every_figure_stands_in_a_page
+Table 1 | settings of the experiments | figure:budgets | docs/test_figures.py::test_every_figure_stands_in_a_page
+Figure 4 | eps over users, without the curves of CCC and LZX, whose formulas the paper does not give | figure:budgets | docs/test_figures.py::test_every_figure_stands_in_a_page
 Table 2 | delta at five eps, without the rows of CCC and LZX | published.liu2024_delta | published/test_personalized.py::test_table_2_is_reproduced_by_the_printed_formula
 """,
     "Balcer and Cheu, *Separating local and shuffled differential privacy via histograms*": """
@@ -105,7 +105,7 @@ Section 3.4.3 | triangle inequality: false | published.das2022_triangle_delta | 
 Proposition 3.7 | post-processing | shuffle.StrongerClones | shuffle/test_clones.py::test_delta_falls_with_users
 Theorem 3.8 | group privacy | composition.group_privacy | composition/test_rules.py::test_group_privacy_is_attained
 Theorems 3.9 to 3.13 | simple composition | composition.compose_dp | composition/test_rules.py::test_optimal_is_confirmed_and_below_the_closed_forms
-Figures 1, 2 | densities of the noise | figure:mechanisms | test_figures.py::test_every_figure_stands_in_a_page
+Figures 1, 2 | densities of the noise | figure:mechanisms | docs/test_figures.py::test_every_figure_stands_in_a_page
 Algorithm 1, Proposition 4.1 | the Laplace mechanism | mechanisms.LaplaceMechanism | mechanisms/test_laplace.py::test_delta_by_quadrature
 Theorem 4.2 | its accuracy | mechanisms.LaplaceMechanism.error_quantile | mechanisms/test_laplace.py::test_quantile_against_the_union_bound
 Algorithm 2, Theorem 4.3 | report noisy max | selection.selection_probs | selection/test_selection.py::test_laplace_noise_against_quadrature

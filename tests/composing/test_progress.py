@@ -1,18 +1,17 @@
 """Long compositions announce their run time on a terminal, and evaluate delta in batches."""
 
-import inspect
 import io
 import json
 from pathlib import Path
 
 import pytest
 
-from shufflebounds import mechanisms, sampling, shuffle
+from shufflebounds import shuffle
 from shufflebounds._progress import Cost, announced, elsewhere, tick
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.composer import Composer
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import BinomialNoise
+from tests.examples import EXAMPLES
 
 
 class Terminal(io.StringIO):
@@ -137,8 +136,7 @@ def test_table_of_costs_has_every_class():
     if not kept:
         pytest.skip("the measurements are not installed")
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
-    kinds = {name: getattr(module, name) for module in (shuffle, mechanisms, sampling) for name in module.__all__}
-    classes = {name for name, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, PrivacyProfile)}
+    classes = {name for module, name in (key.split(".") for key in EXAMPLES) if module in ("shuffle", "mechanisms", "sampling")}
     # A Shuffled profile is written as a call of the method `shuffled`. The classes of pairs stand for their mechanisms, and
     # ReplaceOne stands for the composition inside it.
     classes = classes - {"Shuffled", "AllocationPair", "SampledPair", "ReplaceOne"} | {".shuffled("}

@@ -18,7 +18,8 @@ from scipy.special import log_ndtr, ndtri
 from shufflebounds import InfeasibleError
 from shufflebounds.composition import from_dict, to_dict
 from shufflebounds.profile import DominatingPair
-from tests.fuzz.random_profiles import DRAWS, exact_ways
+from tests.examples import EXAMPLES
+from tests.fuzz.exact_ways import exact_ways
 
 __all__ = ["CHECKS", "attack", "disagreements"]
 
@@ -440,7 +441,7 @@ def attack(seed, questions, late=lambda: False, only=None):
         Classes or checks whose name contains this.
     """
     r = random.Random(seed)
-    names = [name for name in DRAWS if not only or only in name or any(only in check.__name__ for check in CHECKS)]
+    names = [name for name in EXAMPLES if not only or only in name or any(only in check.__name__ for check in CHECKS)]
     checks = [check for check in CHECKS if not only or only in check.__name__] or CHECKS
     counts, found = Counter(), []
     with contextlib.suppress(TimeIsOver):
@@ -452,13 +453,13 @@ def _rounds(r, names, checks, late, questions, counts, found):
     """Check random profiles of all classes, round after round, until a limit is reached; add to the counts and violations."""
     while True:
         for name in r.sample(names, len(names)):
-            draw, cheap = DRAWS[name]
+            example = EXAMPLES[name]
             drawn = r.getrandbits(32)
-            profile = draw(random.Random(drawn))
-            for check in checks if cheap else r.sample(checks, 1):
+            profile = example.draw(random.Random(drawn))
+            for check in checks if example.cheap else r.sample(checks, 1):
                 if late() or (questions is not None and counts.total() >= questions):
                     return
                 state = r.getrandbits(32)
-                asked, lines = disagreements(profile, random.Random(state), check, cheap, late)
+                asked, lines = disagreements(profile, random.Random(state), check, example.cheap, late)
                 counts[name] += asked
                 found += [f"{name}, seeds {drawn} and {state}: {line}" for line in lines]

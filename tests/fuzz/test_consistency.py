@@ -6,26 +6,16 @@ import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds.composition import from_dict, to_dict
+from tests.examples import EXAMPLES
 from tests.fuzz import consistency
-from tests.fuzz.random_profiles import DRAWS
-from tests.public_classes import profile_classes
 
 
-def test_every_public_class_has_parameters():
-    # DominatingPair is abstract; the pairs that are drawn are instances of its subclasses.
-    names = profile_classes().keys() | {"profile.DominatingPair"}
-    missing = names - DRAWS.keys()
-    assert not missing, f"{sorted(missing)}: add to DRAWS in tests/fuzz/random_profiles.py how random parameters are drawn"
-    assert not DRAWS.keys() - names, f"{sorted(DRAWS.keys() - names)} are no public classes"
-
-
-@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_views_agree(name):
-    draw, cheap = DRAWS[name]
-    r = random.Random(name)
-    profile, found = draw(r), []
-    for check in consistency.CHECKS if cheap else r.sample(consistency.CHECKS, 1):
-        found += consistency.disagreements(profile, r, check, cheap)[1]
+    example, r = EXAMPLES[name], random.Random(name)
+    profile, found = example.draw(r), []
+    for check in consistency.CHECKS if example.cheap else r.sample(consistency.CHECKS, 1):
+        found += consistency.disagreements(profile, r, check, example.cheap)[1]
     assert not found, "\n".join(found)
 
 
@@ -37,8 +27,8 @@ def test_views_agree_at_random_parameters():
 
 
 def test_a_check_ends_at_its_time_limit():
-    name, (draw, cheap) = "mechanisms.LaplaceMechanism", DRAWS["mechanisms.LaplaceMechanism"]
-    asked, found = consistency.disagreements(draw(random.Random(name)), random.Random(1), consistency.curve, cheap, lambda: True)
+    profile = EXAMPLES["mechanisms.LaplaceMechanism"].draw(random.Random(3))
+    asked, found = consistency.disagreements(profile, random.Random(1), consistency.curve, True, lambda: True)
     counts, none = consistency.attack(1, None, lambda: True)
     # The first comparison of the curve has one entry for each eps.
     assert 0 < asked < 20

@@ -4,16 +4,10 @@ The test is an event with its two probabilities, at the ends of the ranges of th
 same for protocols.
 """
 
-import inspect
-import re
-from pathlib import Path
-
 import mpmath as mp
 import pytest
 
-from shufflebounds import interop, mechanisms, sampling, shuffle
-from shufflebounds import profile as profiles
-from tests.shuffle import test_obvious as of_shuffling
+from shufflebounds import mechanisms, sampling, shuffle
 from tests.shuffle.test_obvious import LOGS, below, digits, holds  # noqa: F401
 from tests.strategies import slow, thinned
 
@@ -184,17 +178,3 @@ def test_no_noise_in_a_bin_of_a_histogram():
     for users in (1, 5, 1000):
         for gamma in (1e-300, 0.01, 0.5):
             holds(shuffle.ShuffledHistogram(users, 3, gamma), FAR[:4], (mp.mpf(gamma) ** users, 0))
-
-
-NOT_HERE = {
-    "DominatingPair": "listed pairs are what the events above are", "PrivacyProfile": "abstract",
-    "Composition": "made by self_compose and compose", "AccountingProfile": "what another library says",
-}
-
-
-def test_every_profile_has_an_obvious_test():
-    modules = (mechanisms, shuffle, sampling, profiles, interop)
-    names = {name for module in modules for name in module.__all__
-             if inspect.isclass(getattr(module, name)) and issubclass(getattr(module, name), profiles.PrivacyProfile)}
-    text = "".join(path.read_text(encoding="utf-8") for path in (Path(__file__), Path(of_shuffling.__file__)))
-    assert not {name for name in names - NOT_HERE.keys() if not re.search(rf"\.{name}[(.,)]", text)}

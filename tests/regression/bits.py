@@ -1,237 +1,251 @@
-"""The exact bits of about 1100 results of all public classes, which show the results that a change of the code affects.
+"""The exact bits of about 1900 answers of all public classes, which show the answers that a change of the code affects.
 
-Record them before a change that is meant to keep results, and compare after it::
+Record them before a change that is meant to keep answers, and compare after it::
 
-    python -m tests.regression.bits record          # writes bits.json, about three CPU minutes
-    python -m tests.regression.bits compare         # lists the results that changed, about a minute
+    python -m tests.regression.bits record            # writes bits.json
+    python -m tests.regression.bits compare           # lists the answers that changed, in about two CPU minutes
+    python -m tests.regression.bits compare --slow    # slow.json as well, in about five more
+    python -m tests.regression.bits record --slow --only shuffle.Shuffled    # all answers of one class
     SHUFFLEBOUNDS_BITS=1 pytest tests/regression/test_bits.py
 
-The results depend on the C library and the processor, so compare them on the machine that recorded them. A changed result is not
+The answers depend on the C library and the processor, so compare them on the machine that recorded them. A changed answer is not
 necessarily wrong: the author of the change states why it changed, and checks that it is inside the old bounds if these were valid.
+The profiles are those of tests/examples.py.
 """
 
 import argparse
 import copy
+import inspect
 import json
+import re
 import signal
 import time
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
-from shufflebounds import mechanisms as m
-from shufflebounds import sampling as sa
-from shufflebounds import shuffle as s
-from shufflebounds.profile import DominatingPair
+import shufflebounds
+from shufflebounds import mechanisms
+from tests.examples import EXAMPLES
 
 RECORDED = Path(__file__).with_name("bits.json")
 EXPENSIVE = Path(__file__).with_name("expensive.json")
+SLOW = Path(__file__).with_name("slow.json")
 
 LIMIT = 0.4
-"""Limit of the CPU time in seconds of one result when it is recorded. Raised: slower results are included, and the comparison takes
-longer."""
+"""CPU time in seconds. An answer that took longer when it was first recorded is in slow.json. Raised: a comparison takes longer."""
+
+SLOW_LIMIT = 3.0
+"""CPU time in seconds. An answer that takes longer is not recorded. Raised: the comparison of the slow answers takes longer."""
 
 QUICK = 0.025
-"""CPU time in seconds. A result that took longer when it was recorded is listed in expensive.json, and only slow tests compute it.
+"""CPU time in seconds. An answer that took longer when it was recorded is listed in expensive.json, and only slow tests compute it.
 Raised: the default tests take longer. Lowered: they notice fewer changes."""
 
-QUESTIONS = {
-    "delta(0.3)": ("delta", 0.3), "log_delta(0)": ("log_delta", 0.0), "log_delta(1.7)": ("log_delta", 1.7),
-    "epsilon(1e-6)": ("epsilon", 1e-6), "epsilon(1e-12)": ("epsilon", 1e-12), "epsilon(0)": ("epsilon", 0.0),
-    "rdp(1)": ("rdp", 1.0), "rdp(2)": ("rdp", 2.0), "rdp(inf)": ("rdp", np.inf), "gdp_mu()": ("gdp_mu",),
-    "loss_tail(0.4)": ("loss_tail", 0.4), "tradeoff.beta(0.05)": ("tradeoff", "beta", 0.05),
-    "tradeoff.delta(0.3)": ("tradeoff", "delta", 0.3), "5 releases epsilon(1e-6)": ("self_compose", 5, "epsilon", 1e-6),
-    "3 releases log_delta(1)": ("self_compose", 3, "log_delta", 1.0),
-}
-"""Results by name: a method and its arguments. For curves and compositions, the method of the curve or composition follows."""
+QUESTIONS = (
+    "delta(0.3)", "log_delta(0)", "log_delta(1.7)", "log_delta([0.1, 0.5, 1.1])", "epsilon(1e-6)", "epsilon(1e-12)", "epsilon(0)",
+    "rdp(1)", "rdp(2)", "rdp(16)", "rdp(inf)", "gdp_mu()", "loss_tail(0.4)", "tradeoff.beta(0.05)", "tradeoff.delta(0.3)",
+    "5 releases epsilon(1e-6)", "3 releases log_delta(1)",
+)
+"""Calls of methods, each of a new object. For curves and compositions, the method of the curve or of the composition follows."""
+
+CALLS = (
+    "shuffle.clones_epsilon([100, 10**5], [1.0, 3.0], 1e-6)", "shuffle.clones_log_delta([100, 10**5], 1.0, 0.2, bound='lower')",
+    "shuffle.noise_epsilon([100, 10**4], 0.5, 1e-6)", "shuffle.noise_log_delta(1000, [0.2, 0.5], 0.2, bound='lower')",
+    "shuffle.shuffled_epsilon(mechanisms.KaryResponse(10, 2.0), [1000, 10**5], 1e-6)",
+    "shuffle.shuffled_log_delta(mechanisms.UnaryEncoding(4, 0.8, 0.1), [1000, 10**5], 0.1, bound='lower')",
+    "shuffle.shuffled_epsilon(mechanisms.LaplaceMechanism(1.0), [1000, 10**5], 1e-6, bound='lower')",
+    "sampling.shuffled_sgd_delta(1.0, 1.0, 100)",
+)
+"""Public functions that answer for many protocols at once, or for a sampling scheme without a class. Their class is "functions"."""
 
 
-def subjects():
-    """Return the profiles whose results are recorded, by public class; every call creates new objects."""
-    gaussian, laplace = m.GaussianMechanism, m.LaplaceMechanism
-    matrix = ((0.5, 0.3, 0.2), (0.2, 0.5, 0.3), (0.3, 0.2, 0.5))
-    with_zeros = ((0.5, 0.5, 0.0), (0.0, 0.25, 0.75))
-    ratio = (5.0, 0.3, 5.0)
-    shuffled = [
-        m.KaryResponse(10, 2.0), m.KaryResponse(3, 1.0), m.SubsetSelection(20, 1.5), m.LocalHashing(100, 2.0),
-        m.HadamardResponse(30, 1.0), m.UnaryEncoding.optimized(8, 2.0), m.PrivUnit(16, 3.0), m.PureLocal(1.0),
-        m.RatioBounded(*ratio), m.Rappor(0.5, 0.75, 0.25, 2), gaussian(1.0), laplace(1.0), m.GeometricMechanism(1.0, 3),
-        m.DiscreteGaussianMechanism(2.0, 3), m.RandomizedResponse(1.0), m.FiniteRandomizer(matrix), m.GaussianVector(2.0, 3),
-    ]
-    return {
-        "shuffle.ShuffledBits": [s.ShuffledBits(100, 0.29), s.ShuffledBits(5000, 0.05), s.ShuffledBits(10**5, 0.3, ones=7),
-                                 s.ShuffledBits(300, 0.2, fakes=50)],
-        "shuffle.BinomialNoise": [s.BinomialNoise(1000, 0.5), s.BinomialNoise(40, 0.3)],
-        "shuffle.ClearReports": [s.ClearReports(2000, 10), s.ClearReports(30, 2)],
-        "shuffle.FlippedReports": [s.FlippedReports(300, 0, 3, 0.1, view="sums"), s.FlippedReports(20, 3, 2, 0.2, view="records"),
-                                   s.FlippedReports(500, 40, 5, 0.1, view="records"),
-                                   s.FlippedReports(40, 5, 3, 0.2, view="sums", fake="uniform")],
-        "shuffle.ShuffledHistogram": [s.ShuffledHistogram(2000, 10, 0.1), s.ShuffledHistogram(5, 2, 0.4)],
-        "shuffle.ZeroSum": [s.ZeroSum(5000, 0.05), s.ZeroSum(20, 0.4)],
-        "shuffle.RealSum": [s.RealSum(500, 60.0, 3), s.RealSum(500, 60.0, 3, view="columns"), s.RealSum(300, 20.0, 1)],
-        "shuffle.Clones": [s.Clones(10**4, 1.5), s.Clones(50, 0.3)],
-        "shuffle.StrongerClones": [s.StrongerClones(10**6, 4.0), s.StrongerClones(200, 0.7)],
-        "shuffle.PersonalizedBits": [s.PersonalizedBits(np.linspace(0.2, 2, 30)),
-                                     s.PersonalizedBits([0.5, 1, 2.0] * 9, bits=[0, 1, 1] * 9),
-                                     s.PersonalizedBits([0.5, 1, 2.0] * 9, bits=[0, 1, 1] * 9, target=3)],
-        "shuffle.PersonalizedClones": [s.PersonalizedClones.laplace([0.5, 1.0, 2.0] * 20),
-                                       s.PersonalizedClones.gaussian([1.0, 2.0], counts=[30, 30]),
-                                       s.PersonalizedClones.randomized_response([0.5, 1.0, 2.0] * 20, 4),
-                                       s.PersonalizedClones(0.2, [0.1, 0.2, 0.3], counts=[30, 20, 10])],
-        "shuffle.VariationRatio": [s.VariationRatio(1000, *ratio), s.VariationRatio(5, 3.0, 0.5, 3.0)],
-        "shuffle.Shuffled": [*(one.shuffled(1000) for one in shuffled), m.KaryResponse(10, 2.0).shuffled(5000, 0.3),
-                             m.FiniteRandomizer(with_zeros).shuffled(3)],
-        "mechanisms.KaryResponse": [m.KaryResponse(10, 2.0)],
-        "mechanisms.SubsetSelection": [m.SubsetSelection(20, 1.5)],
-        "mechanisms.LocalHashing": [m.LocalHashing(100, 2.0)],
-        "mechanisms.HadamardResponse": [m.HadamardResponse(30, 1.0)],
-        "mechanisms.UnaryEncoding": [m.UnaryEncoding.optimized(8, 2.0), m.UnaryEncoding(4, 0.8, 0.1)],
-        "mechanisms.PrivUnit": [m.PrivUnit(16, 3.0)],
-        "mechanisms.PureLocal": [m.PureLocal(1.0)],
-        "mechanisms.RatioBounded": [m.RatioBounded(*ratio)],
-        "mechanisms.Rappor": [m.Rappor(0.5, 0.75, 0.25, 2)],
-        "mechanisms.GaussianMechanism": [gaussian(1.0), gaussian(0.3)],
-        "mechanisms.LaplaceMechanism": [laplace(1.0)],
-        "mechanisms.GeometricMechanism": [m.GeometricMechanism(1.0, 3), m.GeometricMechanism(1.0, 2, 20)],
-        "mechanisms.DiscreteGaussianMechanism": [m.DiscreteGaussianMechanism(2.0, 3)],
-        "mechanisms.RandomizedResponse": [m.RandomizedResponse(1.0), m.RandomizedResponse(0.5, upper=4.0)],
-        "mechanisms.FiniteRandomizer": [m.FiniteRandomizer(matrix), m.FiniteRandomizer(with_zeros)],
-        "mechanisms.GaussianVector": [m.GaussianVector(2.0, 3), m.GaussianVector(2.0, 3, "cube")],
-        "sampling.Subsampled": [gaussian(1.0).subsampled(0.01), laplace(1.0).subsampled(0.1),
-                                m.KaryResponse(5, 1.0).subsampled(0.2)],
-        "sampling.SampledPair": [sa.SampledPair(gaussian(2.0), 0.05, False), sa.SampledPair(m.KaryResponse(5, 1.0), 0.2)],
-        "sampling.WithoutReplacement": [sa.WithoutReplacement(gaussian(1.0), 1000, 50),
-                                        sa.WithoutReplacement(m.KaryResponse(5, 1.0), 10, 3)],
-        "sampling.ReplaceOne": [sa.ReplaceOne(gaussian(1.0).subsampled(0.01)),
-                                sa.ReplaceOne(m.KaryResponse(5, 1.0).subsampled(0.2))],
-        "sampling.RandomAllocation": [sa.RandomAllocation(gaussian(1.0), 100), sa.RandomAllocation(laplace(1.0), 50),
-                                      sa.RandomAllocation(m.KaryResponse(3, 1.0), 20),
-                                      sa.RandomAllocation(gaussian(1.0), 100, chosen=3)],
-        "sampling.AllocationPair": [sa.AllocationPair(gaussian(0.5), 1000, False), sa.AllocationPair(m.KaryResponse(3, 1.0), 4)],
-        "profile.Composition": [s.StrongerClones(10**4, 2.0).compose(gaussian(3.0)),
-                                s.BinomialNoise(400, 0.5).compose(s.ShuffledBits(200, 0.2), laplace(4.0)),
-                                s.ShuffledBits(200, 0.2).compose(s.ClearReports(2000, 10)),
-                                gaussian(1.0).subsampled(0.01).self_compose(100), m.KaryResponse(3, 0.5).compose(m.Rappor(0.5))],
-        "profile.DominatingPair": [DominatingPair.from_pmfs(np.log([0.6, 0.3, 0.1]), np.log([0.1, 0.3, 0.6])),
-                                   s.ShuffledBits(50, 0.2).pair(3), sa.RandomAllocation(m.KaryResponse(3, 1.0), 4).pairs()[0]],
-    }
+MODULES = {"mechanisms": mechanisms}
+"""Names that stand in the arguments of `CALLS`."""
 
 
-LEFT_OUT = {"interop.AccountingProfile": "its numbers are those of another library, whose versions differ"}
-"""Public classes without recorded results, with the reason."""
+def names():
+    """Return the names under which answers are recorded: the public classes, and "functions"."""
+    return [*(name for name, example in EXAMPLES.items() if example.recorded), "functions"]
+
+
+def subjects(name):
+    """Return (object, its questions) for all examples of a class; every call creates new objects."""
+    if name == "functions":
+        return [(None, CALLS)]
+    example = EXAMPLES[name]
+    return [(profile, (*QUESTIONS, *example.also)) for profile in example.profiles()]
 
 
 def answer(profile, question):
-    """Return the lower and the upper bound in hexadecimal, or the name of the exception if the method does not support it."""
-    method, *arguments = QUESTIONS[question]
-    profile = copy.deepcopy(profile)  # The answer is that of a copy, so that caches filled by earlier calls have no effect.
+    """Return the lower and the upper bound in hexadecimal, another answer as text, or the name of an exception.
 
-    def one(bound):
-        if method == "tradeoff":
-            return getattr(profile.tradeoff(bound=bound), arguments[0])(*arguments[1:])
-        if method == "self_compose":
-            return getattr(profile.self_compose(arguments[0]), arguments[1])(*arguments[2:], bound=bound)
-        return getattr(profile, method)(*arguments, bound=bound)
+    A question is the call of a method, "5 releases rdp(2)" for a composition, or "tradeoff.beta(0.05)" for a curve.
+    """
+    releases, curve, name, arguments = re.fullmatch(r"(?:(\d+) releases )?(tradeoff\.)?([\w.]+)\((.*)\)", question).groups()
+    given, named = eval(f"take({arguments})", MODULES | {"inf": np.inf, "take": lambda *given, **named: (given, named)})
+
+    def called(subject, bound):
+        subject = subject.self_compose(int(releases)) if releases else subject
+        method = getattr(subject.tradeoff(bound=bound) if curve else subject, name)
+        sided = not curve and "bound" in inspect.signature(method).parameters
+        return method(*given, **named, **({"bound": bound} if sided else {}))
 
     try:
-        return " ".join(float(one(bound)).hex() for bound in ("lower", "upper"))
-    except (ArithmeticError, IndexError, TypeError, ValueError) as problem:
+        if profile is None:
+            found = [attrgetter(name)(shufflebounds)(*given, **named)] * 2
+        else:
+            # The answer is that of a copy, so that caches filled by earlier calls have no effect.
+            profile = copy.deepcopy(profile)
+            found = [called(profile, bound) for bound in ("lower", "upper")]
+    except (ArithmeticError, AttributeError, IndexError, TypeError, ValueError) as problem:
         return type(problem).__name__
+    return found[0] if isinstance(found[0], str) else " ".join(float(value).hex() for side in found for value in np.ravel(side))
 
 
-def recorded():
-    """Return the recorded results as {class: {profile: {name of the result: bounds}}}."""
-    return json.loads(RECORDED.read_text())
+def recorded(path=RECORDED):
+    """Return the recorded answers as {class: {profile: {question: answer}}}."""
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
-def weakened(name, *, slow):
-    """Return one line for each result of a public class whose bounds are wider than recorded, or disjoint from those recorded.
+def numbers(words):
+    """Return the numbers of an answer, or () if it is text."""
+    try:
+        return [float.fromhex(word) for word in words.split()]
+    except ValueError:
+        return []
 
-    `slow` chooses the results that are in expensive.json; otherwise the others are chosen. A gap may be a quarter larger than
-    recorded, plus a relative 1e-9 for rounding, which differs between machines.
+
+def is_weaker(before, now):
+    """Return whether a bound of an answer is wider than recorded, or disjoint from the recorded one.
+
+    A gap may be a quarter larger, plus a relative 1e-9 for rounding, which differs between machines.
+    """
+    old, new = numbers(before), numbers(now)
+    if not old or len(old) != len(new):
+        # A text may differ in its last digits, the name of an exception may not.
+        return (before.isidentifier() and before != now) or len(old) != len(new)
+    half = len(old) // 2
+    for first, second in zip(zip(old[:half], old[half:]), zip(new[:half], new[half:])):
+        # The delta of the lower trade-off curve is the larger one.
+        (old_low, old_high), (low, high) = sorted(first), sorted(second)
+        size = 1e-9 * max((abs(x) for x in first if abs(x) < np.inf), default=0.0)
+        wide = high - low > 1.25 * (old_high - old_low) + size if high > low else False
+        if wide or not (low <= old_high + size and old_low <= high + size):
+            return True
+    return False
+
+
+def weakened(name, tier):
+    """Return one line for each answer of a class that is weaker than recorded (`is_weaker`).
+
+    `tier` is "quick", "expensive" (the answers listed in expensive.json) or "slow" (those in slow.json).
     """
     found = []
-    rows, expensive = recorded().get(name, {}), json.loads(EXPENSIVE.read_text()).get(name, {})
-    for profile in subjects()[name]:
+    rows, expensive = (recorded(path).get(name, {}) for path in (SLOW if tier == "slow" else RECORDED, EXPENSIVE))
+    for profile, _ in subjects(name):
+        listed = expensive.get(repr(profile), ())
         for question, before in rows.get(repr(profile), {}).items():
-            if (question in expensive.get(repr(profile), ())) != slow:
-                continue
-            now = answer(profile, question)
-            if "x" not in before or "x" not in now:
-                same = before == now
-            else:
-                # The delta of the lower trade-off curve is the larger one.
-                (low, high), (old_low, old_high) = (sorted(map(float.fromhex, words.split())) for words in (now, before))
-                size = 1e-9 * max((abs(x) for x in (old_low, old_high) if abs(x) < np.inf), default=0.0)
-                wide = high - low > 1.25 * (old_high - old_low) + size if high > low else False
-                same = not wide and low <= old_high + size and old_low <= high + size
-            if not same:
-                found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")
+            if before is not None and (tier == "slow" or (question in listed) == (tier == "expensive")):
+                now = answer(profile, question)
+                if is_weaker(before, now):
+                    found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")
     return found
 
 
-def moved(name):
-    """Return one line for each result of a public class that differs from the recorded one."""
+def moved(name, path=RECORDED):
+    """Return one line for each answer of a class that differs from the recorded one."""
     found = []
-    rows = recorded().get(name, {})
-    for profile in subjects()[name]:
+    rows = recorded(path).get(name, {})
+    for profile, _ in subjects(name):
         for question, before in rows.get(repr(profile), {}).items():
-            now = answer(profile, question)
-            if now != before:
+            if before is not None and (now := answer(profile, question)) != before:
                 found.append(f"{profile!r} {question}: was {_decimal(before)}, is {_decimal(now)}")
     return found
 
 
 def _decimal(words):
-    return " ".join(repr(float.fromhex(word)) if "x" in word or word == "inf" else word for word in words.split())
+    return " ".join(map(repr, numbers(words))) or words
 
 
 class TooSlow(Exception):
-    """Raised if a result takes longer than `LIMIT`."""
+    """Raised if an answer takes longer than the limit."""
 
 
-def record():
-    """Compute every result that takes less than `LIMIT`, and write them to bits.json."""
+def timed(profile, question, limit):
+    """Return the answer and its CPU seconds, or None and the seconds if it takes longer than the limit."""
+    start = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    try:
+        found = answer(profile, question)
+    except TooSlow:
+        found = None
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return found, time.process_time() - start
+
+
+def record(only, slow):
+    """Record the answers of the classes whose names contain `only`; the others keep theirs. Without `slow`, slow.json stays.
+
+    An answer stays in the file in which it is, unless it takes four times the limit of that file, so that a slower machine does not
+    move it. A question without an answer within SLOW_LIMIT is recorded as null and not asked again; delete the null to ask it.
+    """
     def late(*_):
         raise TooSlow
 
     signal.signal(signal.SIGPROF, late)
-    out, expensive, dropped = {}, {}, 0
-    before = json.loads(RECORDED.read_text())
-    for name, profiles in subjects().items():
-        for profile in profiles:
-            known = before.get(name, {}).get(repr(profile), {})
-            row = out.setdefault(name, {}).setdefault(repr(profile), {})
-            for question in QUESTIONS:
-                # A result that was recorded before may take four times the limit, so that a slower machine does not drop it.
-                signal.setitimer(signal.ITIMER_PROF, 4 * LIMIT if question in known else LIMIT)
-                start = time.process_time()
-                try:
-                    row[question] = answer(profile, question)
-                    if time.process_time() - start > QUICK:
-                        expensive.setdefault(name, {}).setdefault(repr(profile), []).append(question)
-                except TooSlow:
-                    dropped += 1
-                finally:
-                    signal.setitimer(signal.ITIMER_PROF, 0)
-    for path, table in ((RECORDED, out), (EXPENSIVE, expensive)):
-        path.write_text(json.dumps(table, indent=0, separators=(",", ":")) + "\n")
-    count = sum(len(row) for rows in out.values() for row in rows.values())
-    print(f"{count} answers recorded; {dropped} questions left out as slow")
+    tables = {path: recorded(path) if path.exists() else {} for path in (RECORDED, EXPENSIVE, SLOW)}
+    for name in names():
+        if only not in name:
+            continue
+        start = time.process_time()
+        before = {path: table.pop(name, {}) for path, table in tables.items()}
+        for profile, questions in subjects(name):
+            known = {path: table.get(repr(profile), {}) for path, table in before.items()}
+            rows = {path: table.setdefault(name, {}).setdefault(repr(profile), {}) for path, table in tables.items()}
+            for question in questions:
+                if question in known[SLOW] and (not slow or known[SLOW][question] is None):
+                    rows[SLOW][question] = known[SLOW][question]
+                    continue
+                fast = question in known[RECORDED]
+                limit = 4 * LIMIT if fast else 2 * SLOW_LIMIT if question in known[SLOW] else SLOW_LIMIT if slow else LIMIT
+                found, seconds = timed(profile, question, limit)
+                if found is None:
+                    if slow:
+                        rows[SLOW][question] = None
+                elif question in known[SLOW] or (seconds > LIMIT and not fast):
+                    rows[SLOW][question] = found
+                else:
+                    rows[RECORDED][question] = found
+                    if seconds > QUICK:
+                        rows[EXPENSIVE][question] = None
+        print(f"{name}: {time.process_time() - start:.0f} s", flush=True)
+    for path, table in tables.items():
+        table = {name: {profile: row for profile, row in table[name].items() if row} for name in names() if name in table}
+        if path == EXPENSIVE:
+            table = {name: {profile: list(row) for profile, row in rows.items()} for name, rows in table.items() if rows}
+        path.write_text(json.dumps(table, indent=0, separators=(",", ":")) + "\n", encoding="utf-8")
+        rows = [row for rows in table.values() for row in rows.values()]
+        entries = [entry for row in rows for entry in (row if path == EXPENSIVE else row.values())]
+        print(f"{path.name}: {len(entries) - entries.count(None)} answers")
 
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.regression.bits", description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=["record", "compare"])
-    parser.add_argument("--only", default="", help="classes whose name contains this (compare)")
+    parser.add_argument("--only", default="", metavar="NAME", help="classes whose name contains this, such as shuffle.Clones")
+    parser.add_argument("--slow", action="store_true", help=f"also the answers that take {LIMIT} to {SLOW_LIMIT:.0f} s")
     options = parser.parse_args()
     start = time.process_time()
     if options.what == "record":
-        record()
+        record(options.only, options.slow)
     else:
-        for name in subjects():
+        for name in names():
             if options.only in name:
-                print("\n".join(moved(name)) or f"{name}: nothing moved")
+                found = [line for path in (RECORDED, *([SLOW] if options.slow else [])) for line in moved(name, path)]
+                print("\n".join(found) or f"{name}: nothing moved")
     print(f"{time.process_time() - start:.0f} CPU s")
 
 

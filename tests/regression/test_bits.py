@@ -1,11 +1,11 @@
-"""Results of every public class, compared with the recorded ones bit by bit; the comparison runs on request only (see bits.py)."""
+"""Answers of every public class, compared with the recorded ones; the comparison bit by bit runs on request only (see bits.py)."""
 
 import os
 
 import pytest
 
-from tests.public_classes import profile_classes
 from tests.regression import bits
+from tests.strategies import slow
 
 on_request = pytest.mark.skipif(
     "SHUFFLEBOUNDS_BITS" not in os.environ, reason="compares bits, which differ between machines: set SHUFFLEBOUNDS_BITS=1"
@@ -13,40 +13,46 @@ on_request = pytest.mark.skipif(
 
 
 @on_request
-@pytest.mark.parametrize("name", bits.subjects())
-def test_results_are_equal_bit_by_bit(name):
-    moved = bits.moved(name)
+@pytest.mark.parametrize("path", [bits.RECORDED, slow(bits.SLOW)], ids=lambda path: path.stem)
+@pytest.mark.parametrize("name", bits.names())
+def test_answers_are_equal_bit_by_bit(name, path):
+    moved = bits.moved(name, path)
     assert not moved, "\n".join(moved)
 
 
-@pytest.mark.parametrize("slow", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "expensive"])
-@pytest.mark.parametrize("name", bits.subjects())
-def test_bounds_are_as_close_as_recorded(name, slow):
+@pytest.mark.parametrize("tier", ["quick", slow("expensive"), slow("slow")])
+@pytest.mark.parametrize("name", bits.names())
+def test_bounds_are_as_close_as_recorded(name, tier):
     # A change that only weakens a bound leaves it valid, so that a comparison with exact values does not notice it.
-    weakened = bits.weakened(name, slow=slow)
+    weakened = bits.weakened(name, tier)
     assert not weakened, "\n".join(weakened)
 
 
-def test_every_public_class_is_recorded():
-    named = {*bits.subjects(), *bits.LEFT_OUT}
-    missing = profile_classes().keys() - named
-    assert not missing, f"add profiles of {sorted(missing)} to subjects() in tests/regression/bits.py and record them"
-    # DominatingPair is abstract; results of its constructor from_pmfs are recorded.
-    gone = named - profile_classes().keys() - {"profile.DominatingPair"}
-    assert not gone, f"{sorted(gone)} are no public classes"
-
-
-def test_every_subject_has_recorded_answers():
+def test_every_example_has_recorded_answers():
     rows = bits.recorded()
-    for name, profiles in bits.subjects().items():
-        for profile in profiles:
-            # Some results of a class may be too slow to be recorded, but at least two must be recorded.
+    for name in bits.names():
+        for profile, _ in bits.subjects(name):
+            # Some answers of a class may be too slow to be recorded, but at least two must be recorded.
             answers = rows.get(name, {}).get(repr(profile), {})
-            assert len(answers) >= 2, f"{profile!r}: record it with python -m tests.regression.bits record"
+            assert len(answers) >= 2, f"{profile!r}: record it with python -m tests.regression.bits record --only {name}"
 
 
 def test_an_answer_has_both_bounds_and_a_refusal_its_name():
-    first = bits.subjects()["mechanisms.KaryResponse"][0]
+    first = bits.subjects("mechanisms.KaryResponse")[0][0]
     lower, upper = map(float.fromhex, bits.answer(first, "epsilon(0)").split())
     assert lower <= 2.0 <= upper
-    assert bits.answer(first, "tradeoff.beta(0.05)").count("0x") == 2
+    for question, count in (("tradeoff.beta(0.05)", 2), ("log_delta([0.1, 0.5])", 4), ("rmse(10)", 2), ("worst()", 0)):
+        assert bits.answer(first, question).count("0x") == count
+    assert bits.answer(None, "shuffle.noise_epsilon([100, 1000], 0.5, 1e-6)").count("0x") == 4
+
+
+@pytest.mark.parametrize(("before", "now", "weaker"), [
+    ((1.0, 2.0), (1.0, 2.2), False), ((1.0, 2.0), (1.0, 2.3), True), ((1.0, 2.0), (2.1, 2.2), True),
+    ((2.0, 1.0), (1.9, 1.2), False), ((1.0, 5.0, 2.0, 6.0), (1.0, 5.0, 2.0, 6.5), True), ((3.0, 3.0), (3.1, 3.1), True),
+])
+def test_what_counts_as_weaker(before, now, weaker):
+    first, second = (" ".join(value.hex() for value in row) for row in (before, now))
+    assert bits.is_weaker(first, second) == weaker
+    assert bits.is_weaker(first, "ValueError")
+    assert bits.is_weaker("ValueError", "TypeError")
+    assert not bits.is_weaker("eps = 1.01", "eps = 1.02")

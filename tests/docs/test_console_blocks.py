@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds.cli import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*\.?\d*(?:e[-+]?\d+)?(?![\w])")
 SLOW = ("curve", "deployments", "compare")
 

@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import published
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")

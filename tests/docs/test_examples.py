@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds.shuffle import ShuffledHistogram
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

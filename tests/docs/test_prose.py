@@ -11,7 +11,7 @@ import pytest
 
 from shufflebounds import composition, mechanisms, published, shuffle, tails
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 

@@ -14,7 +14,7 @@ from shufflebounds import composition, histograms, interop, mechanisms, profile,
 from shufflebounds.cli.command import COMMANDS
 from shufflebounds.shuffle import samples
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 # Types of arguments and results are described with the functions that use them.
 RESULTS = {"Bound", "FloatArray", "Guarantee", "SVTScales", "SampleSize", "samples"}
 MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop]

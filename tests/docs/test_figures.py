@@ -13,7 +13,7 @@ from tests.strategies import slow
 
 pytest.importorskip("matplotlib")
 
-SCRIPT = Path(__file__).parents[1] / "docs" / "make_figures.py"
+SCRIPT = Path(__file__).parents[2] / "docs" / "make_figures.py"
 FIGURES = sorted(path.stem for path in (SCRIPT.parent / "_static" / "figures").glob("*.svg"))
 SLOW = {
     "areas", "bits", "budgets", "chernoff", "comparison", "growth", "histogram", "hockey-stick", "mechanisms", "overshoot",
