@@ -26,6 +26,7 @@ def scaled(known, factor):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("factor", [0.03, 30.0])
 def test_measured_times_move_no_answer(name, factor, monkeypatch):

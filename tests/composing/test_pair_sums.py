@@ -10,7 +10,7 @@ from shufflebounds.composing.pair_sums import PairSums
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.sampling.test_inversion import log_delta_of_two
-from tests.strategies import slow
+from tests.strategies import slow, thinned
 
 
 def sums(pair, times, rtol=1e-4):
@@ -74,7 +74,7 @@ def test_bounds_of_laplace_noise_enclose_those_of_a_grid(rate):
 
 
 @pytest.mark.parametrize("mechanism", [GaussianMechanism(0.02), LaplaceMechanism(0.0012), LaplaceMechanism(0.02)], ids=repr)
-@pytest.mark.parametrize("eps", [0.0, 0.5, 690.0, 1200.0])
+@pytest.mark.parametrize("eps", thinned([690.0, 0.0, 0.5, 1200.0], 4))
 def test_losses_beyond_the_range_of_exponentials(mechanism, eps):
     many = mechanism.subsampled(1e-6).self_compose(5)
     low, high = many.log_delta(eps, bound="lower"), many.log_delta(eps)

@@ -18,6 +18,7 @@ def test_tiny_budgets_beside_laplace_noise(budget, times):
     assert high - low < 1e-3 * high
 
 
+@pytest.mark.slow
 def test_tiny_budgets_beside_a_matrix():
     rows = [[0.5, 0.3, 0.2], [0.25, 0.35, 0.4]]
     alone = FiniteRandomizer(rows).self_compose(60)

@@ -7,6 +7,7 @@ import pytest
 
 from shufflebounds import composition, shuffle
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
+from tests.strategies import slow
 
 EPS, DELTA = 1.0, 1e-9
 
@@ -15,7 +16,7 @@ EPS, DELTA = 1.0, 1e-9
     functools.partial(shuffle.ClearReports.calibrate, 20),
     functools.partial(shuffle.Clones.calibrate, users=10**5),
 ], ids=["dummy reports", "clones"])
-@pytest.mark.parametrize("releases", [1, 5])
+@pytest.mark.parametrize("releases", [1, slow(5)])
 def test_releases_meet_the_target_and_nearly_use_it(calibrate, releases):
     protocol = composition.calibrate_releases(calibrate, releases, eps=EPS, delta=DELTA)
     together = protocol.self_compose(releases)

@@ -59,7 +59,7 @@ def test_the_sentence_about_a_test_is_no_more_than_the_trade_off_curve_says(prof
 
 
 @pytest.mark.parametrize("profile", [
-    shuffle.ClearReports(20, 3), mechanisms.KaryResponse(20, 2.0).shuffled(1000).self_compose(3), GAUSSIAN.subsampled(0.1),
+    shuffle.ClearReports(20, 3), BITS.shuffled(100).compose(GAUSSIAN), GAUSSIAN.subsampled(0.1),
 ], ids=lambda one: type(one).__name__)
 def test_the_line_that_computes_the_number_again_runs_as_it_stands(profile):
     stated = profile.statement(delta=1e-6)

@@ -24,6 +24,7 @@ from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
+from tests.strategies import slow
 
 
 def encloses(pair, eps, exact, rtol):
@@ -316,8 +317,8 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
 # The following tests are for shuffled batches.
 
 
-@pytest.mark.parametrize("mechanism", [DiscreteGaussianMechanism(1.3), DiscreteGaussianMechanism(5.0)], ids=repr)
-@pytest.mark.parametrize("eps", [0.01, 0.3, 1.5])
+@pytest.mark.parametrize("mechanism", [DiscreteGaussianMechanism(1.3), slow(DiscreteGaussianMechanism(5.0))], ids=repr)
+@pytest.mark.parametrize("eps", [0.01, 0.3, slow(1.5)])
 def test_either_direction_of_enumerated_outcomes_counts(mechanism, eps):
     # Chernoff's bound decides whether the direction with an added record is evaluated.
     whole = RandomAllocation(mechanism, 6)

@@ -30,7 +30,7 @@ def test_cut_alone_agrees_with_the_kernel(sigma, users):
     assert skipped > 0 or users == 10**4 or sigma < 1
 
 
-@pytest.mark.parametrize("sigma", [2.4, 3.1])
+@pytest.mark.parametrize("sigma", [2.4, pytest.param(3.1, marks=pytest.mark.slow)])
 def test_cut_alone_agrees_with_the_kernel_for_deep_cuts(sigma, monkeypatch):
     source = mechanisms.GaussianMechanism(sigma)
     (pair, *_) = source.excess_laws(log_cut=source._deepest_cut)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, shuffle
+from tests.strategies import slow
 
 
 def sum_law(ones, zeros, flip):
@@ -71,10 +72,10 @@ def test_bounds_enclose_the_largest_divergence_of_all_datasets(protocol, pairs, 
 
 
 @pytest.mark.parametrize("protocol", [case[0] for case in CASES] + [
-    shuffle.FlippedReports(10**4, 0, 5, 0.05, view="sums"),
-    shuffle.FlippedReports(3 * 10**6, 10**5, 30, 0.02, view="sums", fake="known"),
-    shuffle.FlippedReports(2000, 30, 8, 0.05, view="sums"),
-    pytest.param(shuffle.RealSum(5000, 60.0, 3, view="columns"), marks=pytest.mark.slow),
+    slow(shuffle.FlippedReports(10**4, 0, 5, 0.05, view="sums")),
+    slow(shuffle.FlippedReports(3 * 10**6, 10**5, 30, 0.02, view="sums", fake="known")),
+    slow(shuffle.FlippedReports(2000, 30, 8, 0.05, view="sums")),
+    slow(shuffle.RealSum(5000, 60.0, 3, view="columns")),
 ], ids=repr)
 def test_mu_is_between_that_of_delta_and_that_of_the_sums(protocol):
     lower, upper = (protocol.gdp_mu(bound=bound) for bound in ("lower", "upper"))

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from shufflebounds.mechanisms import FiniteRandomizer, LaplaceMechanism
 from shufflebounds.mechanisms._laplace_interval import interval_datasets
 from tests.shuffle._boxes import Ranges
+from tests.strategies import slow
 
 WIDEST = math.log(10)
 """Largest length of the interval for which the theorem is stated."""
@@ -160,7 +161,7 @@ def proved(shortest, longest, rounds=12):
 LENGTHS = [LEAST, 0.2, 0.4, 0.7, 1.0, 1.2, 1.4, 1.6, 1.7, 1.8, 1.9, 2.0, 2.1, 2.2, math.log(10) + 1e-9]
 
 
-@pytest.mark.parametrize(("shortest", "longest"), list(pairwise(LENGTHS)))
+@pytest.mark.parametrize(("shortest", "longest"), [pair if i % 4 == 0 else slow(*pair) for i, pair in enumerate(pairwise(LENGTHS))])
 def test_inequality_by_interval_arithmetic(shortest, longest):
     """F > 0 on all boxes of the region, for every length from .1 to ln 10: the part of the proof by interval arithmetic."""
     assert proved(shortest, longest)
@@ -177,7 +178,7 @@ def test_inequality_by_hand_for_short_intervals():
     assert interval_datasets(WIDEST * (1 - 1e-12)) is not None
 
 
-@pytest.mark.parametrize("longest", [0.5, WIDEST, 3.5])
+@pytest.mark.parametrize("longest", [slow(0.5), WIDEST, slow(3.5)])
 def test_boxes_compute_the_gap(longest):
     """For a box that is a point, F is the difference of two stop-loss transforms divided by A - 1; it may be negative at L = 3.5.
 
@@ -285,7 +286,7 @@ def test_above_every_dataset_of_two_cells(length, users):
             assert exact.log_delta(eps, bound="lower") <= bound.log_delta(eps) + 1e-9
 
 
-@pytest.mark.parametrize("users", [10, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("users", [slow(10), slow(25)])
 def test_above_every_dataset_of_three_cells(users):
     """The same holds for three cells and inputs between the grid points, with all datasets enumerated."""
     bound = LaplaceMechanism(1.0).shuffled(users)

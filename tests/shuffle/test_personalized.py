@@ -294,7 +294,8 @@ def test_gaussian_noise_at_very_large_eps(eps):
         assert lower <= exact <= upper
 
 
-@pytest.mark.parametrize("target", [0, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [0, None])
 def test_divergences_of_gaussian_noise_are_at_most_those_of_one_message(target):
     orders = [1.0, 2.0, 8.0, 64.0]
     protocol = PersonalizedClones.gaussian(1 / np.linspace(2.0, 0.5, 100), target=target)

@@ -413,6 +413,7 @@ def test_listed_inputs_are_kept_by_copies():
     assert protocol != mechanisms.LaplaceMechanism(1.0).shuffled(100)
 
 
+@pytest.mark.slow
 def test_compositions_and_divergences_use_the_bound_over_all_datasets():
     protocol = mechanisms.LocalHashing(100, 1.0, 4).shuffled(10**4)
     three = protocol.self_compose(3)
