@@ -7,19 +7,10 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds.cli import main
+from tests.cli.test_command import run
 from tests.strategies import slow
 
 NOISE = ["binomial-noise", "--trials", "1000"]
-
-
-def run(capsys, *words):
-    try:
-        code = main(["curve", *words])
-    except SystemExit as stop:
-        code = stop.code
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
 
 
 @pytest.mark.slow
@@ -27,7 +18,7 @@ def run(capsys, *words):
 def test_picture(capsys, tmp_path, kind):
     pytest.importorskip("matplotlib")
     file = tmp_path / "curve.PNG"
-    code, out, err = run(capsys, *NOISE, "--kind", kind, "--out", str(file))
+    code, out, err = run(capsys, "curve", *NOISE, "--kind", kind, "--out", str(file))
     assert (code, err) == (0, "")
     assert out == f"wrote {file}\n"
     assert file.read_bytes().startswith(b"\x89PNG")
@@ -35,7 +26,7 @@ def test_picture(capsys, tmp_path, kind):
 
 def test_csv_of_delta(capsys, tmp_path):
     file = tmp_path / "curve.csv"
-    assert run(capsys, *NOISE, "--kind", "profile", "--out", str(file), "--points", "33")[0] == 0
+    assert run(capsys, "curve", *NOISE, "--kind", "profile", "--out", str(file), "--points", "33")[0] == 0
     rows = list(csv.DictReader(file.read_text().splitlines()))
     assert len(rows) == 33
     noise = shuffle.BinomialNoise(1000, 0.5)
@@ -48,7 +39,7 @@ def test_csv_of_delta(capsys, tmp_path):
 
 def test_json_of_the_tradeoff(capsys, tmp_path):
     file = tmp_path / "curve.json"
-    code, out, _ = run(capsys, "clones", "--users", "1e4", "--local-eps", "2", "--out", str(file), "--json")
+    code, out, _ = run(capsys, "curve", "clones", "--users", "1e4", "--local-eps", "2", "--out", str(file), "--json")
     assert code == 0
     assert json.loads(out)["out"] == str(file)
     report = json.loads(file.read_text())
@@ -69,7 +60,7 @@ def test_json_of_the_tradeoff(capsys, tmp_path):
 
 
 def test_explain(capsys, tmp_path):
-    _, out, _ = run(capsys, *NOISE, "--out", str(tmp_path / "c.csv"), "--explain")
+    _, out, _ = run(capsys, "curve", *NOISE, "--out", str(tmp_path / "c.csv"), "--explain")
     assert "theorem" in out
     assert "neighbours" in out
 
@@ -87,7 +78,7 @@ def test_explain(capsys, tmp_path):
 )
 def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, *NOISE, *words)
+    code, out, err = run(capsys, "curve", *NOISE, *words)
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert named in err
@@ -97,7 +88,7 @@ def test_bad_words(capsys, tmp_path, monkeypatch, words, named):
 @pytest.mark.parametrize("ending", ["csv", "json", slow("png")])
 def test_a_file_that_cannot_be_written_is_no_bad_input(capsys, tmp_path, monkeypatch, ending):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, *NOISE, "--out", f"no/such/place.{ending}")
+    code, out, err = run(capsys, "curve", *NOISE, "--out", f"no/such/place.{ending}")
     assert (code, out) == (1, "")
     assert err == f"shufflebounds: --out: 'no/such/place.{ending}' cannot be written: No such file or directory\n"
 
@@ -110,7 +101,7 @@ def test_the_title_of_a_picture_names_what_is_composed(tmp_path, monkeypatch, ca
     figures = pytest.importorskip("matplotlib.figure")
     seen = []
     monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *a, **k: seen.append(figure.axes[0]))
-    assert run(capsys, *words, "--kind", "profile", "--out", str(tmp_path / "c.png"))[0] == 0
+    assert run(capsys, "curve", *words, "--kind", "profile", "--out", str(tmp_path / "c.png"))[0] == 0
     assert seen[0].get_title().splitlines()[-1] == title
 
 
@@ -120,7 +111,7 @@ def test_a_curve_that_hugs_the_diagonal_is_drawn_as_what_it_gains(tmp_path, monk
     seen = []
     save = figures.Figure.savefig
     monkeypatch.setattr(figures.Figure, "savefig", lambda figure, *a, **k: seen.append(figure.axes[0]) or save(figure, *a, **k))
-    code, _, _ = run(capsys, "stronger-clones", "--users", users, "--local-eps", "2", "--out", str(tmp_path / "c.png"))
+    code, _, _ = run(capsys, "curve", "stronger-clones", "--users", users, "--local-eps", "2", "--out", str(tmp_path / "c.png"))
     assert code == 0
     assert seen[0].get_ylabel().startswith(label)
 
@@ -130,7 +121,7 @@ def test_a_missing_matplotlib_names_the_extra(capsys, tmp_path, monkeypatch):
 
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    code, _, err = run(capsys, *NOISE, "--out", str(tmp_path / "c.png"))
+    code, _, err = run(capsys, "curve", *NOISE, "--out", str(tmp_path / "c.png"))
     assert code == 2
     assert "shufflebounds[plot]" in err
 
@@ -138,6 +129,6 @@ def test_a_missing_matplotlib_names_the_extra(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize("mechanism", ["geometric", "randomized-response"])
 def test_a_budget_of_the_mechanism_itself(capsys, tmp_path, mechanism):
     out = tmp_path / "curve.json"
-    code, _, err = run(capsys, mechanism, "--budget", "1", "--out", str(out), "--points", "12")
+    code, _, err = run(capsys, "curve", mechanism, "--budget", "1", "--out", str(out), "--points", "12")
     assert (code, err) == (0, "")
     assert json.loads(out.read_text())["parameters"]["budget"] == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shufflebounds._core import _compound
 from shufflebounds._core._binomial import binom_logpmf
-from tests.errors import distance
+from tests.errors import WIDE, distance, log_of, to_decimal
 
 
 def direct(n, rate, u):
@@ -23,17 +23,8 @@ def direct(n, rate, u):
     return total
 
 
-def log_of_fraction(x):
-    import mpmath
-
-    with mpmath.workdps(50):
-        return mpmath.nstr(mpmath.log(mpmath.mpf(x.numerator) / x.denominator), 40)
-
-
 def inside(lower, exact, upper, slack=0.0):
     """Return whether lower <= exact <= upper up to `slack`, in exact decimals."""
-    from tests.errors import WIDE, to_decimal
-
     e = to_decimal(exact)
     return WIDE.subtract(to_decimal(lower), e) <= slack and WIDE.subtract(e, to_decimal(upper)) <= slack
 
@@ -42,7 +33,7 @@ def inside(lower, exact, upper, slack=0.0):
 @pytest.mark.parametrize("rate", [2.0**-12, 0.25, 0.7, 0.984375, 1.0])
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12])
 def test_small_n_by_enumeration(n, rate, u):
-    exact = log_of_fraction(direct(n, Fraction(rate), Fraction(u)))
+    exact = log_of(direct(n, Fraction(rate), Fraction(u)))
     lower, upper = _compound.log_sign_excess(n, rate, u, 1 - u)
     assert inside(lower, exact, upper)
     assert upper - lower < 3e-12
@@ -98,7 +89,7 @@ def test_weighted_form_by_enumeration(first, u):
         inner = sum(math.comb(m, a) * max(Fraction(0), 2 * a - m - Fraction(u) * m) for a in range(m + 1))
         exact += w * inner / 2**m / m
     value, error = _compound.log_weighted_excess(float(first), logs, u, 1 - u)
-    assert distance(value, log_of_fraction(exact)) < error + 2e-15
+    assert distance(value, log_of(exact)) < error + 2e-15
 
 
 def test_all_weights_zero():
