@@ -394,7 +394,9 @@ EXAMPLES = {
             m.GaussianVector(2.0, 3, "sphere").shuffled(1000), m.GeometricMechanism(1.0, 2, 20).shuffled(1000),
             m.GeometricMechanism(1.0, 1).shuffled(1000), m.DiscreteGaussianMechanism(2.0).shuffled(1000),
         ],
-        lambda r: shuffle.Shuffled(_randomizer(r), r.choice([1, 2, 3, 4, r.randint(5, 30)]), r.choice([1.0, r.uniform(0.1, 1)])), cheap=False,
+        lambda r: shuffle.Shuffled(_randomizer(r), r.choice([1, 2, 3, 4, r.randint(5, 30)]),
+                                   r.choice([1.0, r.uniform(0.1, 1)])),
+        cheap=False,
         calibrated={
             "users": lambda e, d: shuffle.Shuffled.calibrate(m.KaryResponse(4, 2.5), eps=e, delta=d),
             "budget": lambda e, d: shuffle.Shuffled.calibrate(lambda b: m.KaryResponse(4, b), eps=e, delta=d, users=10**4),

@@ -14,7 +14,7 @@ import pytest
 from shufflebounds import interop, sampling, shuffle
 from shufflebounds import mechanisms as m
 from shufflebounds.profile import DominatingPair
-from tests.public_classes import profile_classes
+from tests.examples import profile_classes
 from tests.strategies import slow
 
 RARE = m.KaryResponse(2**53, 1.0)
