@@ -33,9 +33,9 @@ FOLDERS = "composing", "composition", "mechanisms", "profile", "sampling", "sele
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
 COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")
 CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
-TEXT_MODULES = "_pictures", "export", "predictions", "statement", "_saving"
+TEXT_MODULES = "_pictures", "export", "statement", "_saving"
 TEXT_FUNCTIONS = "warn", "advise", "progress", "__repr__", "__str__"
-PREDICTIONS = "effort", "predicted", "seconds", "setup"
+EFFORTS = "effort", "seconds"
 SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
 
 
@@ -43,15 +43,14 @@ def without_number(node):
     """Whether no answer depends on this part of the syntax tree.
 
     These are the statements that raise an error, calls and definitions of functions that warn, show progress or return a text, and
-    predictions of run time: functions that return a `Cost`, and functions, variables and arguments whose name contains effort,
-    predicted, seconds or setup.
+    functions, variables and arguments whose name contains effort or seconds.
     """
     if isinstance(node, ast.Raise | ast.Assert):
         return True
     if isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         return name.strip("_") in TEXT_FUNCTIONS
-    if isinstance(node, ast.FunctionDef) and (node.name in TEXT_FUNCTIONS or getattr(node.returns, "id", "") == "Cost"):
+    if isinstance(node, ast.FunctionDef) and node.name in TEXT_FUNCTIONS:
         return True
     targets = getattr(node, "targets", [getattr(node, "target", None)]) if isinstance(node, ast.Assign | ast.AnnAssign) else []
     names = [getattr(target, "id", "") for target in targets]
@@ -59,7 +58,7 @@ def without_number(node):
         names = [node.name]
     elif isinstance(node, ast.keyword):
         names = [node.arg or ""]
-    return any(word in name.lower() for word in PREDICTIONS for name in names)
+    return any(word in name.lower() for word in EFFORTS for name in names)
 
 
 def changes(text):

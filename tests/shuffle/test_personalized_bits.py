@@ -212,11 +212,3 @@ def test_budgets_of_minus_zero_equal_those_of_zero():
     assert first == second
     assert hash(first) == hash(second)
     assert PersonalizedClones(0.2, [-0.0, 0.1]) == PersonalizedClones(0.2, [0.0, 0.1])
-
-
-def test_predicted_cost_is_that_of_the_two_profiles_that_give_the_bounds():
-    protocol = PersonalizedBits(np.linspace(0.2, 2.0, 3000))
-    below, above = protocol._enclosing
-    for question in ("rdp", "gdp_mu", "epsilon"):
-        parts = [profile.cost(of=question).seconds for profile in (below, above)]
-        assert protocol.cost(of=question).seconds == pytest.approx(sum(parts))

@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Any
 
 from shufflebounds import _validate
-from shufflebounds._costs import SECONDS
 
 __all__ = [
     "Answer", "Ball", "Outcomes", "Outputs", "blanket_delta", "blanket_operations", "certified", "clones_delta", "flint",
@@ -25,6 +24,9 @@ Outcomes = list[tuple[Ball, Ball]]
 
 Answer = tuple[float, Callable[[Ball], Ball]]
 """The number of ball operations that one delta takes, and the function that returns delta for e^eps, both of which are balls."""
+
+BALL_SECONDS = 5e-7
+"""Measured seconds of a ball operation, for the message that refuses a long call."""
 
 MOST_OPERATIONS = 2e7
 """Resource limit: largest number of ball operations of one result, about 10 s if a ball has two machine words. Raised: longer
@@ -47,7 +49,7 @@ def certified(value: Callable[[], Ball], operations: float, digits: int) -> Ball
     accurate, but still contains the exact value.
     """
     if operations > MOST_OPERATIONS:
-        seconds = operations * SECONDS["ball operation"]
+        seconds = operations * BALL_SECONDS
         raise _validate.InfeasibleError(
             f"certify() would take about {operations:.2g} ball operations, {seconds:.2g} s: "
             f"at most {MOST_OPERATIONS:.0e} are tried"

@@ -31,13 +31,10 @@ class Blocks:
         reversed pairs of block i are those of block count - 1 - i.
     count : int
         Number of blocks.
-    seconds : float
-        Predicted seconds of the rows at 600 eps, as many as :meth:`laws` evaluates.
     """
 
     rows: Callable[[FloatArray], FloatArray]
     count: int
-    seconds: float
 
     def laws(self, samples: SampledProfile) -> list[LossAtoms]:
         """Return for each block a distribution that dominates it, by linear interpolation between about 600 values of eps.

@@ -18,8 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import BYTES, SECONDS, VALUES
-from shufflebounds._crossing import Curve, crossing
 from shufflebounds._limits import (
     BLOCK,
     DEEPER,
@@ -34,7 +32,7 @@ from shufflebounds._limits import (
     SQUARABLE,
     TABLE_SIZE,
 )
-from shufflebounds._progress import Cost, tick
+from shufflebounds._progress import tick
 from shufflebounds._types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
 from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
@@ -209,48 +207,6 @@ class Composer:
     def roughly(self, eps: float) -> float:
         """Return an upper bound of log delta in little time, without a grid."""
         return 0.0 if self.inversion is None else self.inversion.chernoff(eps)
-
-    def cost(self, log_delta: float, values: int) -> Cost:
-        """Return the predicted cost of the bounds at `values` different eps, the smallest of which is about `log_delta`."""
-        if self.inversion is not None:
-            seconds = SECONDS["first value by inversion"] + SECONDS["value by inversion"] * values
-            if self.sums is not None:
-                # One integral is tried at the eps of the saddle-point approximation. Where it fails, sums take its place.
-                normal = Curve(self.inversion.normal_estimate, rtol=0.05)
-                with np.errstate(all="ignore"):
-                    eps = crossing(Curve(self.inversion.estimate, normal, rtol=0.01), log_delta, upper=True)
-                    close = self.inversion.log_delta_once(eps)[1]
-                if not close:
-                    seconds += self._seconds_of_sums(values)
-            return Cost(seconds, BYTES["inversion"], values)
-        if self.needs_no_grid:
-            return Cost(SECONDS["cheap release"] + self._seconds_of_sums(values), BYTES["inversion"], values)
-        memory = (1 + len(self._lower)) * TABLE_SIZE * BYTES["point of a transform"]
-        read = SECONDS["value on a grid"] * values
-        if self._lattice is not None:
-            return Cost(SECONDS["first value on a lattice"] + read, memory, values)
-        releases = {id(known): known for side in (self._upper, *self._lower) for known, _ in side}
-        seconds = 0.0 if self._known else sum(known.expected for known in releases.values())
-        cheap = all(max(known.effort, known.setup) <= MOST_VALUE_EFFORT for known in releases.values())
-        if not self._known and self._count > 1 and cheap:
-            # The range of the losses takes little time to find here; the number of grid points follows from it.
-            seconds += SECONDS["grid point"] * self.grid_values(log_delta)
-        if self._free is not None:
-            blocks = self._upper[self._free.place][0].blocks
-            seconds += blocks.seconds if blocks and not self._known else 0.0
-            points = sum(min(number * VALUES["adaptive strategy"], CHOSEN) for number in self._transforms(self._free))
-            seconds += SECONDS["point of an adaptive strategy"] * points
-        return Cost(seconds + SECONDS["transforms"] * math.ceil(values / VALUES["transforms"]) + read, memory, values)
-
-    def _seconds_of_sums(self, values: int) -> float:
-        """Return the predicted seconds of sums over all pairs of outcomes, at this number of eps."""
-        assert self.sums is not None
-        return self.sums.pairs * SECONDS["pair of outcomes"] * (1 + values / VALUES["table of sums"])
-
-    def grid_values(self, log_delta: float) -> int:
-        """Return the number of losses on the first grid at which the divergences are evaluated for a delta of this logarithm."""
-        log_tail = self._tail_of(lambda _: log_delta)
-        return sum(known.grid_values(self.first_step, log_tail) for known, _ in self._upper if known.atoms is None)
 
     @cached_property
     def _lattice(self) -> float | None:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._progress import tick
 from shufflebounds._types import FloatArray, IntervalArray, consistent
@@ -142,11 +141,6 @@ class DominatingPairInfo:
     effort : float
         Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
         decides how many values are evaluated, so it is a property of the class and no measurement.
-    setup : float
-        Measured seconds of work before the first values. It enters predictions only, and may be measured anew at any time.
-    seconds : float, optional
-        Measured seconds of one value if many values are computed in one call, where they differ from `effort`. It enters
-        predictions only.
     spacing : float
         Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta). It is
         larger if a value of delta is expensive.
@@ -197,8 +191,6 @@ class DominatingPairInfo:
     pure: float = math.inf
     reverse_pure: float = math.inf
     effort: float = 1e-6
-    setup: float = 0.0
-    seconds: float | None = None
     spacing: float = 0.01
     refined_gap: float | None = None
     single: bool = False
@@ -278,20 +270,6 @@ class DominatingPairInfo:
     def _most_values(self) -> int:
         """Largest number of eps at which the divergence is sampled. Fewer than 64 would not resolve the range of the losses."""
         return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.effort)))
-
-    @property
-    def predicted(self) -> float:
-        """Predicted seconds of one value."""
-        return self.effort if self.seconds is None else self.seconds
-
-    @property
-    def expected(self) -> float:
-        """Predicted seconds that a composition spends on values of this divergence."""
-        if self.atoms is not None or not self.expensive:
-            return SECONDS["cheap release"] + self.setup
-        sampled = min(self._most_values, VALUES["sampled release"]) if self.convex else self._most_values
-        values = VALUES["range of a release"] + sampled
-        return self.setup + values * self.predicted * (1 if self.reverse is None else 2)
 
     @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:
@@ -413,10 +391,6 @@ class DominatingPairInfo:
             # The divergences of (P, Q) and (Q, P) join at eps = 0, and each needs two points.
             index = np.union1d(index, join + np.arange(-2, 3))
         return index
-
-    def grid_values(self, step: float, log_tail: float) -> int:
-        """Return the number of grid points at which the divergence is evaluated, for predictions."""
-        return self._index(0.0, step, log_tail).size
 
     def law(
         self, anchor: float, step: float, log_tail: float, placed: tuple[SampledProfile, SampledProfile] | None, *, upper: bool

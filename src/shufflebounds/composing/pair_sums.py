@@ -94,13 +94,6 @@ class PairSums:
         single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
-    @property
-    def pairs(self) -> float:
-        """Approximate number of pairs of outcomes in the sums of a table, for predictions."""
-        # Each binary digit of a number of releases takes one sum, and a second one if it is 1. A table has about 5/spacing nodes.
-        sums = sum(times.bit_length() + times.bit_count() - 2 for _, times in self._releases) + len(self._releases)
-        return float(2 * sums * (5 / self._spacing) ** 2)
-
     def bounds(self, eps: float) -> Interval:
         """Return both bounds of the log divergence at eps; the lower bound is -inf if it is too small for sums of doubles."""
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))

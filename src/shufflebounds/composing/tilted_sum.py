@@ -18,7 +18,6 @@ import numpy as np
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _losses
-from shufflebounds._costs import BYTES
 from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._scipy import fft
 from shufflebounds._types import ULP, FloatArray
@@ -27,6 +26,9 @@ from shufflebounds.composing.loss_atoms import TooLongError
 from shufflebounds.composing.window import Tails
 
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
+
+POINT_BYTES = 72
+"""Bytes of a point of a transform: the values, the spectrum, its powers, and the logarithms of their sizes. For a message."""
 
 LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
@@ -347,7 +349,7 @@ class TiltedSum:
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
             # If a few large values of small mass need a longer range than allowed, the caller takes a coarser grid.
-            memory = size * BYTES["point of a transform"] / 2**20
+            memory = size * POINT_BYTES / 2**20
             raise TooLongError(
                 f"the composition needs a transform of {size} points, about {memory:.0f} MiB, more than "
                 f"{LARGE_TABLE_SIZE}: compose fewer releases at once"

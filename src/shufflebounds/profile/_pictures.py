@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds import _validate, plotting
-from shufflebounds._costs import VALUES
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
 
@@ -150,13 +149,20 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     return ax
 
 
+def effort(profile: ExportMixin) -> float:
+    """Return about how many seconds a value of delta takes, to decide how many values a page or a table shows unasked."""
+    # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
+    return 0.05 if hasattr(profile, "factors") else profile._pair_info().effort
+
+
 def table(profile: ExportMixin) -> str:
     """Return a small HTML table: the parameters, the theorem, and eps at a few delta if that is fast."""
     rows = [(name, html.escape(plotting.number(value))) for name, value in parameters(profile).items()]
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
     # A notebook shows the table of every profile that a cell returns, so its values may take 20 ms at most.
     start, longest = time.perf_counter(), 0.02
-    quick = VALUES["both bounds of epsilon"] * profile._seconds() < longest
+    # Both bounds of an eps take about 40 values of delta, and the distributions of a shuffled randomizer up to 0.3 s.
+    quick = not hasattr(profile, "randomizer") and 40 * effort(profile) < longest
     for delta in (1e-6, 1e-9, 1e-12):
         shown = f"takes longer: <code>.epsilon({delta:g})</code>"
         if quick and time.perf_counter() - start < longest:

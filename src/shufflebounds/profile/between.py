@@ -10,8 +10,6 @@ from abc import abstractmethod
 
 import numpy as np
 
-from shufflebounds._costs import BYTES
-from shufflebounds._progress import Cost, Question
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
@@ -31,14 +29,6 @@ class BetweenProfiles(PrivacyProfile):
         assert self._enclosing is not None
         below, above = self._enclosing
         return IntervalArray(below._log_side(eps, upper=False), above._log_side(eps, upper=True))
-
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        if self._enclosing is None:
-            return super()._cost(log_delta, question)
-        # Each of the two profiles gives one bound.
-        below, above = self._enclosing
-        parts = [profile._cost(log_delta, question) for profile in ((below,) if below == above else (below, above))]
-        return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         # The profile with the larger delta has the smaller trade-off function.

@@ -15,7 +15,7 @@ from shufflebounds._calls import explained
 from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced, several
+from shufflebounds._progress import announced
 from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 
 __all__ = ["BoundedProfile"]
@@ -111,7 +111,7 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0)
-        with announced("delta", lambda: several(array.size, self._cost(USUAL_DELTA, "delta"))):
+        with announced("delta"):
             value = self._known_side(array.ravel(), upper=upper)
         if type(self)._log_side is not BoundedProfile._log_side:
             self._compared("log delta at eps={!r}", array.ravel(), value, upper)
@@ -179,7 +179,7 @@ class BoundedProfile(ABC):
             array = _validate.real_array("delta", delta, 0, 1)
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
-        with announced("epsilon", lambda: several(array.size, self._cost(math.log(max(float(array.min()), 1e-323)), "epsilon"))):
+        with announced("epsilon"):
             out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()])
         out = self._compared("epsilon at delta={!r}", array.ravel(), out, upper).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
@@ -236,13 +236,9 @@ class BoundedProfile(ABC):
         """
         upper = _validate.upper_side(bound)
         array = _validate.real_array("eps", eps, 0, open_low=True)
-        with announced("loss_tail", lambda: several(array.size, self._cost(USUAL_DELTA, "loss_tail"))):
+        with announced("loss_tail"):
             out = consistent(self._loss_tail(array.ravel()), "the tail of the loss above eps={!r}", array.ravel())[upper]
         return plain(out.reshape(array.shape))
-
-    @abstractmethod
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        """Return the predicted cost of one answer whose delta is about e^log_delta."""
 
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:

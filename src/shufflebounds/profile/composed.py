@@ -17,17 +17,15 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import SECONDS
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import USUAL_DELTA, Cost, Question, announced
+from shufflebounds._progress import announced
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds.profile.predictions import curve_values, predicted_values, spread_values
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -144,9 +142,6 @@ class Composition(PrivacyProfile):
         """The neighbouring relations of the factors."""
         return "; ".join(dict.fromkeys(profile.neighbours for profile, _ in self.factors)) + " (all on the same data)"
 
-    def _seconds(self) -> float:
-        return SECONDS["first value on a grid"]
-
     @property
     def relation(self) -> str:  # type: ignore[override]
         """The neighbouring relation that all factors share."""
@@ -217,28 +212,6 @@ class Composition(PrivacyProfile):
             return AdaptiveChoice(place, 0, (), ())
         pairs = [pair.times(1) for pair in self._released[factor][0].below]
         return AdaptiveChoice(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
-
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        if self._is_one:
-            return self.factors[0][0]._cost(log_delta, question)
-        parts = [profile._cost(log_delta, question) for profile, _ in self.factors]
-        factors = Cost(sum(part.seconds for part in parts), max(part.memory for part in parts), 0)
-        if question == "rdp" or (question == "gdp_mu" and self._pure_epsilon() == math.inf):
-            # Renyi divergences of the factors add, and without pure privacy mu follows from the mu of the factors.
-            return factors
-        ways = self._by_adjacency or (self,)
-        if question in ("tradeoff", "gdp_mu") and all(way._all_outcomes for way in ways):
-            return Cost(0.0, factors.memory, 0)
-        spacing = max(0.02, *(known.spacing for known, _ in ways[0]._above))
-        both = 1 if self._by_adjacency or self._reversed is self else 2
-        values = {
-            "tradeoff": both * curve_values(max(spacing, self._sketch_step)),
-            "gdp_mu": both * spread_values(max(spacing, 0.05), CURVE_DEPTH),
-        }.get(question) or predicted_values(question, self._pair_info(), 0)
-        # Of the two adjacencies, only the one with the larger delta is computed accurately.
-        found = [way._composer.cost(log_delta, values) for way in ways]
-        seconds = sum(one.seconds for one in found) + (factors.seconds if question == "gdp_mu" else 0.0)
-        return Cost(seconds, max(one.memory for one in found), values)
 
     @property
     def _sketch_step(self) -> float:
@@ -323,11 +296,11 @@ class Composition(PrivacyProfile):
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
             if any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains):
                 return math.inf
-        with announced("composition", partial(self._cost, math.log(max(delta, 1e-323)), "epsilon")):
+        with announced("composition"):
             return super()._epsilon(delta, upper)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        with announced("composition", partial(self._cost, USUAL_DELTA, "delta")):
+        with announced("composition"):
             return self._composed(eps)
 
     def _composed(self, eps: FloatArray) -> IntervalArray:

@@ -18,6 +18,7 @@ from shufflebounds._limits import MOST_ROUNDS
 from shufflebounds._progress import announced
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds.composing.pair_info import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.profile.renyi import FEW_VALUES, enough_fall
 from shufflebounds.tradeoff import Tradeoff
@@ -27,13 +28,19 @@ from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise, prune
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 
-__all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded"]
+__all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", "repeated_mu", "rounded", "sketch_step"]
 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
 SKETCH = 0.5
 """Distance, in sqrt(-2 log delta), of the first samples of delta if the curve f is computed at a few levels alpha only. More
 samples are then added for each level. Raised: more rounds of refinement. Lowered: more values at first."""
+
+
+def sketch_step(known: DominatingPairInfo) -> float:
+    """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
+    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:

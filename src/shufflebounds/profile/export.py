@@ -17,6 +17,7 @@ from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._limits import LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile import _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
@@ -39,8 +40,8 @@ class ExportMixin(BoundedProfile):
     neighbours: ClassVar[str]
 
     @abstractmethod
-    def _seconds(self) -> float:
-        """Return the predicted run time in seconds of one value of delta, including a share of the setup."""
+    def _pair_info(self) -> DominatingPairInfo:
+        """Return what compositions and curves know about the dominating pair."""
 
     @abstractmethod
     def reverse(self) -> ExportMixin:

@@ -156,10 +156,6 @@ class MassPair(OutcomePair):
     def _mirrored(self) -> bool:
         return sorted(zip(self.p, self.q)) == sorted(zip(self.q, self.p))
 
-    def _seconds(self) -> float:
-        # The first evaluation sorts the outcomes.
-        return 1e-7 * len(self.p)
-
     @cached_property
     def _atoms(self) -> LossAtoms:
         return LossAtoms.of_masses(np.array(self.p), np.array(self.q))
@@ -178,10 +174,6 @@ class _ListedPair(OutcomePair):
 
     def _mirrored(self) -> bool:
         return sorted(zip(self.log_p, self.log_q)) == sorted(zip(self.log_q, self.log_p))
-
-    def _seconds(self) -> float:
-        # The first evaluation sorts the outcomes.
-        return 1e-7 * len(self.log_p)
 
     @cached_property
     def _atoms(self) -> LossAtoms:

@@ -15,19 +15,17 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property, uncached
-from shufflebounds._costs import BYTES
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
-from shufflebounds._progress import QUESTIONS, USUAL_DELTA, Cost, Question, announced, several
+from shufflebounds._progress import announced
 from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
-from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots
+from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.predictions import predicted_values, sketch_step
 from shufflebounds.profile.renyi import Tail, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -158,53 +156,6 @@ class PrivacyProfile(ExportMixin):
     def _mixture_mu(self) -> float:
         """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
         return max((part._gdp_mu(True) for part in self._mixture()[0]), default=math.inf)
-
-    def _seconds(self) -> float:
-        return self._pair_info().predicted
-
-    def cost(self, delta: float = 1e-6, *, of: Question = "epsilon") -> Cost:
-        """Predict the run time and the memory of one answer.
-
-        On a terminal, a computation that is predicted to take five seconds or more announces this prediction.
-
-        Parameters
-        ----------
-        delta : float
-            Failure probability in [0, 1] of the answer, or the order of magnitude of the delta that decides it. Compositions at a
-            smaller delta enumerate more losses.
-        of : {{"epsilon", "delta", "loss_tail", "tradeoff", "gdp_mu", "rdp"}}
-            The method: one eps, one delta, one tail of the loss, the trade-off function at one level, mu, or one Renyi divergence.
-
-        Returns
-        -------
-        tuple of float, int and int
-            ``seconds`` of CPU time of both bounds, roughly. Later answers take less, because values are cached. ``memory``: the
-            largest memory in bytes. ``values``: the number of values of delta, most often within a factor of 3.
-
-        {raises: If `delta` lies outside [0, 1], or `of` is no such word.}
-
-        Examples
-        --------
-        >>> from shufflebounds import shuffle
-        >>> reports = shuffle.FlippedReports(10**6, 0, 100, 1e-4, view="sums")
-        >>> reports.cost(of="rdp").values > reports.cost(of="epsilon").values
-        True
-        """
-        delta = _validate.real("delta", delta, 0, 1)
-        _validate.choice("of", of, QUESTIONS)
-        return self._cost(math.log(max(delta, 1e-323)), of)
-
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        known, pairs = self._pair_info(), self._listed_pairs()
-        if question not in ("delta", "epsilon") and pairs:
-            parts = [pair._cost(log_delta, question) for pair in pairs]
-            return Cost(sum(part.seconds for part in parts), BYTES["value"], sum(part.values for part in parts))
-        # Without pure privacy, mu is bounded by joint convexity alone.
-        unproven = known.pure == math.inf and self._mixture()[0] and question == "gdp_mu"
-        values = 0 if unproven else predicted_values(question, known, self._effort(1e-7, 1500)[1])
-        # The field `setup` of an expensive profile is that of its compositions, and not of a single value.
-        setup = known.setup if values and not known.expensive else 0.0
-        return Cost(setup + values * max(self._seconds(), known.predicted), BYTES["value"], values)
 
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         pairs = self._listed_pairs()
@@ -337,7 +288,7 @@ class PrivacyProfile(ExportMixin):
         0.9489427 True
         """
         upper = _validate.upper_side(bound)
-        with announced("tradeoff", partial(self._cost, USUAL_DELTA, "tradeoff")):
+        with announced("tradeoff"):
             return self._tradeoff(upper)
 
     def _outcomes(self) -> LossAtoms | None:
@@ -399,7 +350,7 @@ class PrivacyProfile(ExportMixin):
         inf
         """
         upper = _validate.upper_side(bound)
-        with announced("gdp_mu", partial(self._cost, USUAL_DELTA, "gdp_mu")):
+        with announced("gdp_mu"):
             value = self._gdp_mu(upper)
         return float(self._compared("mu", np.zeros(1), np.array([value]), upper)[0])
 
@@ -495,7 +446,7 @@ class PrivacyProfile(ExportMixin):
         """
         upper = _validate.upper_side(bound)
         array = _validate.orders("order", order)
-        with announced("rdp", lambda: several(array.size, self._cost(USUAL_DELTA, "rdp"))):
+        with announced("rdp"):
             value = self._compared("the Renyi divergence of order {!r}", array.ravel(), self._rdp(array.ravel(), upper), upper)
         return plain(value.reshape(array.shape))
 

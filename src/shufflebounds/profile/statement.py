@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import __version__, _validate, plotting
-from shufflebounds._costs import VALUES
 from shufflebounds._limits import CALM_SECONDS
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import FloatArray
-from shufflebounds.profile._pictures import name_of, parameters
+from shufflebounds.profile._pictures import effort, name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["Statement", "statement"]
@@ -178,7 +177,8 @@ def _guarantee_sentence(profile: PrivacyProfile, delta: float, upper: float, low
             "a factor of 1 would be perfect protection. "
         )
     miss = max(1 - delta - capped_exp(upper) * _ACCUSED, math.exp(-upper) * (1 - delta - _ACCUSED))
-    if VALUES["sampled release"] * profile._seconds() < CALM_SECONDS:
+    # A trade-off function takes about 200 values of delta.
+    if 200 * effort(profile) < CALM_SECONDS:
         miss = max(miss, float(profile.tradeoff().beta(_ACCUSED)))
     miss -= 1e-12
     if miss >= 1e-4:
@@ -253,7 +253,7 @@ def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[Float
     a thousandth of the target. More than 49 points make no visible difference at a width of 540 pixels.
     """
     fewest, most = 9, 49
-    seconds = max(profile._seconds(), 1e-9)
+    seconds = effort(profile)
     points = int(min(max(CALM_SECONDS / (2 * seconds), fewest), most))
     end = profile.epsilon(1e-3 * delta) if delta > 0 and seconds * most < CALM_SECONDS else math.inf
     if not 0 < end < math.inf:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate, plotting
-from shufflebounds._costs import BYTES, SECONDS
 from shufflebounds._limits import MOST_ROWS
-from shufflebounds._progress import Cost, announced, several, tick
+from shufflebounds._progress import announced, tick
 from shufflebounds._types import FloatArray
 from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
@@ -404,7 +403,7 @@ def compare(
             tick()
         return found
 
-    with _validate.quiet(), announced("compare", lambda: several(size, Cost(SECONDS["published bounds of a row"], BYTES["value"]))):
+    with _validate.quiet(), announced("compare"):
         # The grid may contain arguments for which a single profile would print a warning.
         exact = [StrongerClones(a, b) if randomizer is None else Shuffled(used(b), a) for a, b, _ in rows]
         upper, lower = np.empty(size), np.empty(size)

@@ -23,9 +23,8 @@ from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composed import CURVE_DEPTH
-from shufflebounds.profile.curves import Staged
+from shufflebounds.profile.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.profile.predictions import sketch_step
 from shufflebounds.sampling._allocation_moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfPresence
@@ -189,16 +188,14 @@ class AllocationPair(OfPresence, DominatingPair):
         known = replace(super()._pair_info(), spacing=0.1, unbounded_loss=self._reveals())
         listed = self._listed()
         if listed is None:
-            # Transforms of many tilts take about a second for Gaussian noise, whose ratios are not bounded.
-            return replace(known, setup=1.0 if self._pure_epsilon() == math.inf else 0.02)
+            return known
         loss = listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
-            # Curves and compositions take about 700 values, and each of them up to 4 ms from 1000 steps on.
-            return replace(known, setup=3.0 * min(1.0, self.steps / 1000))
+            return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
         sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
         curve = CurveBounds(*sides, CURVE_DEPTH)
-        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, seconds=0.01, curve=curve)
+        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, curve=curve)
 
 
 @dataclass(frozen=True)
@@ -344,17 +341,13 @@ class RandomAllocation(OfPresence, LargestPair):
     def _last_positive(self, pure: float) -> float:
         return max(way._last_positive(pure) for way in self._adjacencies())
 
-    def _seconds(self) -> float:
-        # The predicted run time of a value in seconds, by measurement: up to 0.05 for heavy tails and for transforms.
-        return 0.03
-
     def _pair_info(self) -> DominatingPairInfo:
         one = self._block_pairs[0]._pair_info()
-        known = replace(super()._pair_info(), spacing=0.1, setup=one.setup)
+        known = replace(super()._pair_info(), spacing=0.1)
         if self.chosen > 1 or not one.expensive:
             return known
         curve = CurveBounds(partial(self._exact, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(known, effort=one.effort, seconds=one.seconds, curve=curve)
+        return replace(known, effort=one.effort, curve=curve)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         known = self._pair_info()

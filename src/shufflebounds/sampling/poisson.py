@@ -14,8 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds import _validate
-from shufflebounds._costs import SECONDS
-from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.kept import kept
@@ -138,16 +136,6 @@ class SampledPair(_Sampled, DominatingPair):
             out[i] = super()._rdp(orders[i : i + 1], upper)[0] if value is None else value
         return np.minimum(out, self._mixture_rdp(orders)) if upper else out
 
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        cost = super()._cost(log_delta, question)
-        # The setup is that of compositions on a grid.
-        setup = self._pair_info().setup
-        cost = cost._replace(seconds=cost.seconds - setup if cost.seconds >= setup else cost.seconds)
-        if self._gaussian is None or question not in ("rdp", "gdp_mu"):
-            return cost
-        # Both are one integral, or those of the noise itself.
-        return Cost(SECONDS["value by inversion"], cost.memory, 0)
-
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The pair is (q P + (1-q) Q, q Q + (1-q) Q), or the reversed one: a mixture of (P, Q) and (Q, Q) at rate q.
         return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate
@@ -170,8 +158,7 @@ class SampledPair(_Sampled, DominatingPair):
     def _pair_info(self) -> DominatingPairInfo:
         mechanism = self.mechanism._pair_info()
         known = replace(super()._pair_info(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
-                        convex=mechanism.convex,
-                        setup=0.0 if mechanism.listed or mechanism.density else SECONDS["distributions of a direction"])
+                        convex=mechanism.convex)
         if not mechanism.single:
             known = replace(known, attained=tuple(pair._pair_info() for pair in self._attained_pairs()))
         pure = self.mechanism._pure_epsilon()

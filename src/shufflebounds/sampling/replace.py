@@ -121,15 +121,12 @@ class ReplaceOne(PrivacyProfile):
     def _pure_epsilon(self) -> float:
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
-    def _seconds(self) -> float:
-        return 100 * self.profile._seconds()
-
     def _pair_info(self) -> DominatingPairInfo:
         # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
         # So a composition samples it at a few hundred eps.
         known = self.profile._pair_info()
         return replace(super()._pair_info(), convex=False, effort=max(2e-3, 100 * known.effort),
-                       spacing=max(0.1, known.spacing), setup=0.1)
+                       spacing=max(0.1, known.spacing))
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()

@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 
 from shufflebounds._core import _binomial
-from shufflebounds._costs import SECONDS
 from shufflebounds._limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import Blocks, LossAtoms
@@ -107,7 +106,7 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
         values = ([_of_ones(first, bits - last, flip, target, eps) for first, last in block] for block in runs)
         return np.array([np.max(block, axis=0) for block in values])
 
-    return Blocks(rows, len(runs), points * SECONDS["sum of a block of datasets"])
+    return Blocks(rows, len(runs))
 
 
 def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
@@ -153,4 +152,4 @@ def blocks_of_targets(users: Groups) -> Blocks | None:
                 np.maximum(row, _upper(np.exp(window), added, log_lost, error, eps), out=row)
         return out
 
-    return Blocks(rows, 2, SECONDS["curves of two blocks of targets"])
+    return Blocks(rows, 2)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._docs import with_passages
-from shufflebounds._progress import Cost, Question
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import CountErrorLaw, ErrorLaw
@@ -69,10 +68,6 @@ class FlippedProtocol(ShuffleProtocol, CountErrorLaw):
         divergences are exactly k times those of one sum. None is returned for other outputs.
         """
         return None
-
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        sums = self._independent_sums()
-        return sums[0]._cost(log_delta, question) if sums and sums[2] and question == "rdp" else super()._cost(log_delta, question)
 
     def _gdp_mu(self, upper: bool) -> float:
         found, sums = super()._gdp_mu(upper), self._independent_sums()

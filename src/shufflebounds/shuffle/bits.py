@@ -192,11 +192,9 @@ class ShuffledBits(FlippedProtocol):
         # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
         # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
-        # `setup` is the run time of the searches in seconds, fitted to measurements at 1e3 to 1e7 users.
-        setup = 0.8 * max(0.0, math.log10(self._bits / 1e3)) if self._bits else 0.0
         curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
         return replace(
-            known, spacing=spacing, effort=effort, setup=setup, curve=curve, blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
+            known, spacing=spacing, effort=effort, curve=curve, blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
         )
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:

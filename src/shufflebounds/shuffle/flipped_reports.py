@@ -366,13 +366,10 @@ class FlippedReports(FlippedProtocol):
         if self.view == "records":
             # The gap of the two bounds of delta is large, unless all datasets are enumerated: then samples are closer.
             exact = self._enumerated
-            seconds = 4e-4 + (6e-7 * self._blanket.spread if self._uniform else 0.0)
-            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3, seconds=seconds)
+            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3)
             return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        # With few flipped bits in a bin, few datasets differ in their delta, and a search takes less time.
-        seconds = 0.1 * min(1.0, (self._others + 1) * self.flip / 30)
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, seconds=seconds, curve=CurveBounds(self._rough_log_delta))
+        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, curve=CurveBounds(self._rough_log_delta))
         if not 0 < self.flip < 0.5:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.

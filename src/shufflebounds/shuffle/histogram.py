@@ -116,7 +116,7 @@ class ShuffledHistogram(ShuffleProtocol):
         if self.bins == 1:
             return known
         # The dominating pair is a product of two independent counts, which change in opposite directions.
-        parts = tuple((replace(pair._pair_info(), setup=0.4), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
+        parts = tuple((pair._pair_info(), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
         # The loss is unbounded, because a count of users + 1 in a bin is possible for only one of two neighbours.
         return replace(known, parts=parts, unbounded_loss=True)
 

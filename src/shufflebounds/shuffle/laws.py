@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
-from shufflebounds._costs import SECONDS
 from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds.composing.kept import Kept
@@ -452,29 +451,22 @@ class ExcessLaw:
         # The kernel enumerates up to 2e5 outcomes. If there are more, it integrates, which takes 20 to 200 ms for 20 atoms or more.
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
 
-    def predicted(self, users: float) -> float:
-        """Return the predicted CPU seconds of both bounds of one value of :meth:`log_phi`, with :attr:`Effort.SAMPLED`.
+    def effort(self, users: float) -> float:
+        """Return a bound of the run time of one value, in seconds, from which the number of samples of delta is chosen.
 
-        Measured times are below :meth:`seconds` by these factors: 3 for few users, and up to 10 for light tails, where the kernel
-        needs fewer steps for more users.
+        It decides digits, so it is a formula of sizes, with the times of one machine when it was made.
         """
-        if self.lost > 0 or (self.heavy and not self.adds_few(users)):
-            return self.seconds(users)
-        return self.seconds(users) * (1 / 3 if self.adds_few(users) else max(0.1, min(1.0, math.sqrt(100 / users))))
-
-    def seconds(self, users: float) -> float:
-        """Return an estimate of the CPU seconds of a value from above, from which the number of samples of delta is chosen."""
         size = self._distinct[0].size
         if self.lost > 0:
             # In most cases `_cut_alone` returns the bounds.
-            return SECONDS["value of identified targets"]
+            return 2.5e-4
         if size > MANY:
-            return SECONDS["value of merged atoms"]
+            return 0.05
         if self.adds_few(users):
-            return size * min(users, 10) * SECONDS["value for few users, one atom and user"]
-        kind = "value with heavy tails" if self.heavy else "value of a sum"
-        fewer = SECONDS["value with heavy tails, fewer users"] if self.heavy and users <= MANY and not few_enough(users) else 0.0
-        return fewer + SECONDS[kind] + size * SECONDS[kind + ", one atom"]
+            return size * min(users, 10) * 6e-6
+        if not self.heavy:
+            return 4e-4 + size * 1e-5
+        return (0.01 if users <= MANY and not few_enough(users) else 0.0) + 4e-3 + size * 2.5e-5
 
     @cached_property
     def heavy(self) -> bool:

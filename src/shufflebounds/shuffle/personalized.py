@@ -129,7 +129,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # The formula is the divergence of a pair (P, Q) for which (Q, P) has the same divergence.
-        return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3, seconds=1.5e-4)
+        return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above

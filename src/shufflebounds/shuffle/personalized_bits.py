@@ -250,20 +250,13 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     def _rough(self, upper: bool) -> Curve | None:
         return None if self.bits is None or self.target is not None else self._all_users.rough()
 
-    def _seconds(self) -> float:
-        """Return the predicted seconds of one value, which grow with the number of groups of users."""
-        kernel = 5e-5 + 1e-7 * self.local_eps.size
-        # The search over targets evaluates blocks of doubling sizes, in both orders.
-        return kernel if self.target is not None else 2 * (1 + math.log2(self.local_eps.size)) * kernel
-
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2, seconds=self._seconds())
+        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2)
         if self.bits is None:
             return known
         if self.target is not None:
             pairs = [pair._pair_info() for pair in self.pairs()]
-            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4,
-                           seconds=None, setup=1e-5 * self.local_eps.size)
+            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4)
         # With many users a search takes longer, and fewer eps are evaluated.
         effort = max(5e-2, 2e-5 * self.local_eps.size)
         return replace(known, effort=effort, blocks=blocks_of_targets(self._all_users.exact))

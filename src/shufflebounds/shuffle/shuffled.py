@@ -16,11 +16,10 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._costs import SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
-from shufflebounds._progress import Cost, Question, tick
+from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.kept import Kept
@@ -606,57 +605,17 @@ class Shuffled(BetweenProfiles):
         blanket = max(0.0, *(pair.upper.pure_epsilon for pair in self._pairs))
         return min(blanket, self.randomizer._pure_epsilon()) if isinstance(self.randomizer, PrivacyProfile) else blanket
 
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        cost = super()._cost(log_delta, question)
-        if question == "rdp" and self._pure_epsilon() == math.inf and self._pairs[0].upper.log_mass.size < COMPARED:
-            # Most values of such a divergence are at small delta, where sums of a few atoms with heavy tails take longer. Measured
-            # for discrete Gaussian noise: 2 to 5 times, except for few users, whose values are added one by one.
-            cost = cost._replace(seconds=(1 if self._adds_few else 3) * cost.seconds)
-        if question in ("epsilon", "delta") and self._exact is None and self._adds_few and not self._has_search:
-            # Several values of a search, and the only value of delta, are computed with Effort.FINE, which takes about 10 times as
-            # long for few users.
-            cost = cost._replace(seconds=(4 if question == "epsilon" else 10) * cost.seconds)
-        if question == "tradeoff" and self._exact is None and len(self._below) > COMPARED:
-            # The values of a curve are at many powers of two (`_widest`).
-            cost = cost._replace(seconds=cost.seconds + cost.values * self._moment_seconds)
-        if question != "gdp_mu" or cost.values <= VALUES["mu of a shuffled randomizer"]:
-            return cost
-        values = VALUES["mu of a shuffled randomizer"]
-        return cost._replace(seconds=cost.seconds * values / cost.values, values=values)
-
-    def _seconds(self) -> float:
-        # A table in a notebook asks this of every protocol, so it must not take the distributions of X. `_cost` predicts from them.
-        return 2e-3
-
     @cached_property
-    def _predicted_seconds(self) -> float:
-        """Predicted CPU seconds of both bounds of one value of delta."""
-        seconds = self._searched_seconds(ExcessLaw.predicted)
-        # Second moments of more distributions are computed at few values of eps (`_widest`).
-        return seconds if len(self._below) > COMPARED else seconds + self._moment_seconds
-
-    @cached_property
-    def _value_seconds(self) -> float:
-        """An estimate of the CPU seconds of both bounds of one value of delta from above, for the number of samples."""
-        return self._searched_seconds(ExcessLaw.seconds) + self._moment_seconds
-
-    @cached_property
-    def _moment_seconds(self) -> float:
-        """Predicted CPU seconds of the second moments of the distributions for lower bounds at one eps."""
-        return sum(law.log_mass.size for _, _, law in self._below) * SECONDS["second moment, one atom"]
-
-    def _searched_seconds(self, seconds_of: Callable[[ExcessLaw, float], float]) -> float:
-        """Return the CPU seconds of one value without second moments, given those of one distribution."""
+    def _value_effort(self) -> float:
+        """A bound of the run time of one value of delta, as in `ExcessLaw.effort`, which it extends to several distributions."""
         above = [pair.upper for pair in self._pairs]
         # Of the lower distributions, two are evaluated at each eps on average.
         below = [law for _, _, law in self._below]
-        seconds = sum(seconds_of(law, self.users) for law in above + below[:2])
+        effort = sum(law.effort(self.users) for law in above + below[:2])
         if self._has_search:
-            few = self.users <= MANY
-            kind = "search over datasets of few users" if few else "search over datasets"
-            seconds += SECONDS[kind + ", heavy tails" if few and any(law.heavy for law in above + below) else kind]
-            seconds += above[0].log_mass.size * SECONDS["search over datasets, one atom"]
-        return seconds
+            heavy = any(law.heavy for law in above + below)
+            effort += ((0.1 if heavy else 0.05) if self.users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
+        return effort + sum(law.log_mass.size for law in below) * 1e-7
 
     def _pair_info(self) -> DominatingPairInfo:
         return self._known_pair
@@ -674,18 +633,18 @@ class Shuffled(BetweenProfiles):
                        deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             curve = CurveBounds(self._log_delta)
-            return replace(base, single=True, spacing=0.2, effort=1e-3, seconds=self._predicted_seconds, curve=curve)
+            return replace(base, single=True, spacing=0.2, effort=1e-3, curve=curve)
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_seconds), seconds=self._predicted_seconds,
+        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_effort),
                         unbounded_loss=unbounded_loss)
         if self._has_search:
             # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
             # atoms.
-            known = replace(known, effort=max(1e-2 if spacing < 0.5 else 5e-2, self._value_seconds))
+            known = replace(known, effort=max(1e-2 if spacing < 0.5 else 5e-2, self._value_effort))
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
@@ -770,8 +729,8 @@ class _OneData(PrivacyProfile):
         return max(0.0, self.law.pure_epsilon)
 
     def _pair_info(self) -> DominatingPairInfo:
-        effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.seconds(self.users))
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort, seconds=self.law.predicted(self.users))
+        effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.effort(self.users))
+        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law, self.error), self.users, self.step, self.error)

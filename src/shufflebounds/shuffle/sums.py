@@ -194,17 +194,13 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         found = self._composed[upper]._epsilon(delta, upper)
         return found if upper else max(found, replace(self, view="total")._epsilon(delta, upper))
 
-    def _seconds(self) -> float:
-        # A composition of columns takes longer where more bits are flipped, because its distributions have more outcomes.
-        return min(0.4, 0.015 * math.sqrt(self.lam)) if self.view == "columns" else 2e-2
-
     def _pair_info(self) -> DominatingPairInfo:
         if self.bits == 1:
             return self.column._pair_info()
         # The grid of eps is coarse, because every eps needs a search over the datasets and, if the analyst sees the columns, a
         # composition.
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = replace(super()._pair_info(), spacing=spacing, effort=effort, seconds=self._seconds())
+        known = replace(super()._pair_info(), spacing=spacing, effort=effort)
         pure = self._pure_epsilon()
         if not 0 < pure < math.inf:
             return known

@@ -66,15 +66,11 @@ class Family:
     windowed: ClassVar[bool] = False
     ends: ClassVar[bool] = False
     """Whether the rates of the decompositions `kinds` are 0 for users with a larger budget than the target."""
-    single_seconds: ClassVar[float] = 1e-3
-    """Measured run time in seconds of one log delta of one target user, for predictions."""
     effort: ClassVar[float] = 1.5e-3
     """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
 
     A composition evaluates fewer values of a profile if this number is larger.
     """
-    value_seconds: ClassVar[tuple[float, float]] = 1.5e-3, 0.5
-    """Measured run time in seconds of the worst case over 1e4 users: per value of eps, and in addition for the first value."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -150,7 +146,6 @@ class LaplaceFamily(Family):
     windowed: ClassVar[bool] = True
     ends: ClassVar[bool] = True
     effort: ClassVar[float] = 7.5e-3
-    value_seconds: ClassVar[tuple[float, float]] = 0.015, 2.0
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -201,9 +196,7 @@ class GaussianFamily(Family):
     """
 
     windowed: ClassVar[bool] = True
-    single_seconds: ClassVar[float] = 9e-3
     effort: ClassVar[float] = 0.2
-    value_seconds: ClassVar[tuple[float, float]] = 0.5, 0.0
 
     def pure_epsilon(self, budget: float) -> float:
         return math.inf

@@ -9,11 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._costs import BYTES, SECONDS, VALUES
 from shufflebounds._crossing import Curve
 from shufflebounds._late import late
-from shufflebounds._limits import COMPARED, FEW, MANY, SAME_LOG, SEARCH_GAP
-from shufflebounds._progress import Cost, Question
+from shufflebounds._limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL, SampledProfile
@@ -41,32 +39,18 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # The bound is a minimum of several bounds that are convex in e^eps, and a minimum need not be convex: between two values of
         # eps it is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
         # symmetric, so one of (P, Q) and (Q, P) suffices.
-        family, cells = self.population.family, self.population.blanket_cells
+        family = self.population.family
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
         effort = max(5e-3, self._table_effort)
         return replace(
             super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed,
             spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
-            seconds=family.single_seconds + SECONDS["cell of a blanket"] * cells,
         )
 
     @property
     def _table_effort(self) -> float:
         """Effort of one table of the privacy blanket (see `DominatingPairInfo`), in proportion to its number of cells."""
         return 3e-6 * self.population.blanket_cells
-
-    def _cost(self, log_delta: float, question: Question) -> Cost:
-        cost = super()._cost(log_delta, question)
-        if question != "gdp_mu" or self._pure_epsilon() < math.inf:
-            return cost
-        # Only the lower bound of mu takes values of delta.
-        values = VALUES["mu without pure budget"]
-        return Cost(values * self._lower_seconds, BYTES["value"], values)
-
-    @property
-    def _lower_seconds(self) -> float:
-        """Predicted seconds of one value of delta for the lower bound of mu without pure budget."""
-        return self._pair_info().predicted
 
     @property
     def _largest_budget(self) -> float:
@@ -140,8 +124,6 @@ class OfEveryUser(_Guarantee):
 
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
-        seconds, setup = family.value_seconds
-        size, cells = self.population.budgets.size, self.population.blanket_cells
         # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
         # reuse results of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
@@ -149,13 +131,10 @@ class OfEveryUser(_Guarantee):
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
         # is affordable.
         gap = 2e-5 if known.convex else None
-        # Even among few budgets, a search evaluates about FEW single users.
-        search = max(searches * seconds * min(1.0, size / MANY), min(size, FEW) * family.single_seconds)
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
         return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=max(searches * family.effort, 4 * self._table_effort), setup=setup,
-                       seconds=search + 6 * SECONDS["cell of a blanket"] * cells)
+                       effort=max(searches * family.effort, 4 * self._table_effort))
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.
@@ -196,11 +175,6 @@ class OfEveryUser(_Guarantee):
             return max(self.population.single(at, i) for i in {self.population.likely(at), self._guess()})
 
         return at_each(larger, eps)
-
-    @property
-    def _lower_seconds(self) -> float:
-        # About COMPARED / 2 estimates, and the bounds of one user.
-        return min(4 * self.population.family.single_seconds, super()._lower_seconds)
 
     def worst_user(self, eps: float) -> float:
         """Return the budget of the user with the largest lower bound of delta at eps among the users that the search evaluated.
