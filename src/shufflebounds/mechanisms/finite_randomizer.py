@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, Interval
+from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._interval import matrix_laws
@@ -183,11 +183,14 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         rows = self._rows
         mean = rows.mean(axis=0)
         seen = mean > 0
-        scaled = rows[:, seen] / mean[seen]
+        root = np.sqrt(mean[seen])
         if np.linalg.matrix_rank(rows) < len(rows):
             raise ValueError("matrix has dependent rows: its inputs cannot be distinguished, so no estimate is unbiased")
         weights = np.zeros(rows.shape[::-1])
-        weights[seen] = np.linalg.solve(scaled @ rows[:, seen].T, scaled).T
+        # These weights have the least variance if all inputs are equally frequent. A QR decomposition has the condition number of
+        # the rows, of which normal equations would have the square.
+        basis, triangle = np.linalg.qr((rows[:, seen] / root).T)
+        weights[seen] = np.linalg.solve(triangle, basis.T).T / root[:, None]
         return weights
 
     def estimate(self, messages: ArrayLike) -> FloatArray:
@@ -232,7 +235,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(n \max_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
-        where w_x(y) is the contribution of output y to the estimate of input x (Chernoff's bound).
+        where w_x(y) is the contribution of output y to the estimate of input x (Chernoff's bound). A bound of the rounding error of
+        the estimate is added; it is large only if rows of the matrix are nearly dependent.
 
         Parameters
         ----------
@@ -259,7 +263,12 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         inputs = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
         depth = math.log(2 * inputs / beta)
         return max(self._one_sided(self._weights[:, x], x, side, users, depth)
-                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9)
+                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(users)
+
+    def _rounding(self, users: int) -> float:
+        """Return an upper bound of the error of `estimate` by rounding: by the bias of the weights, and in the sum over outputs."""
+        bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
+        return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
 
     def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
         """Return Chernoff's bound of the error in one direction: the smallest (n K(theta) + depth)/theta over a list of theta.

@@ -20,6 +20,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, Bound, FloatArray, Interval, probability
+from shufflebounds._validate import MAX_COUNT
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._worst_count import largest_tail
 
@@ -31,6 +32,10 @@ def _doubles(value: Interval) -> int:
     """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
     return 100
 
+
+COUNTED = 2**33
+"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users: more
+than the number of people. Raised: these quantiles increase by 1e-16 of it. Lowered: they hold for smaller counts only."""
 
 _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
 """Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
@@ -74,6 +79,10 @@ class ErrorLaw(ABC):
         """Return a positive number of about the size of a typical error; the searches for quantiles start there."""
         return 1.0
 
+    @abstractmethod
+    def _rounding(self, a: Fraction, truth: Any) -> float:
+        """Return an upper bound of the rounding error of `estimate` at every outcome whose exact error is at most a."""
+
     def error_tail(self, a: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
         r"""Return a bound of the probability that the absolute error of the estimate is larger than `a`.
 
@@ -100,9 +109,9 @@ class ErrorLaw(ABC):
         Notes
         -----
         Parameters are doubles, hence rational numbers: the counts at which the error exceeds `a` are found in exact arithmetic, and
-        their probability is one binomial or Poisson-binomial tail in each direction. Where the exact error equals `a`, an estimate
-        in floating point may still exceed it by rounding. For ``of="any"`` the upper bound is the union bound, unless the class
-        states a better one, and the lower bound is that of one bin.
+        their probability is one binomial or Poisson-binomial tail in each direction. Where the exact error equals `a`, the estimate
+        in floating point may exceed it by rounding; :meth:`error_quantile` includes this rounding. For ``of="any"`` the upper bound
+        is the union bound, unless the class states a better one, and the lower bound is that of one bin.
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
@@ -125,8 +134,8 @@ class ErrorLaw(ABC):
         of : {"bin", "any"}
             As in :meth:`error_tail`.
         bound : {"upper", "lower"}
-            "upper": a number whose upper :meth:`error_tail` was evaluated and is at most `beta`. "lower": one whose lower
-            error tail still exceeds `beta`, or 0.
+            "upper": a number that the error of the computed estimate exceeds with probability at most `beta`. "lower": one that
+            it exceeds with a larger probability, or 0.
 
         Returns
         -------
@@ -137,7 +146,10 @@ class ErrorLaw(ABC):
 
         Notes
         -----
-        The error is found by bisection, to a relative accuracy of 1e-12.
+        The quantile q of the exact error is found by bisection, to a relative accuracy of 1e-12, from upper values of
+        :meth:`error_tail`. The error attains it with positive probability, and ``estimate`` is computed in floating point. So the
+        upper bound is q plus the largest rounding error of ``estimate``, and the lower bound is q minus this error. For protocols
+        that do not know the number of users, it is the rounding error for counts up to 2**33 (8.6e9).
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)
@@ -145,7 +157,9 @@ class ErrorLaw(ABC):
         known = self._checked_truth(truth)
 
         def exceeded(a: float) -> bool:
-            return self._tail(Fraction(a), known, of, upper) > beta
+            rounding = Fraction(self._rounding(Fraction(a), known))
+            reach = Fraction(a) - rounding if upper else Fraction(a) + rounding
+            return reach < 0 or self._tail(reach, known, of, upper) > beta
 
         if not exceeded(0.0):
             return 0.0
@@ -154,6 +168,11 @@ class ErrorLaw(ABC):
             return low
         short = float(f"{high:.10g}")
         return short if low < short < high and not exceeded(short) else high
+
+
+def shift_rounding(shift: float, largest: int) -> float:
+    """Return an upper bound of the rounding error of count - shift for every whole count up to `largest`, at least the shift."""
+    return 0.0 if Fraction(shift).denominator * largest <= MAX_COUNT else ULP / 2 * largest
 
 
 class CountErrorLaw(ErrorLaw):

@@ -132,6 +132,8 @@ class ShuffledBits(FlippedProtocol):
         """Number of bits in the shuffle: users and dummy zeros."""
         return self.users + self.fakes
 
+    _reports = _bits
+
     @classmethod
     def boolean_sum(cls, users: int, lam: float) -> Self:
         r"""Return the boolean-sum mechanism of Chen and Long: flip = lam/(2 users).

@@ -16,7 +16,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle._accuracy import log_exceeded
+from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -213,6 +213,9 @@ class ClearReports(ShuffleProtocol):
         share, counts = 1 / self.bins, np.array([float(self.fakes)])
         one, zero = np.array([share]), np.array([1 - share])
         return log_exceeded(one, zero, counts, Fraction(self.fakes / self.bins), a, rounding=ULP)
+
+    def _rounding(self, a: Fraction, truth: Any) -> float:
+        return shift_rounding(self.fakes / self.bins, self.fakes + COUNTED)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

@@ -484,6 +484,10 @@ class FlippedReports(FlippedProtocol):
         reports = 1 + self.fakes / self.users
         return reports if self.view == "records" else reports * self.bins
 
+    @property
+    def _reports(self) -> int:
+        return self.users + self.fakes
+
     def _many(self) -> int:
         return self.bins
 

@@ -216,6 +216,9 @@ class ShuffledHistogram(ShuffleProtocol):
             return Interval(-math.inf, -math.inf)
         return Interval(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
+    def _rounding(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> float:
+        return self.one_bin._rounding(a, truth if isinstance(truth, int) else None)
+
     def _many(self) -> int:
         return self.bins
 

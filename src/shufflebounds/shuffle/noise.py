@@ -17,7 +17,7 @@ from shufflebounds._types import FloatArray, Interval, IntervalArray, largest, p
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle._accuracy import log_exceeded
+from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
@@ -201,6 +201,9 @@ class BinomialNoise(ShuffleProtocol):
     def _error(self, a: Fraction, truth: Any) -> Interval:
         law = np.array([self.prob]), np.array([1 - self.prob]), np.array([float(self.trials)])
         return log_exceeded(*law, Fraction(self.trials * self.prob), a)
+
+    def _rounding(self, a: Fraction, truth: Any) -> float:
+        return shift_rounding(self.trials * self.prob, self.trials + COUNTED)
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1

@@ -362,6 +362,10 @@ class RealSum(BetweenProfiles, FlippedProtocol):
             raise ValueError(f"{name} has shape {numbers.shape}: it must be ({self.users},), one number for each user")
         return numbers
 
+    @property
+    def _reports(self) -> int:
+        return self.users
+
     def _checked_truth(self, truth: Any) -> FloatArray | None:
         return None if truth is None else self._numbers("truth", truth)
 

@@ -18,7 +18,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
-from shufflebounds.shuffle._accuracy import CountErrorLaw
+from shufflebounds.shuffle._accuracy import CountErrorLaw, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -157,6 +157,10 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
     def _error(self, a: Fraction, truth: int | None) -> Interval:
         worst = min(math.floor(a) + 1, self.users) if truth is None else truth
         return log_missed(self.users, self.gamma, worst, a)
+
+    def _rounding(self, a: Fraction, truth: int | None) -> float:
+        # Without ones the estimate is exactly 0.
+        return 0.0 if truth == 0 else shift_rounding(self.users * self.gamma, 2 * self.users)
 
     def _scale(self) -> float:
         return self.users * self.gamma + 1
