@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
@@ -279,6 +279,9 @@ class Shift(PrivacyProfile):
         value = np.asarray(Tradeoff.gaussian(self.mu).log_delta(eps))
         slack = 1e-14 * (1 + np.abs(value))
         return value - slack, value + slack
+
+    def _pair_info(self):
+        return replace(super()._pair_info(), single=True)
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.25, 1.0, 4.0])

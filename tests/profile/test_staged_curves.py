@@ -60,7 +60,7 @@ class Slow(PrivacyProfile):
         return math.inf if self.law == "gaussian" else 3.0
 
     def _pair_info(self):
-        return replace(super()._pair_info(), effort=1e-2, spacing=0.3)
+        return replace(super()._pair_info(), effort=1e-2, spacing=0.3, single=True)
 
 
 BETA = {"gaussian": gaussian_beta, "laplace": laplace_beta}

@@ -523,7 +523,7 @@ class Composition(PrivacyProfile):
             if known.single:
                 sure = sure + times * profile._rdp(orders, False)
             else:
-                single = np.maximum(single, (times if known.attained else 1) * profile._rdp(orders, False))
+                single = np.maximum(single, times * profile._rdp(orders, False))
                 several.append((profile._attained_pairs(), times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
             # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.

@@ -19,14 +19,14 @@ from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._progress import announced
-from shufflebounds._types import Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
+from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
 from shufflebounds.composing.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
 from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.renyi import Tail, mixture_renyi, mixture_tail, renyi
+from shufflebounds.profile.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
@@ -383,17 +383,23 @@ class PrivacyProfile(ExportMixin):
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
-        unbounded = self._pure_epsilon() == math.inf
-        tail = self._mixture_tail() if unbounded else None
+        tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
+        # One refinement gives both bounds, unless the upper bound is infinite: this is known without it.
+        infinite = {a: upper and self._pure_epsilon() == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
+                    for a in sorted(orders.tolist())}
 
         def found() -> list[Interval]:
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
-            return [renyi(own, reverse, a, infinite, rtol, most, tail) for a in orders.tolist()]
+            placed, known = (own.evaluations, reverse.evaluations), {}
+            # The samples of one order serve the next one, and each order may add as many as if it were the only one. The orders
+            # increase, so that the result does not depend on the order of the list.
+            for a, beyond in infinite.items():
+                own.evaluations, reverse.evaluations = placed
+                known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
+            return [known[a] for a in orders.tolist()]
 
-        # One refinement gives both bounds, unless the upper bound is infinite: this is known without it.
-        infinite = upper and unbounded and (tail is None or any(tail(a - 1, LARGEST_EXPONENT) == math.inf for a in orders.tolist()))
-        return self._divergences.of((orders.tobytes(), infinite), found)
+        return self._divergences.of((orders.tobytes(), any(infinite.values())), found)
 
     @overload
     def rdp(self, order: float, *, bound: Bound = ...) -> float: ...
@@ -412,8 +418,9 @@ class PrivacyProfile(ExportMixin):
         order : float or array_like
             Order a >= 1; 1 is the Kullback-Leibler divergence, inf the maximal divergence (pure differential privacy).
         bound : {"upper", "lower"}
-            Whether the result is an upper or a lower bound. If the pairs are not enumerated, the value is that of a single pair
-            whose profile is delta, which is at least that of every pair of the mechanism.
+            Whether the result is an upper or a lower bound. If the pairs are not enumerated, the upper bound is the divergence of a
+            hypothetical pair whose profile is delta, which is at least that of every pair of neighbours. The lower bound is that of
+            one or more pairs that neighbours attain.
 
         Returns
         -------
@@ -461,21 +468,30 @@ class PrivacyProfile(ExportMixin):
         pairs = self._listed_pairs()
         if pairs:
             return np.asarray(np.max([pair._rdp(orders, upper) for pair in pairs], axis=0))
-        pure = self._pure_epsilon()
-        # Only the order inf needs the search for the largest loss.
-        largest = pure if upper or not np.any(orders == np.inf) else self._last_positive(pure)
-        if np.all(orders == np.inf):
-            return np.full(orders.size, largest)
-        single = self._pair_info().single
-        # A profile that is not `single` has the divergence of a hypothetical pair with this delta, which may exceed the bound of
-        # the mixture, `cap`. Without pure privacy `cap` limits both bounds; with pure privacy, neither.
-        capped = upper if single else pure == math.inf
-        cap = self._mixture_rdp(orders) if capped else np.full(orders.size, np.inf)
-        value = np.full(orders.size, largest)
-        finite = orders < math.inf
-        value[finite] = [bounds[upper] for bounds in self._divergences_of(orders[finite], upper)]
-        value = np.minimum(value, cap)
-        return np.minimum(value, largest) if upper else value
+        pure, finite = self._pure_epsilon(), orders < math.inf
+        # The divergence of order inf is the largest loss. For a lower bound it needs a search.
+        value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
+        if not finite.any():
+            return value
+        if upper:
+            value[finite] = np.minimum([bounds.upper for bounds in self._divergences_of(orders[finite], upper)], pure)
+            return np.minimum(value, self._mixture_rdp(orders))
+        # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper bound
+        # of that of every pair, and may exceed all of them.
+        value[finite] = ([bounds.lower for bounds in self._divergences_of(orders[finite], upper)] if self._pair_info().single
+                         else self._attained_rdp(orders[finite]))
+        return value
+
+    def _attained_rdp(self, orders: FloatArray) -> FloatArray:
+        """Return lower bounds of the largest divergence of a pair of neighbours, for finite orders, if no pair has this delta."""
+        if not self._attained:
+            return least_divergence(self._growing(first_stage=True)[1], orders)
+        return np.asarray(np.max([pair._rdp(orders, False) for pair in self._attained], axis=0))
+
+    @cached_property
+    def _attained(self) -> tuple[PrivacyProfile, ...]:
+        """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
+        return self._attained_pairs() or tuple(_KnownPair(known) for known in self._pair_info().attained)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.
@@ -537,6 +553,27 @@ class PrivacyProfile(ExportMixin):
         """
         composed: Composition = late("Composition")(((self, times),), rtol)
         return composed
+
+
+class _KnownPair(PrivacyProfile):
+    """A pair of neighbours, given by what is known about it."""
+
+    def __init__(self, known: DominatingPairInfo) -> None:
+        self._known = known
+
+    def _pair_info(self) -> DominatingPairInfo:
+        return self._known
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._known.hockey_stick(eps)
+
+    def _pure_epsilon(self) -> float:
+        return self._known.pure
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        # Divergences of the factors of a product add.
+        factors = [times * _KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.parts]
+        return np.asarray(np.sum(factors, axis=0)) * (1 - EXP_SLACK) if factors else super()._rdp(orders, upper)
 
 
 def checked_profile(name: str, value: object) -> PrivacyProfile:

@@ -100,6 +100,21 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
     return Interval(min(lower, upper_bound), upper_bound)
 
 
+def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
+    r"""Return lower bounds of the largest Renyi divergence of pairs whose largest H at each eps is at least the lower samples.
+
+    .. math:: D_a \ge t + \frac{\log (a H_{e^t}) - (a-1) \log(1 - 1/a)}{a - 1}, \qquad D_a \ge D_1 \ge 2 H_1^2,
+
+    by the inequality of `mixture_tail` and by that of Pinsker. At every t some pair has at least this divergence.
+    """
+    seen = samples.low > -np.inf
+    with np.errstate(all="ignore"):
+        step = (orders - 1)[:, None]
+        value = samples.eps[seen] + (samples.low[seen] - COMPUTED_ERROR + np.log1p(step) - step * np.log(step / (step + 1))) / step
+    total = 2 * math.exp(2 * samples.low[0]) * (1 - COMPUTED_ERROR)
+    return np.asarray(np.maximum(np.max(np.where(step > 0, value, 0.0), axis=1, initial=0.0), total))
+
+
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 

@@ -24,10 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, MOST_ENUMERATED, TABLE_SIZE, TINY
+from shufflebounds._limits import BLOCK, LARGEST_EXPONENT, LOG_TINY, MOST_ENUMERATED, TABLE_SIZE, TINY
 from shufflebounds._logs import capped_exp
+from shufflebounds._progress import tick
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray
+from shufflebounds.tradeoff.divergences import excess
 
 __all__ = ["EveryDataset", "LargestDivergence", "Shares", "all_shares", "most_enumerated"]
 
@@ -139,6 +141,29 @@ class EveryDataset:
             shares[x] = count
         return LargestDivergence(lower, min(upper, 1.0), tuple(shares), (self._extreme[first], self._extreme[second]))
 
+    def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
+        """Return upper or lower bounds of the largest Renyi divergences, for finite orders and rows without zeros.
+
+        Renyi divergences are jointly quasi-convex, so the datasets of extreme points suffice for them, too.
+        """
+        if self._rows.shape[1] == 2:
+            equal, size = self._bits[0], self._users + 1
+            padded = np.pad(equal, ((0, 0), (1, 1)))
+            laws = [(zero * padded[:, 1:] + one * padded[:, :-1]).ravel() for zero, one in self._rows]
+            starts = np.arange(len(equal)) * size
+        else:
+            law, starts = self._laws
+            laws = list(law)
+        with np.errstate(divide="ignore"):
+            log_rows = np.log(self._rows)
+        budget = float((log_rows.max(axis=0) - log_rows.min(axis=0)).max()) * (1 + 64 * ULP)
+        best = np.zeros(orders.size)
+        for first, second in permutations(laws, 2):
+            found = _Losses.of(first, second, starts, self._error + 8 * ULP, budget, upper=upper)
+            best = np.maximum(best, [found.renyi(order) for order in orders.tolist()])
+            tick()
+        return best
+
     def _of_bits(self, factor: float) -> tuple[float, float, int, tuple[int, int]]:
         """Return the largest divergence for two outputs as (upper, lower, dataset, pair); `factor` is e^eps."""
         equal, above, below = self._bits
@@ -179,6 +204,58 @@ class EveryDataset:
                 best = (float(upper[place]), float(lower[place]), place, pair)
         lost = TINY * (1 + factor)
         return (largest * (1 + self._error) + lost, best[1] * (1 - self._error) - lost, *best[2:])
+
+
+class _Losses(NamedTuple):
+    """The log masses under P and the privacy losses of the outcomes of many pairs (P, Q), for an upper or a lower bound.
+
+    `away` are the losses moved away from 0 by their errors for an upper bound, and towards 0 for a lower one; `raised` are losses
+    increased or decreased by these errors. `starts` are the first outcomes of the pairs. `lost` is the number of outcomes with a
+    probability below TINY, whose losses are at most `budget`; an upper bound includes them.
+    """
+
+    log_p: FloatArray
+    away: FloatArray
+    raised: FloatArray
+    starts: NDArray[np.intp]
+    lost: int
+    budget: float
+    upper: bool
+
+    @classmethod
+    def of(cls, p: FloatArray, q: FloatArray, starts: NDArray[np.intp], error: float, budget: float, *, upper: bool) -> _Losses:
+        """Return the losses of probabilities with a relative error of at most `error`."""
+        seen = (p > TINY) & (q > TINY)
+        count = np.add.reduceat(seen, starts, dtype=np.intp)
+        first = np.cumsum(count) - count
+        log_p, log_q = np.log(p[seen]), np.log(q[seen])
+        loss, side = log_p - log_q, 1 if upper else -1
+        # The rounding of the logarithms and of their products with an order, which is at most that of an order times a loss.
+        rounding = ULP * (4 - 2 * log_p - 2 * log_q)
+        blur = 2 * error + rounding
+        size = np.abs(loss) + side * blur
+        away = np.copysign(size if upper else np.maximum(size, 0.0), loss)
+        return cls(log_p + side * (error + rounding), away, loss + side * blur, first[count > 0], int((~seen).sum()), budget, upper)
+
+    def renyi(self, order: float) -> float:
+        """Return a bound of the largest divergence of the pairs, for one finite order (see `renyi_of_losses`)."""
+        b, side = order - 1, 1 if self.upper else -1
+        lost = math.log(self.lost) + LOG_TINY + order * self.budget if self.upper and self.lost else -math.inf
+        if not self.starts.size:
+            return self.budget if self.upper else 0.0
+        groups = np.diff(np.append(self.starts, self.log_p.size))
+        with np.errstate(over="ignore", invalid="ignore"):
+            powers = self.log_p + b * self.raised
+            top = np.maximum.reduceat(powers, self.starts)
+            far = np.logaddexp(top + np.log(np.add.reduceat(np.exp(powers - np.repeat(top, groups)), self.starts)), lost)
+            # The terms of `far` are those of `near` without their linear parts, which cancel in the sum. Where `far` is near 0, the
+            # sum of the positive terms of `near` is more accurate.
+            near = np.add.reduceat(excess(self.log_p, self.away, b), self.starts)
+            near += math.exp(min(lost, LARGEST_EXPONENT)) * (1 + self.budget + (1 / b if b else 0.0))
+            rise = b * near
+            value = np.where(np.abs(far) > 0.5, far / b if b else np.inf, np.log1p(rise) / b if b else near)
+            value = np.where(rise <= 1e-17, near, value)
+        return min(float(value.max()) * (1 + side * ULP * (64 + int(groups.max()))), self.budget)
 
 
 def _affordable(inputs: int, outputs: int, users: int) -> bool:

@@ -148,6 +148,17 @@ class MixedData:
         value = self._every_largest(eps).upper
         return math.log(value) if value > 0 else -math.inf
 
+    def renyi(self, orders: FloatArray, *, upper: bool) -> FloatArray:
+        """Return upper or lower bounds of the largest Renyi divergences over every dataset; call it only if `every` is true.
+
+        Parameters
+        ----------
+        orders : ndarray
+            Finite orders, >= 1.
+        upper : bool
+        """
+        return self._every.renyi(orders, upper=upper)
+
     @kept(4 * MANY)
     def _every_largest(self, eps: float) -> LargestDivergence:
         return self._every.largest(eps)

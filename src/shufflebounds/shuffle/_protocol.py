@@ -81,22 +81,15 @@ class FlippedProtocol(ShuffleProtocol, CountErrorLaw):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         sums = self._independent_sums()
         if sums is None:
-            value = super()._rdp(orders, upper)
-            return value if upper else np.maximum(value, self._attained_rdp(orders))
-        one, times, exact = sums
-        if exact:
-            value = times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP)
-            return np.minimum(value, self._pure_epsilon()) if upper else value
-        # The lower bound must be that of a pair that neighbours attain, because the profile itself may have larger divergences.
-        attained = self._attained_rdp(orders)
-        if not attained.any():
             return super()._rdp(orders, upper)
-        return np.minimum(super()._rdp(orders, True), times * one._rdp(orders, True) * (1 + 2 * ULP)) if upper else attained
-
-    def _attained_rdp(self, orders: FloatArray) -> FloatArray:
-        """Return the largest divergences of the listed pairs that neighbours attain, rounded down; 0 if there are none."""
-        listed = [pair.atoms for pair in self._pair_info().attained]
-        return np.asarray(np.max([np.zeros(orders.size), *(atoms.renyi(orders, upper=False) for atoms in listed if atoms)], axis=0))
+        one, times, exact = sums
+        if not exact and not upper:
+            # The lower bound must be that of a pair that neighbours attain.
+            return super()._rdp(orders, False)
+        value = times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP)
+        if not upper:
+            return value
+        return np.minimum(value, self._pure_epsilon() if exact else super()._rdp(orders, True))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)

@@ -286,9 +286,7 @@ class ShuffledBits(FlippedProtocol):
             value = _all_data.renyi_of_all(self.users, self.flip, finite, upper)
             pure = self._pure_epsilon() if upper else self._last_positive(self._pure_epsilon())
             return np.where(orders <= 1e6, value, pure if upper else np.where(orders == math.inf, pure, value))
-        if upper:
-            return super()._rdp(orders, upper)
-        return self.pair(0)._rdp(orders, upper)
+        return super()._rdp(orders, upper)
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.flip).above

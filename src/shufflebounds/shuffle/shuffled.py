@@ -454,6 +454,16 @@ class Shuffled(BetweenProfiles):
         # is mu for normal noise, and slightly less for discrete noise.
         return self.randomizer._gdp_mu(True) if upper else limit
 
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        # Where every dataset is enumerated, the divergence of each is known. That of the pair with the largest delta at each eps
+        # may be larger than all of them.
+        if self._mixed is None or not self._mixed.every or self._exact is not None or self._pair_info().unbounded_loss:
+            return super()._rdp(orders, upper)
+        value = np.full(orders.size, math.inf)
+        value[orders < math.inf] = self._mixed.renyi(orders[orders < math.inf], upper=upper)
+        largest = self._pure_epsilon() if upper or (orders < math.inf).all() else self._last_positive(self._pure_epsilon())
+        return np.asarray(np.minimum(value, largest))
+
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
         # sent for either input.

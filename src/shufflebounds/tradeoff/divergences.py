@@ -15,7 +15,7 @@ from shufflebounds._scipy import logsumexp
 from shufflebounds._types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
-__all__ = ["hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
+__all__ = ["excess", "hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]
 
 
 @overload
@@ -207,15 +207,15 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
     far = float(logsumexp(p + b * (p - q)))
     if abs(far) > 0.5:
         return max(0.0, far / b)
-    excess = float(_excess(p, p - q, b).sum()) + lost_q + order * lost_p / -b
-    return max(0.0, math.log1p(b * excess) / b)
+    rise = float(excess(p, p - q, b).sum()) + lost_q + order * lost_p / -b
+    return max(0.0, math.log1p(b * rise) / b)
 
 
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
     """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
     If the losses have errors, pass for an upper (lower) bound as `loss` the losses moved away from (towards) 0 by their errors,
-    because `_excess` increases with |loss|, and as `raised` all losses increased (decreased) by their errors, because the sum of
+    because `excess` increases with |loss|, and as `raised` all losses increased (decreased) by their errors, because the sum of
     P e^((order - 1) loss) increases with every loss.
     """
     raised = loss if raised is None else raised
@@ -230,12 +230,12 @@ def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float
     far = float(logsumexp(powers))
     if abs(far) > 0.5:
         return max(0.0, far / b)
-    excess = float(_excess(p, loss, b).sum()) + lost_q
-    # For x = b excess below 1e-17, log1p(x)/b equals `excess` up to half an ulp, and x may underflow.
-    return max(0.0, math.log1p(b * excess) / b if b * excess > 1e-17 else excess)
+    rise = float(excess(p, loss, b).sum()) + lost_q
+    # For x = b rise below 1e-17, log1p(x)/b equals `rise` up to half an ulp, and x may underflow.
+    return max(0.0, math.log1p(b * rise) / b if b * rise > 1e-17 else rise)
 
 
-def _excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
+def excess(p: FloatArray, loss: FloatArray, b: float) -> FloatArray:
     """Return (P e^(b loss) - (1+b) P + b P e^-loss)/b >= 0 for each outcome of mass P = e^p; for b = 0, its limit at b = 0."""
     out = np.empty_like(p)
     small = np.abs(loss) * max(1.0, abs(b)) < 0.25
