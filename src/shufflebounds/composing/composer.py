@@ -155,9 +155,9 @@ class Composer:
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # Sums over all pairs of outcomes take less time than a long integral if the allowed gap is not far below 1e-5.
-        most = (2e7 if self._count <= 32 else 1e8) * max(1.0, 1e-5 / self._rtol) if PairSums.possible(self._upper) else math.inf
-        inversion = Inversion(releases, self._rtol, min(most, 4e8))
+        # Sums over all pairs of outcomes take less time than a long integral if the allowed gap is not far below `finest`.
+        most = (2e7 if self._count <= 32 else 1e8) * self._first_rtol / self._rtol
+        inversion = Inversion(releases, self._rtol, min(most if PairSums.possible(self._upper) else math.inf, 4e8))
         return inversion if inversion.possible else None
 
     @cached_property
@@ -180,7 +180,7 @@ class Composer:
         """
         if self.inversion is not None or self.sums is None:
             return self.inversion is not None
-        return self._accurate_step < self._shortest_step or self._long(FIRST_TAIL)
+        return self._accurate_step(self._first_rtol) < self._shortest_step or self._long(FIRST_TAIL)
 
     def _long(self, log_tail: float) -> bool:
         """Whether a grid down to this log mass takes longer than sums over all pairs: it has more points than a transform, or the
@@ -249,7 +249,7 @@ class Composer:
         spacings = [spacing for _, spacing in hints if spacing > 0]
         if not self._spread > 0:
             return 1.0
-        step = self._accurate_step
+        step = self._accurate_step(self._first_rtol)
         if not self.tight:
             # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
             step *= 8
@@ -267,13 +267,20 @@ class Composer:
         return self._fitted(max(step, 40 * self._spread / TABLE_SIZE, self._shortest_step))
 
     @property
-    def _accurate_step(self) -> float:
-        """The grid step with which the relative change of eps is about rtol/20 in either bound.
+    def _first_rtol(self) -> float:
+        """The relative gap of eps that decides between a grid and sums, and determines the first grid.
+
+        For a smaller rtol the first grid is the same one, and it is refined: so a smaller rtol does not give wider bounds.
+        """
+        return max(self._rtol, PairSums.finest)
+
+    def _accurate_step(self, rtol: float) -> float:
+        """Return the grid step with which the relative change of eps is about rtol/20 in either bound.
 
         The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
         relative change of the total variance.
         """
-        return math.sqrt(0.6 * self._rtol * self._spread**2 / self._count)
+        return math.sqrt(0.6 * rtol * self._spread**2 / self._count)
 
     @property
     def _shortest_step(self) -> float:
@@ -483,9 +490,6 @@ class Composer:
             # delta decreases in eps, so the upper bound at the largest evaluated eps is valid.
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
-        if self.inversion is None and self.sums is not None and high - low > 10 * max(self._rtol, 1e-5) * max(-high, 1.0):
-            # Refined grids have a gap above that of sums over all pairs.
-            low, high = self._with_sums(Interval(low, high), eps)
         # The recursion over adaptive strategies is skipped if the bounds without adaptive choice agree to rtol. It is also skipped
         # if eps is more than 200 standard deviations above the mean loss: there rare outcomes decide delta, and the recursion would
         # need a long grid for a small improvement.
@@ -511,7 +515,7 @@ class Composer:
                 # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
-            step = max(math.sqrt(0.6 * rtol / self._count) * self._spread, size * transforms / most, size / TABLE_SIZE)
+            step = max(self._accurate_step(rtol), size * transforms / most, size / TABLE_SIZE)
             if step > 0.5 * self._spread / math.sqrt(self._count):
                 return 0.0 if upper else -math.inf
             # The step is rounded down to a power of two, so that neighbouring values of eps share a grid.
@@ -559,8 +563,15 @@ class Composer:
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
     def _refined(self, eps: float) -> Interval:
+        """Return bounds on a grid. Where their gap is too wide, return the tighter ones of these and of sums over pairs of outcomes."""
+        found, allowed = self._on_grids(eps)
+        reached = found.upper - found.lower <= allowed * self._first_rtol
+        return found if reached or self.inversion is not None or self.sums is None else self._with_sums(found, eps)
+
+    def _on_grids(self, eps: float) -> tuple[Interval, float]:
+        """Return bounds on refined grids, and the gap of log delta that changes eps by a factor e."""
         finer, final = 0, False
-        found: Interval | None = None
+        found, allowed = Interval(-math.inf, 0.0), 1.0
         # If the lower bound comes from other distributions, the gap may be far larger than rtol, and the losses at which expensive
         # divergences are sampled need not be chosen for rtol.
         rtol = self._rtol if self.tight else max(self._rtol, LOOSE)
@@ -569,8 +580,8 @@ class Composer:
             try:
                 low, high, slope = self._on_grid(step, eps, rtol)
             except TooLongError:
-                if found is not None:
-                    return found
+                if found.upper - found.lower < math.inf:
+                    return found, allowed
                 if finer < -MOST_ROUNDS:
                     raise
                 finer, final = finer - 1, True
@@ -581,20 +592,16 @@ class Composer:
             if rtol > self._rtol and gap < 50 * allowed * rtol:
                 rtol = max(self._rtol, 0.1 * rtol)
                 continue
-            if found is not None:
-                last = found[1] - found[0]
-                found = Interval(max(low, found[0]), min(high, found[1]))
-                if not gap < 0.8 * last:
-                    # The gap did not shrink on a finer grid, so the grid does not cause it.
-                    return found
-            found = found or Interval(low, high)
-            met = gap <= allowed * self._rtol
-            if self.inversion is None and self.sums is not None and gap > 100 * allowed * max(self._rtol, 1e-5) and high > LOG_TINY:
-                # Several refinements would be needed, where sums over all pairs have a smaller gap.
-                return found
+            last = found.upper - found.lower
+            found = Interval(max(low, found.lower), min(high, found.upper))
+            # If the gap does not shrink on a finer grid, the grid does not cause it. The gap of different distributions above and
+            # below is rarely that of the grid.
+            apart = not gap < 0.8 * last or (not self.tight and self._rtol == self._first_rtol)
+            # Where the gap is large, sums have a smaller gap than several refinements.
+            sums = self.inversion is None and self.sums is not None and gap > 100 * allowed * self._first_rtol and high > LOG_TINY
             room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
-            if met or final or not self.tight or self._lattice is not None or not room:
-                return found
+            if gap <= allowed * self._rtol or sums or final or apart or self._lattice is not None or not room:
+                return found, allowed
             finer += 1
 
     def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:

@@ -71,7 +71,7 @@ class PairSums:
     releases : sequence of (DominatingPairInfo, int)
         The ordered pairs, which are attained, and how often each is released.
     rtol : float
-        The largest relative gap of eps that the composition accepts. Below 1e-5 the gap stays that of 1e-5.
+        The largest relative gap of eps that the composition accepts. Below `finest` the gap stays that of `finest`.
     scale : float
         The standard deviation of the sum of all losses; the nodes for smaller eps are those for this eps.
     ratio : float, optional
@@ -79,13 +79,14 @@ class PairSums:
     """
 
     most: ClassVar[int] = 10**6
+    finest: ClassVar[float] = 1e-5
 
     def __init__(
         self, releases: Sequence[tuple[DominatingPairInfo, int]], rtol: float, scale: float, ratio: float = 2.0
     ) -> None:
         self._releases, self._scale, self._ratio = releases, max(scale, 1e-300), ratio
         count = sum(times for _, times in releases)
-        self._spacing = SPACING * math.sqrt(max(rtol, 1e-5)) * min(count / 32, 1.0) ** 0.25
+        self._spacing = SPACING * math.sqrt(max(rtol, self.finest)) * min(count / 32, 1.0) ** 0.25
         self._tables: Kept[int, tuple[_Table, _Table]] = Kept(CACHED_BYTES, lambda both: both[0].bytes + both[1].bytes)
 
     @classmethod
@@ -107,7 +108,7 @@ class PairSums:
         """Return the lower and the upper bound for the interval that ends at eps."""
         count = sum(times for _, times in self._releases)
         # delta of the composition is at least that of each release.
-        least = max(float(known.hockey_stick(np.array([eps])).lower[0]) for known, _ in self._releases)
+        least = max(float(known.hockey_stick(np.array([eps]))[0][0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [(reach(known.hockey_stick, tail, min(known.pure, 1e5)), reach(known.back, tail, min(known.reverse_pure, 1e5)))
                 for known, _ in self._releases]

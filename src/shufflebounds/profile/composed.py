@@ -51,7 +51,8 @@ class Composition(PrivacyProfile):
     factors : sequence of (PrivacyProfile, int)
         The mechanisms, each with its number of releases. Compositions among them are expanded, and equal mechanisms are combined.
     rtol : float
-        The grid is refined until the relative gap of eps is at most rtol, or it has about 2**20 points; in [1e-12, 0.1].
+        The grid is refined until the relative gap of eps is at most rtol, or it has about 2**20 points, or a finer grid does not
+        reduce the gap; in [1e-12, 0.1]. A smaller rtol does not give wider bounds.
 
     Notes
     -----
@@ -71,6 +72,10 @@ class Composition(PrivacyProfile):
     release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
     complex plane. Where this fails because records are rarely sampled, and where a grid would be too long, sums over all pairs of
     outcomes are reduced to losses whose distance is proportional to the loss.
+
+    For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, it is 1e-9 to 1e-7 for Laplace noise and
+    for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a larger gap, as
+    for random allocation and most shuffled randomizers, this gap remains.
 
     Trade-off functions have breakpoints down to delta = e**-338, on a coarser grid. If smaller delta decides mu, its upper bound is
     the root of the sum of the squares of the factors' mu.
