@@ -236,11 +236,28 @@ cdef double c_nbinom_logpmf(double k, double r, double p) noexcept nogil:
 
 
 cdef double c_nbinom_logcdf(double k, double r, double p) noexcept nogil:
-    return -INFINITY if k < 0 else c_log_betainc(r, k + 1, p)
+    cdef double above
+    if k < TWO_53:
+        return -INFINITY if k < 0 else c_log_betainc(r, k + 1, p)
+    above = c_nbinom_logsf(k, r, p)
+    return c_log1mexp(above) if above < -0.69 else c_log_add_exp(c_log_betainc(r, k, p), c_nbinom_logpmf(k, r, p))
 
 
 cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil:
-    return 0 if k < 0 else c_log_betaincc(r, k + 1, p)
+    cdef double pmf, value, q = dd_sum(1, -p).hi, total = 0, term = (1 + (r - 1) / k) * q, n = 0
+    if k < TWO_53:
+        return 0 if k < 0 else c_log_betaincc(r, k + 1, p)
+    # k + 1 is no double. The tail is Pr[F = k] times a sum of ratios of probabilities, or Pr[F > k - 1] - Pr[F = k] where this sum
+    # is long.
+    pmf = c_nbinom_logpmf(k, r, p)
+    if term < 0.99:
+        while term > 1e-17 * total:
+            total += term
+            n += 1
+            term *= (1 + (r - 1) / (k + n)) * q
+        return pmf + log(total)
+    value = c_log_betaincc(r, k, p)
+    return value + log1p(-exp(pmf - value))
 
 
 cdef inline bint beta_domain(double a, double b, double x) noexcept nogil:

@@ -34,7 +34,8 @@ from libc.math cimport INFINITY, M_PI, NAN, exp, expm1, fabs, floor, log, log1p,
 from shufflebounds._core._binomial cimport c_pmf_block, c_tails_block
 from shufflebounds._core._constants cimport LOG_SQRT_2PI, NEAR_SLOPE, TAILS_GAMMA, TAILS_POISSON, TWO_53
 from shufflebounds._core._dd cimport dd, dd_sum
-from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp, c_mills_ratio, c_stirling_error
+from shufflebounds._core._special cimport (
+    c_deviance, c_deviance_dd, c_log1mexp, c_log_add_exp, c_mills_ratio, c_stirling_error)
 from shufflebounds._core._ufunc cimport document, ufunc_of_blocks
 
 cdef extern from "arithmetic.h" nogil:
@@ -186,11 +187,23 @@ cdef double c_poisson_logpmf(double k, double mu) noexcept nogil:
 
 
 cdef double c_poisson_logcdf(double k, double mu) noexcept nogil:
-    return -INFINITY if k < 0 else c_log_gammaincc(k + 1, mu)
+    cdef double above
+    if k < TWO_53:
+        return -INFINITY if k < 0 else c_log_gammaincc(k + 1, mu)
+    above = c_poisson_logsf(k, mu)
+    return c_log1mexp(above) if above < -0.69 else c_log_add_exp(c_log_gammaincc(k, mu), c_poisson_logpmf(k, mu))
 
 
 cdef double c_poisson_logsf(double k, double mu) noexcept nogil:
-    return 0 if k < 0 else c_log_gammainc(k + 1, mu)
+    cdef double pmf, value
+    if k < TWO_53:
+        return 0 if k < 0 else c_log_gammainc(k + 1, mu)
+    # k + 1 is no double. The tail is Pr[N = k] times a series in mu/k, or Pr[N > k - 1] - Pr[N = k] where the series is long.
+    pmf = c_poisson_logpmf(k, mu)
+    if mu < 0.99 * k:
+        return pmf + log(mu / k) + log(series(k, mu))
+    value = c_log_gammainc(k, mu)
+    return value + log1p(-exp(pmf - value))
 
 
 cdef inline bint gamma_domain(double a, double x) noexcept nogil:

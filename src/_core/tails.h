@@ -205,7 +205,8 @@ VECTORS_INLINE void tails_all(int law, const double *first, const double *second
         double b = law == TAILS_BINOMIAL ? second[i] - j + 1 : law == TAILS_NEGATIVE ? floor(first[i]) + 1 : second[i];
         double size = j + b, q = 1 - p[i], v, u, d;
         int whole = law == TAILS_BINOMIAL ? (first[i] >= 0) & (first[i] < second[i]) & (second[i] <= TWO_53) & (second[i] == floor(second[i]))
-                                          : tails_serves(j) & tails_serves(b) & (size <= TWO_53);
+                                          : tails_serves(j) & tails_serves(b) & (size <= TWO_53)
+                                            & ((law == TAILS_BETA) | (first[i] < TWO_53));
         int low, plain = whole & (p[i] >= TINY_P) & (p[i] < 1);
         d = tails_means(j, b, p[i], fused).d.hi;
         low = d < 0;
@@ -233,7 +234,7 @@ VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, do
     VECTORS_LOOP
     for (i = 0; i < count; i++) {
         double x = mu[i], j = shift ? floor(k[i]) + 1 : k[i], d = dd_sum(j, -x).hi, p = x / TAILS_MANY, v;
-        int low = d < 0, plain = tails_serves(j) & (x >= 1 / TAILS_MOST_MEAN) & (x <= TAILS_MOST_MEAN);
+        int low = d < 0, plain = tails_serves(j) & ((j > k[i]) | !shift) & (x >= 1 / TAILS_MOST_MEAN) & (x <= TAILS_MOST_MEAN);
         t->j[i] = low ? TAILS_MANY : j;
         t->b[i] = low ? j : TAILS_MANY;
         t->size[i] = TAILS_MANY;

@@ -93,3 +93,61 @@ def test_tails_are_values_of_the_incomplete_functions():
     assert (_gamma.poisson_logpmf(0, 0.0), _gamma.poisson_logcdf(0, 0.0), _gamma.poisson_logsf(0, 0.0)) == (0, 0, -math.inf)
     assert (_beta.nbinom_logpmf(0, 2.0, 1.0), _beta.nbinom_logpmf(1, 2.0, 1.0)) == (0, -math.inf)
     assert _beta.nbinom_logcdf(5, 2.0, 0.0) == -math.inf
+
+
+def series(ratio, first=1):
+    """Return the sum of the products of ratio(first), ratio(first + 1), ..., in ball arithmetic."""
+    total, term, i = arb(0), arb(1), first
+    while term > total * arb("1e-40"):
+        term *= ratio(i)
+        total += term
+        i += 1
+    return total
+
+
+@pytest.mark.parametrize("mu", [1e-300, 1.0, 1e15, 8.9e15, 9.2e15, 9702689792486452.0, 3e16, 1e200])
+def test_the_largest_count_of_a_poisson_variable(mu):
+    # k + 1 = 2**53 + 1 is no double. The tails are Pr[N = k] times a series, above and below k.
+    k = 2**53
+    flint.ctx.prec = 300
+    log_pmf = k * arb(mu).log() - arb(mu) - (arb(k) + 1).lgamma()
+    if mu < k:
+        exact, computed = log_pmf + series(lambda i: arb(mu) / (k + i)).log(), _gamma.poisson_logsf
+        other, complement = _gamma.poisson_logcdf, _gamma.poisson_logsf
+    else:
+        exact, computed = log_pmf + (1 + series(lambda i: (arb(k) - i) / mu, 0)).log(), _gamma.poisson_logcdf
+        other, complement = _gamma.poisson_logsf, _gamma.poisson_logcdf
+    value = float(exact.mid())
+    for found in (computed(float(k), mu), computed(np.full(70, float(k)), mu)[-1]):
+        assert abs(float((arb(float(found)) - exact).mid())) <= 1e-13 + 4 * math.ulp(value)
+    assert other(float(k), mu) == pytest.approx(math.log1p(-math.exp(complement(float(k), mu))), rel=1e-13)
+
+
+@pytest.mark.parametrize("mu", [2.0**53, 2.0**53 - 3e8, 2.0**53 + 3e8])
+def test_the_largest_count_near_the_mean(mu):
+    flint.ctx.prec = 400
+    above = arb(mu).gamma_upper(arb(2**53) + 1, regularized=1)
+    for found, exact in ((_gamma.poisson_logcdf, above), (_gamma.poisson_logsf, 1 - above)):
+        value = float(exact.log().mid())
+        assert found(2.0**53, mu) == pytest.approx(value, rel=1e-13)
+        assert found(np.full(70, 2.0**53), mu)[-1] == found(2.0**53, mu)
+
+
+@pytest.mark.parametrize(("r", "p"), [(1.0, 1e-14), (1.0, 0.5), (0.5, 0.25), (3e15, 0.5), (1e15, 0.2), (1e17, 0.9), (1e100, 1e-3)])
+def test_the_largest_number_of_failures(r, p):
+    k = 2**53
+    flint.ctx.prec = 700
+    q, size = 1 - arb(p), arb(k) + arb(r)
+    log_pmf = size.lgamma() - (arb(k) + 1).lgamma() - arb(r).lgamma() + arb(r) * arb(p).log() + k * q.log()
+    # The ratio of the probabilities of k + i and of k + i - 1 failures.
+    if q * size < 0.995 * k:
+        exact, computed = log_pmf + series(lambda i: q * (size + i - 1) / (k + i)).log(), _beta.nbinom_logsf
+    elif q * size > 1.005 * k:
+        exact, computed = log_pmf + (1 + series(lambda i: (arb(k) - i) / (q * (size - i - 1)), 0)).log(), _beta.nbinom_logcdf
+    else:
+        # For r = 1 the tail is q^(k + 1).
+        exact, computed = (k + 1) * q.log(), _beta.nbinom_logsf
+    for found in (computed(float(k), r, p), computed(np.full(70, float(k)), r, p)[-1]):
+        assert abs(float((arb(float(found)) - exact).mid())) <= 1e-13 + 4 * math.ulp(float(exact.mid()))
+    both = [found(float(k), r, p) for found in (_beta.nbinom_logcdf, _beta.nbinom_logsf)]
+    assert math.fsum(map(math.exp, both)) == pytest.approx(1, abs=1e-13)

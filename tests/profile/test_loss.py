@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.special import ndtr
 
 from shufflebounds import DominatingPair
@@ -78,3 +79,35 @@ def test_extreme_losses_have_bounds(eps):
     bits = ShuffledBits(9, 0.25, ones=3)
     assert 0 <= bits.loss_tail(eps, bound="lower") <= bits.loss_tail(eps) <= 1
     assert eps < 1 or bits.loss_tail(eps) == 0
+
+
+def gaussian_tail(noise, eps):
+    """Return the log of Pr[L > eps] for Gaussian noise with L ~ N(mu^2/2, mu^2), in multiple precision."""
+    with mp.workdps(40):
+        mu, eps = mp.mpf(noise.sensitivity) / mp.mpf(noise.sigma), mp.mpf(eps)
+        return mp.log(mp.ncdf(mu / 2 - eps / mu))
+
+
+@pytest.mark.parametrize(("noise", "eps"), [
+    (GaussianMechanism(1e12), 3.7600000000000005e-11), (GaussianMechanism(74979953.73627107, 3.3), 1.6832057488142923e-06),
+    (GaussianMechanism(1e12), 3.8e-11), (GaussianMechanism(1e9), 3.7e-8), (GaussianMechanism(1.0), 38.4),
+    (GaussianMechanism(1.0), 40.0),
+])
+def test_tail_of_the_loss_where_delta_underflows(noise, eps):
+    exact = gaussian_tail(noise, eps)
+    lower, upper = noise.loss_tail(eps, bound="lower"), noise.loss_tail(eps)
+    assert lower <= mp.exp(exact) <= upper
+    assert upper <= max(1.01 * mp.exp(exact), 1e-323)
+
+
+def test_tails_below_the_normal_doubles():
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        noise = GaussianMechanism(10 ** rng.uniform(-2, 8), rng.uniform(0.1, 10))
+        mu = noise.sensitivity / noise.sigma
+        eps = mu * (mu / 2 + rng.uniform(36, 39.5))
+        assert noise.loss_tail(eps, bound="lower") <= mp.exp(gaussian_tail(noise, eps)) <= noise.loss_tail(eps), (noise, eps)
+
+
+def test_a_tail_far_below_all_doubles():
+    assert GaussianMechanism(1e-3).loss_tail(1e9) == 5e-324

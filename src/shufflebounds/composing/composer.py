@@ -563,7 +563,7 @@ class Composer:
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
     def _refined(self, eps: float) -> Interval:
-        """Return bounds on a grid. Where their gap is too wide, return the tighter ones of these and of sums over pairs of outcomes."""
+        """Return bounds on a grid, or the tighter ones of these and of sums over pairs of outcomes where their gap is too wide."""
         found, allowed = self._on_grids(eps)
         reached = found.upper - found.lower <= allowed * self._first_rtol
         return found if reached or self.inversion is not None or self.sums is None else self._with_sums(found, eps)

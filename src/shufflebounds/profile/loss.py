@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shufflebounds._limits import COMPUTED_ERROR, TINY
 from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
 
 __all__ = ["loss_tail"]
@@ -44,19 +45,26 @@ def loss_tail(
 
     def bounds(steps: FloatArray, log_delta: Callable[[FloatArray], FloatArray] = roughly or upper) -> FloatArray:
         earlier = at * (1 - steps)
-        rest, before = -np.expm1(earlier - at), np.exp(_of(log_delta, earlier))
+        log_before = _of(log_delta, earlier)
+        rest, before = -np.expm1(earlier - at), np.exp(log_before)
+        # Where delta underflows, its quotient by a small `rest` need not, and is formed from logarithms.
+        deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
             # `rise` is a difference of two deltas; its rounding error is at most a multiple of the first one, and is added.
             rise = before - np.exp(earlier - at + low)
             above = (rise + 4 * EXP_SLACK * before) / rest
+            deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low - log_before, 0.0))
         else:
             above = before / rest
-        return np.where(rest > 0, above, 1.0)
+        return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
 
     # Where delta underflows, so does the lower bound; and the upper one, if delta underflows at the end of a short secant, too.
     below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
     if below.any():
-        below *= 1 - _least(lambda steps: -gains(steps), eps.size, roughly is not None)
+        gain = -_least(lambda steps: -gains(steps), eps.size, roughly is not None)
+        # The product of a delta that underflows and of a large gain is formed from logarithms, and rounded down.
+        deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
+        below = np.where(below < TINY, deep, below * (1 + gain))
     above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(STEPS[:1], eps.size), upper)[:, 0]
     if above.any():
         above = _least(bounds, eps.size, roughly is not None)
