@@ -337,3 +337,28 @@ def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
     below, above = (whole.tradeoff(bound=bound).beta(0.05) for bound in ("lower", "upper"))
     lines = [1 - whole.delta(eps, bound="lower") - math.exp(eps) * 0.05 for eps in np.linspace(0, 0.1, 6)]
     assert max(lines) - 1e-4 <= below <= above <= below + 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("eps", [0.1, 0.5632])
+def test_sums_that_share_a_transform_bound_those_that_do_not(eps, monkeypatch):
+    # Of 10**6 ratios of noise with sigma 1/2, up to 12 are large; the sums of the other ones share the transforms of few sums.
+    pair = AllocationPair(GaussianMechanism(0.5), 10**6)
+    shared = [float(pair.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
+    monkeypatch.setattr(Allocation, "_shared", lambda self, large, *, upper: self.steps - large)
+    alone = AllocationPair(GaussianMechanism(0.5), 10**6)
+    apart = [float(alone.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
+    assert shared[0] <= apart[0] <= apart[1] <= shared[1]
+    assert apart[0] - shared[0] < 1e-5
+    assert shared[1] - apart[1] < 1e-5
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), [
+    (GaussianMechanism(1.1165), 1e-33), pytest.param(GaussianMechanism(1.1165), 1e-278, marks=pytest.mark.slow),
+    pytest.param(GaussianMechanism(0.4), 1e-100, marks=pytest.mark.slow),
+])
+def test_no_delta_is_larger_than_that_of_one_step(mechanism, delta):
+    epoch = RandomAllocation(mechanism, 41)
+    assert 0 < epoch.epsilon(delta, bound="lower") <= epoch.epsilon(delta) <= mechanism.epsilon(delta) * (1 + 1e-8)
+    eps = mechanism.epsilon(1e-290)
+    assert epoch.log_delta(eps, bound="lower") <= epoch.log_delta(eps) <= mechanism.log_delta(eps)

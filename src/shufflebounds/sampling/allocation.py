@@ -143,9 +143,17 @@ class AllocationPair(OfPresence, DominatingPair):
         within = eps < self._pure_epsilon()
         if within.any():
             sides = kernel(eps[within])
+            # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta may
+            # be larger.
+            upper[within] = np.minimum(sides[1], self._one_step._log_side(eps[within], upper=True))
             # The lower bound is limited to the upper one, because rounding may make it larger.
-            lower[within], upper[within] = np.minimum(sides[0], sides[1]), sides[1]
+            lower[within] = np.minimum(sides[0], upper[within])
         return IntervalArray(lower, upper)
+
+    @property
+    def _one_step(self) -> PrivacyProfile:
+        """The guarantee of one step with the record against one without it, or in the other order if the record is added."""
+        return self.mechanism if self.removed else self.mechanism.reverse()
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not self.removed:
@@ -174,10 +182,10 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
-        return (self.mechanism if self.removed else self.mechanism.reverse(),), 1.0
+        return (self._one_step,), 1.0
 
     def _pure_epsilon(self) -> float:
-        return (self.mechanism if self.removed else self.mechanism.reverse())._pure_epsilon()
+        return self._one_step._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
         # If one step has no pure budget, the average has none, and delta is positive even beyond the eps that the kernels support.
