@@ -13,12 +13,13 @@ last: the difference between the bound of an interval and a value in it is about
 of the next interval is chosen. For width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with
 S + Bin(width, 1 - q), whose likelihood ratio decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k),
 which is found by steps along the local slope, and two tails of _lattice.pyx.
-Error     that of the values, and the tolerance: upper - lower is at most 1e-3 (1e-9 up to 1024 candidates), plus `loose` times
-          1 - log delta. For width = 1 both bounds agreed to the last digit with the same search in Python, before the scan was
-          added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less
+Error     that of the values, and the tolerance: upper - lower is at most 1e-3, or 1e-5 times -log delta if that is larger (1e-9
+          up to 1024 candidates), plus `loose` times 1 - log delta. For width = 1 both bounds agreed to the last digit with the
+          same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less
           4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was at most 2.8e-11.
 Cost      4 us a value for width = 1, 50 us otherwise; about 20 values where an end is the worst case, 1500 where all datasets
-          give similar values.
+          give similar values, and 1e5 if there are more than 1e12 of these: an interval may have a fraction of about the tolerance
+          divided by -log delta of all bits.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -225,9 +226,15 @@ cdef struct Found:
     double bound        # upper bound of all values in the intervals that are finished
 
 
-cdef inline double within(double best, double rtol, double loose) noexcept nogil:
+cdef struct Tolerance:
+    double rtol         # gap of log delta
+    double deep         # the gap relative to -log delta, if it is larger
+    double loose        # added to the gap, relative to 1 - log delta
+
+
+cdef inline double within(double best, const Tolerance *to) noexcept nogil:
     """Returns the log delta up to which the bound of an interval is good enough: the best value plus the tolerance."""
-    return best + rtol + loose * (1 - best) if best > -INFINITY else best
+    return best + fmax(to.rtol, -to.deep * best) + to.loose * (1 - best) if best > -INFINITY else best
 
 
 cdef void evaluate(const Arguments *of, double first, double *value, Found *found) noexcept nogil:
@@ -237,7 +244,7 @@ cdef void evaluate(const Arguments *of, double first, double *value, Found *foun
     found.lower, found.best = fmax(found.lower, low), fmax(found.best, value[0])
 
 
-cdef void scan(const Arguments *of, const Block *block, double rtol, double loose, double *length, Found *found) noexcept nogil:
+cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *found) noexcept nogil:
     """Cover an interval by pieces whose bounds are within the tolerance of the best value; `length` is the next length to try."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
@@ -254,19 +261,19 @@ cdef void scan(const Arguments *of, const Block *block, double rtol, double loos
             continue
         enclose(of, first, last - first, &low, &bound)
         slope = fmax(bound - value, 0) / (last - first)
-        if bound <= within(found.best, rtol, loose):
+        if bound <= within(found.best, to):
             found.bound = fmax(found.bound, bound)
             first = last + 1
             age -= 1
-            length[0] = fmin(AIM * (within(found.best, rtol, loose) - value) / fmax(slope, 1e-300), 4 * (length[0] + 1))
+            length[0] = fmin(AIM * (within(found.best, to) - value) / fmax(slope, 1e-300), 4 * (length[0] + 1))
         else:
-            length[0] = fmin(AIM * (within(found.best, rtol, loose) - value) / fmax(slope, 1e-300), 0.75 * (last - first))
+            length[0] = fmin(AIM * (within(found.best, to) - value) / fmax(slope, 1e-300), 0.75 * (last - first))
 
 
 cdef bint c_worst_log_delta(double others, double fakes, double width, double flip, double eps, double gap, double loose,
                             double *lower, double *upper) noexcept nogil:
     cdef Arguments of
-    cdef double rtol = 0.99e-3 if others + 1 > SMALL else 1e-9
+    cdef Tolerance to
     cdef double best = -INFINITY, enough, stray, length
     cdef Heap heap
     cdef Found found
@@ -276,6 +283,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     cdef int count = 1, i, side
     cdef bint held = True
     of.others, of.fakes, of.width, of.flip, of.eps, of.gap = others, fakes, width, flip, eps, gap
+    to.rtol, to.deep, to.loose = 0.99e-3 if others + 1 > SMALL else 1e-9, 0.99e-5 if others + 1 > SMALL else 0, loose
     heap.items, heap.size, heap.room = NULL, 0, 0
     lower[0] = upper[0] = -INFINITY
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
@@ -296,7 +304,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 held = held and push(&heap, &block)
             else:
                 upper[0] = fmax(upper[0], block.bound)
-        enough = within(best, rtol, loose)
+        enough = within(best, &to)
         count = 0
         if others + 1 > SMALL and order >= MOST_HALVED:
             break
@@ -313,9 +321,9 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
                 count += 1
     found.lower, found.best, found.bound = lower[0], best, upper[0]
     length = others / MOST_HALVED
-    while heap.size and heap.items[0].bound > within(found.best, rtol, loose):
+    while heap.size and heap.items[0].bound > within(found.best, &to):
         block = pop(&heap)
-        scan(&of, &block, rtol, loose, &length, &found)
+        scan(&of, &block, &to, &length, &found)
     lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)

@@ -49,3 +49,15 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
     each = np.array([bits.pair(ones)._log_delta(eps)[0] for ones in range(0, users, 37)])
     assert (each.max(axis=0) <= high).all()
     assert (high - low <= 1e-3).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [1e-9, 1e-100, 5e-324])
+def test_all_datasets_of_2_53_users_with_a_small_delta(delta):
+    # All datasets have nearly the same delta, and an interval of datasets may have 1e-6 of all bits: a search for a gap of 1e-3 at
+    # log delta = -744 would need a million values.
+    bits, known = ShuffledBits(2**53, 0.25), ShuffledBits(2**53, 0.25, ones=0)
+    eps = known.epsilon(delta)
+    low, high = bits.log_delta(eps, bound="lower"), bits.log_delta(eps)
+    assert low - 1e-9 <= known.log_delta(eps) <= high
+    assert high - low <= max(1e-3, -1e-5 * high)

@@ -328,7 +328,7 @@ class Allocation:
             ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
             with np.errstate(divide="ignore"):
                 parts.append((j, np.subtract.outer(-held, -levels), ways + np.log(weight)))
-        # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ratios.
+        # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ones.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
             group = list(several)
             moves = [self._moved(count - (t - j), upper=upper) for j, _, _ in group]

@@ -64,7 +64,8 @@ class ShuffledBits(FlippedProtocol):
     the upper bound is a relative 1e-12 in delta (for small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) =
     0` exactly for :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a
     branch and bound over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B
-    users is post-processing). Its gap is at most a relative 1e-3 in delta, and 1e-9 up to 1024 users.
+    users is post-processing). Its gap is at most a relative 1e-3 in delta, 1e-9 up to 1024 users, and
+    :math:`10^{-5} |\log\delta|` in log delta where delta is below e^-100.
 
     **Trade-off curve, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
     :meth:`tradeoff` are within 1e-12 of the convex hull of the curves, and mu has a gap of 1e-11. For more users, the bound that is
