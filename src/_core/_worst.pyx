@@ -15,8 +15,9 @@ S + Bin(width, 1 - q), whose likelihood ratio decreases: the optimal test is Pr[
 which is found by steps along the local slope, and two tails of _lattice.pyx.
 Error     that of the values, and the tolerance: upper - lower is at most 1e-3, or 1e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. For width = 1 both bounds agreed to the last digit with the
-          same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by Fractions, up to 12 other bits, less
-          4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and their gap was at most 2.8e-11.
+          same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by
+          Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and
+          their gap was at most 2.8e-11.
 Cost      4 us a value for width = 1, 50 us otherwise; about 20 values where an end is the worst case, 1500 where all datasets
           give similar values, and 1e5 if there are more than 1e12 of these: an interval may have a fraction of about the tolerance
           divided by -log delta of all bits.
