@@ -14,10 +14,11 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_parts, log_shares
-from shufflebounds._limits import TABLE_SIZE
+from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
 
@@ -162,11 +163,12 @@ def matrix_laws(
     others = [(f"every other user has input {name}", row) for name, row in zip(names, rows)]
     if len(rows) > 2:
         others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
+    kept = _widest(rows, pairs, np.array([row for _, row in others]))
     return tuple(
         PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base, rest).widened(upper=True, error=error),
-                 tuple((text, ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False, error=error)) for text, row in others),
-                 symmetric)
-        for i, j in pairs
+                 tuple((text, ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False, error=error))
+                       for (text, row), used in zip(others, some) if used), symmetric)
+        for (i, j), some in zip(pairs, kept)
     )
 
 
@@ -179,3 +181,26 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
     base = rows.min(axis=0)
     rests = [math.fsum(row - base) + abs(math.fsum([*row.tolist(), -1.0])) for row in rows]
     return base, max(rests) * (1 + 4 * ULP)
+
+
+def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
+    """Return for each pair of rows and each of the rows `others` whether the distribution of X is used for lower bounds.
+
+    All are used if they are at most COMPARED. Otherwise these are used: the COMPARED ones that have the largest second moments of X
+    at some power of two of eps, at which `Shuffled` compares them, and the one with the largest mass of outputs that identify the
+    target.
+    """
+    shape = len(pairs), len(others)
+    if math.prod(shape) <= COMPARED:
+        return np.ones(shape, dtype=np.bool_)
+    first, second = rows[[i for i, _ in pairs]], rows[[j for _, j in pairs]]
+    missing = others == 0
+    inverse = np.where(missing, 0.0, 1 / np.where(missing, 1.0, others)).T
+    used = np.zeros(math.prod(shape), dtype=np.bool_)
+    used[np.argmax((first * (second == 0)) @ missing.T)] = True
+    with np.errstate(all="ignore"):
+        budget = float(np.nanmax(np.where(second > 0, np.log(first) - np.log(second), -np.inf), initial=0.0))
+        for eps in (0.0, *(2.0 ** np.arange(-10, math.log2(max(budget, 1e-3)) + 1))):
+            moments = (first - math.exp(min(eps, LARGEST_EXPONENT / 2)) * second) ** 2 @ inverse
+            used[np.argpartition(-moments.ravel(), COMPARED)[:COMPARED]] = True
+    return used.reshape(shape)

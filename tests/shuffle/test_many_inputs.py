@@ -1,0 +1,45 @@
+"""The lower bound of a matrix with many inputs is the largest over the datasets with the largest second moments of X."""
+
+import math
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from shufflebounds._limits import COMPARED
+from shufflebounds.mechanisms import FiniteRandomizer
+from shufflebounds.shuffle import Shuffled
+from shufflebounds.shuffle.laws import ExcessLaw
+
+
+def every_law(rows):
+    """Return the distribution of X of every pair of inputs and every dataset of equal inputs, and for evenly spread inputs."""
+    datasets = [*rows, rows.mean(axis=0)]
+    pairs = permutations(range(len(rows)), 2)
+    return [ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False) for i, j in pairs for row in datasets]
+
+
+@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+def test_the_widest_distributions_are_kept(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.dirichlet(np.full(8, 3.0), 7)
+    protocol, laws = Shuffled(FiniteRandomizer(rows), 500), every_law(rows)
+    assert len(laws) > 5 * COMPARED
+    assert len(protocol._below) < len(laws)
+    for eps in (0.0, 2.0**-6, 0.25, 0.5, 1.0, 2.0):
+        widest = sorted((law.spread(eps) for law in laws), reverse=True)[:COMPARED]
+        kept = sorted((law.spread(eps) for _, _, law in protocol._below), reverse=True)[:COMPARED]
+        assert kept == pytest.approx(widest, rel=1e-12)
+    eps = protocol.epsilon(1e-6, bound="lower")
+    best = max(law.log_phi_side(eps, 500, upper=False) for law in laws)
+    assert protocol.log_delta(eps, bound="lower") == pytest.approx(best, abs=1e-9)
+
+
+def test_an_output_of_one_input_alone_is_kept():
+    rows = np.full((10, 10), 0.1)
+    rows[3] = [0.0999, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1001]
+    rows = np.column_stack([rows, np.zeros(10)])
+    rows[5, 0], rows[5, 10] = 0.0999, 1e-4
+    protocol = Shuffled(FiniteRandomizer((rows / rows.sum(axis=1, keepdims=True)).tolist()), 50)
+    assert protocol.epsilon(1e-5, bound="lower") == math.inf
+    assert protocol.gdp_mu(bound="lower") == math.inf
