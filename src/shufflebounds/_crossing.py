@@ -68,6 +68,9 @@ def crossing(curve: Curve, target: float, *, upper: bool) -> float:
     If `upper` is false, the curve was evaluated at the returned eps and is at least the target there, or the returned eps is 0 or
     `pure`. If `pure` is inf and the curve is above the target up to `cap`, the answer is inf.
     """
+    if curve.pure < TINY:
+        # Both ends are within the absolute tolerance; differences of smaller numbers may be 0.
+        return curve.pure if upper else 0.0
     goal, rough = math.sqrt(-target), curve.rough
     if rough is not None:
         rough = replace(rough, log_delta=cache(rough.log_delta), pure=curve.pure, cap=curve.cap)

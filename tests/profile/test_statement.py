@@ -137,3 +137,20 @@ def test_the_statement_of_several_releases_covers_a_contribution_to_each():
     assert "one contribution of a person to each of these releases" in text
     assert "differ in one way in every release" in text
     assert "not yet reviewed" in text
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("delta", [0.0, 5e-324, 1e-323])
+@pytest.mark.parametrize("eps", [5e-324, 1e-310, 1e-300, 1e-280])
+def test_a_budget_near_the_smallest_double(eps, delta):
+    page = mechanisms.RandomizedResponse(eps).statement(delta=delta).html()
+    assert "nan" not in page.split("<svg")[1]
+
+
+@pytest.mark.parametrize("eps", [5e-324, 1e-310, 1e-300])
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 1e-300, 1e-9])
+def test_epsilon_of_such_budgets(eps, delta):
+    one = mechanisms.RandomizedResponse(eps)
+    lower, upper = (one.epsilon(delta, bound=side) for side in ("lower", "upper"))
+    assert 0 <= lower <= upper <= eps
+    assert one.delta(upper) <= delta

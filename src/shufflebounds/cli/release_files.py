@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shufflebounds import composition
+from shufflebounds import _validate, composition
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import number_or_word
 from shufflebounds.cli.registry import MECHANISMS, released
@@ -81,6 +81,8 @@ def releases_in(argument: str, file: str) -> list[tuple[PrivacyProfile, int]]:
     if text.lstrip()[:1] in ("{", "["):
         try:
             out = _saved(json.loads(text))
+        except RecursionError:
+            raise ValueError(f"{argument}: {file!r}: the data is nested too deeply") from None
         except ValueError as problem:
             raise ValueError(f"{argument}: {file!r}: {problem}") from None
     else:
@@ -97,5 +99,5 @@ def _saved(data: Any) -> list[tuple[PrivacyProfile, int]]:
     if isinstance(data, Mapping) and "entries" in data:
         return [(profile, times) for profile, times, _ in composition.Ledger.from_dict(data).entries]
     if isinstance(data, Mapping) and isinstance(data.get("profile"), Mapping):
-        return [(composition.from_dict(data["profile"]), data.get("times", 1))]
+        return [(composition.from_dict(data["profile"]), _validate.integer("times", data.get("times", 1), 1))]
     return [(composition.from_dict(data), 1)]

@@ -190,15 +190,17 @@ class Ledger:
             raise LedgerError(f"this is no ledger: {problem!r} is missing") from None
         if body["form"] != FORM:
             raise LedgerError(f"the ledger has form {body['form']!r}: this version reads form {FORM}")
-        if digest != _digest(body):
-            raise LedgerError("the ledger was changed after it was saved: its content does not match its hash")
         try:
+            if digest != _digest(body):
+                raise LedgerError("the ledger was changed after it was saved: its content does not match its hash")
             ledger = cls(body["eps"], body["delta"])
             for entry in body["entries"]:
                 times = _validate.integer("times", entry["times"], 1)
-                ledger._entries.append((from_dict(entry["profile"]), times, entry["note"]))
+                ledger._entries.append((from_dict(entry["profile"]), times, str(entry["note"])))
             ledger._whole = ledger._with() if ledger._entries else None
-        except (KeyError, TypeError, ValueError) as problem:
+        except LedgerError:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError) as problem:
             raise LedgerError(f"the ledger cannot be read: {problem}") from problem
         return ledger
 
@@ -241,7 +243,7 @@ class Ledger:
         except FileNotFoundError:
             advice = "pass the path that was given to Ledger.save, or create a ledger with Ledger(eps=..., delta=...)"
             raise FileNotFoundError(f"path={str(path)!r} is no existing file: {advice}") from None
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise LedgerError(f"{path} holds no JSON: {problem}") from None
         return cls.from_dict(data)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds.profile.bounded_profile import BoundedProfile
 
@@ -19,6 +21,11 @@ __all__ = ["from_dict", "to_dict"]
 
 SUBPACKAGES = ("mechanisms", "sampling", "shuffle")
 """Subpackages that define classes of profiles, and that may not have been imported yet."""
+
+MOST_NESTED = 16
+"""Largest depth of profiles and lists in saved data. A composition with a replacement of a composition of samples has 8 levels, and
+no class takes one with more. Raised: hostile data may use up the 1000 frames of Python's stack. Lowered: saved profiles may be
+refused."""
 
 
 def to_dict(profile: BoundedProfile) -> dict[str, Any]:
@@ -54,11 +61,11 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
         raise TypeError(f"{profile!r} must be a PrivacyProfile")
     if not dataclasses.is_dataclass(profile):
         raise TypeError(f"{profile!r} has no list of parameters to save")
-    known = _classes().get(type(profile).__name__)
-    if known is not type(profile):
-        raise TypeError(f"{type(profile).__name__} is not a class of this library: only those can be read again")
+    name, _ = _maker(type(profile))
+    if _classes().get(name) is not type(profile):
+        raise TypeError(f"{type(profile).__name__} is not a public class of this library: only those can be read again")
     fields = {_key(field.name): _plain(getattr(profile, field.name)) for field in dataclasses.fields(profile) if field.init}
-    return {"profile": type(profile).__name__, **fields}
+    return {"profile": name, **fields}
 
 
 @with_passages
@@ -77,17 +84,21 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
 
     {raises: If the class is unknown, or a parameter is missing, unknown or out of range.}
     """
-    if not isinstance(data, Mapping) or "profile" not in data:
-        raise ValueError(f"{data!r} is no saved profile: it must be a mapping with the key 'profile'")
+    return _restored(data, 0)
+
+
+def _restored(data: Any, level: int) -> PrivacyProfile:
+    if not isinstance(data, Mapping) or "profile" not in data or not all(isinstance(key, str) for key in data):
+        raise ValueError(f"{_validate.short_repr(data)} is no saved profile: it must be a mapping with the key 'profile'")
     name = data["profile"]
-    kind = _classes().get(name) or _classes(everywhere=True).get(name)
+    kind = (_classes().get(name) or _classes(everywhere=True).get(name)) if isinstance(name, str) else None
     if kind is None:
-        raise ValueError(f"profile={name!r} is no class of this library")
-    values = {"profile" if key == "profile_" else key: _built(value) for key, value in data.items() if key != "profile"}
+        raise ValueError(f"profile={_validate.short_repr(name)} is no class of this library")
+    values = {"profile" if key == "profile_" else key: _built(value, level + 1) for key, value in data.items() if key != "profile"}
     try:
-        return cast("PrivacyProfile", kind(**values))
+        return cast("PrivacyProfile", _maker(kind)[1](**values))
     except TypeError as problem:
-        raise ValueError(f"{name} cannot be made of {sorted(values)}: {problem}") from None
+        raise ValueError(f"{name} cannot be made of {_validate.short_repr(sorted(values))}: {problem}") from None
 
 
 def _key(name: str) -> str:
@@ -95,8 +106,14 @@ def _key(name: str) -> str:
     return "profile_" if name == "profile" else name
 
 
+def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
+    """Return the name under which a class is saved, and what makes its objects of their parameters: most often the class itself."""
+    maker: tuple[str, Callable[..., object]] = vars(kind).get("_saved_as", (kind.__name__, kind))
+    return maker
+
+
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
-    """Return the classes of this library by name, either the imported ones or all. These classes are public: names are unique."""
+    """Return the public classes of this library by name, either the imported ones or all."""
     if everywhere:
         # Subpackages import their modules on first use, and this module must not depend on them, so it imports them by name.
         for subpackage in SUBPACKAGES:
@@ -108,8 +125,12 @@ def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     while rest:
         kind = rest.pop()
         rest += kind.__subclasses__()
-        if kind.__module__.startswith("shufflebounds.") and dataclasses.is_dataclass(kind):
-            found[kind.__name__] = kind
+        package, _, path = kind.__module__.partition(".")
+        if package == "shufflebounds" and dataclasses.is_dataclass(kind):
+            public = getattr(sys.modules.get(f"{package}.{path.partition('.')[0]}"), "__all__", ())
+            saved_as, _ = _maker(kind)
+            if saved_as in public:
+                found[saved_as] = kind
     return found
 
 
@@ -127,7 +148,13 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} cannot be saved: parameters must be numbers, words, sequences or profiles")
 
 
-def _built(value: Any) -> Any:
+def _built(value: Any, level: int) -> Any:
+    if level > MOST_NESTED and isinstance(value, Mapping | list):
+        raise ValueError(f"the saved profile is nested more than {MOST_NESTED} levels deep")
     if isinstance(value, Mapping):
-        return float(value["float"]) if set(value) == {"float"} else from_dict(value)
-    return tuple(_built(part) for part in value) if isinstance(value, list) else value
+        if set(value) != {"float"}:
+            return _restored(value, level)
+        if value["float"] not in ("inf", "-inf", "nan"):
+            raise ValueError(f"float={_validate.short_repr(value['float'])} must be one of 'inf', '-inf', 'nan'")
+        return float(value["float"])
+    return tuple(_built(part, level + 1) for part in value) if isinstance(value, list) else value

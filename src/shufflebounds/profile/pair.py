@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -165,6 +166,8 @@ class MassPair(OutcomePair):
 class _ListedPair(OutcomePair):
     log_p: tuple[float, ...]
     log_q: tuple[float, ...]
+
+    _saved_as: ClassVar[tuple[str, Callable[..., DominatingPair]]] = "DominatingPair", DominatingPair.from_pmfs
 
     def __repr__(self) -> str:
         return f"DominatingPair.from_pmfs(<{len(self.log_p)} atoms>)"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import __version__, _validate, plotting
-from shufflebounds._limits import CALM_SECONDS
+from shufflebounds._limits import CALM_SECONDS, TINY
 from shufflebounds._logs import capped_exp
 from shufflebounds._types import FloatArray
 from shufflebounds.profile._pictures import effort, name_of, parameters
@@ -256,8 +256,9 @@ def _curve(profile: PrivacyProfile, delta: float, epsilon: float) -> tuple[Float
     seconds = effort(profile)
     points = int(min(max(CALM_SECONDS / (2 * seconds), fewest), most))
     end = profile.epsilon(1e-3 * delta) if delta > 0 and seconds * most < CALM_SECONDS else math.inf
-    if not 0 < end < math.inf:
-        end = 1.5 * epsilon if 0 < epsilon < math.inf else 1.0
+    # The axis is divided into steps, so its length must not be a subnormal number.
+    if not TINY < end < math.inf:
+        end = 1.5 * epsilon if TINY < epsilon < math.inf else 1.0
     eps = np.linspace(0.0, end, points)
     low, high = (np.asarray(profile.log_delta(eps, bound=side)) / math.log(10) for side in ("lower", "upper"))
     return eps, low, high

@@ -143,8 +143,8 @@ class AllocationPair(OfPresence, DominatingPair):
         within = eps < self._pure_epsilon()
         if within.any():
             sides = kernel(eps[within])
-            # By joint convexity delta is at most that of one step. The kernels truncate masses, so that their bounds of a small delta
-            # may be larger.
+            # By joint convexity delta is at most that of one step. The kernels truncate masses, so that their bounds of a small
+            # delta may be larger.
             upper[within] = np.minimum(sides[1], self._one_step._log_side(eps[within], upper=True))
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within] = np.minimum(sides[0], upper[within])
