@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TypeVar
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.calibration import least_parameter
 
 __all__ = ["calibrate_releases"]
@@ -58,16 +59,20 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
     if not callable(calibrate):
         raise TypeError(f"calibrate={_validate.short_repr(calibrate)} must be a function of eps and delta that returns a protocol, "
                         "such as lambda eps, delta: ShuffledBits.calibrate(eps=eps, delta=delta, users=1000)")
-    made: dict[float, Protocol] = {}
 
-    def build(parts: float) -> PrivacyProfile:
-        if parts not in made:
-            made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
-        return made[parts].self_compose(releases)
+    @cache
+    def made(parts: float) -> tuple[Protocol, Composition]:
+        protocol = calibrate(eps=eps / parts, delta=delta / releases)
+        return protocol, protocol.self_compose(releases)
+
+    def rounded(parts: float) -> float:
+        # The search has a tolerance of 1e-3, so six digits suffice, and its last steps need no further calibration.
+        return parts if parts in (1.0, releases) else float(f"{parts:.6g}")
 
     # `parts` is eps/eps', where eps' is the target of one release. By basic composition, releases that are (eps/releases,
     # delta/releases)-private each meet the target, so parts is at most `releases`. A tenfold smaller tolerance rtol of parts takes
     # one or two more compositions.
-    parts = least_parameter(build, 1.0, float(releases), eps, delta, rtol=1e-3) if releases > 1 else 1.0
-    build(parts)
-    return made[parts]
+    parts = 1.0
+    if releases > 1:
+        parts = rounded(least_parameter(lambda parts: made(rounded(parts))[1], 1.0, float(releases), eps, delta, rtol=1e-3))
+    return made(parts)[0]
