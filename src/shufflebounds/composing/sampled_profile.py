@@ -267,13 +267,13 @@ def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tup
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
 
-    Between neighbours delta is taken as linear in e^t. An interval is coarse if e^(power t) or e^t changes in it by more than a
-    factor e^STEEPEST. The quadrature would be inaccurate there, so each factor of the integrand is replaced by its largest value.
-    The rule of 12 nodes has no error term. Measured relative errors: at most 1e-14 for |power| >= 3, 7e-12 for power = 1 over an
-    interval of width 8, which is rarely left undivided.
+    Between neighbours delta is taken as linear in e^t, so that the integrand is a sum of e^(power t) and e^((power + 1) t). An
+    interval is coarse if one of them changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate there, so
+    each factor of the integrand is replaced by its largest value. The rule of 12 nodes has no error term; measured relative errors
+    are at most 2e-15.
     """
     width = np.diff(eps)[:, None]
-    coarse = max(abs(power), 1.0) * width[:, 0] > STEEPEST
+    coarse = max(abs(power), abs(power + 1)) * width[:, 0] > STEEPEST
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         part = np.where(width > 0, np.expm1(width * _NODES) / np.expm1(width), _NODES)
         after = np.exp(log_delta[1:] - log_delta[:-1])[:, None]

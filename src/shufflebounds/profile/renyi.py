@@ -68,7 +68,7 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
         gaps = [part[2] for part in parts]
         if own is reverse:
             gaps = [np.logaddexp(*gaps)]
-        for (samples, power), gap in zip(sides, gaps):
+        for (samples, _), gap in zip(sides, gaps):
             if samples.evaluations >= most:
                 continue
             allowed = max(max(low, high - 50) + math.log(rtol / 2), fixed + math.log(INTERPOLATED)) - math.log(share)
@@ -78,7 +78,6 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 # first.
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
-            steepest = order if own is reverse else max(abs(power), 1.0)
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
@@ -87,7 +86,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
                 enough = enough if tail is None else np.maximum(enough, 0.25 * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                open_ &= (steepest * width > STEEPEST) | ~(fall < enough) | ends
+                # Intervals in which the integrand, for either power, has a larger rate than the quadrature permits are divided.
+                open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
             samples.add(middle)
