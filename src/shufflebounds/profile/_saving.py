@@ -63,7 +63,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
         raise TypeError(f"{profile!r} has no list of parameters to save")
     name, _ = _maker(type(profile))
     if _classes().get(name) is not type(profile):
-        raise TypeError(f"{type(profile).__name__} is not a public class of this library: only those can be read again")
+        raise TypeError(f"{type(profile).__name__} is not a class of this library with a public name: only those can be read again")
     fields = {_key(field.name): _plain(getattr(profile, field.name)) for field in dataclasses.fields(profile) if field.init}
     return {"profile": name, **fields}
 

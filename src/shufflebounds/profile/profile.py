@@ -471,22 +471,19 @@ class PrivacyProfile(ExportMixin):
         pure, finite = self._pure_epsilon(), orders < math.inf
         # The divergence of order inf is the largest loss. For a lower bound it needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
+        if not upper and not self._pair_info().single and self._attained:
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
+            # bound of that of every pair, and may exceed all of them.
+            found = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
+            return np.asarray(np.where(finite, found, np.maximum(found, value)))
         if not finite.any():
             return value
         if upper:
             value[finite] = np.minimum([bounds.upper for bounds in self._divergences_of(orders[finite], upper)], pure)
             return np.minimum(value, self._mixture_rdp(orders))
-        # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper bound
-        # of that of every pair, and may exceed all of them.
         value[finite] = ([bounds.lower for bounds in self._divergences_of(orders[finite], upper)] if self._pair_info().single
-                         else self._attained_rdp(orders[finite]))
+                         else least_divergence(self._growing(first_stage=True)[1], orders[finite]))
         return value
-
-    def _attained_rdp(self, orders: FloatArray) -> FloatArray:
-        """Return lower bounds of the largest divergence of a pair of neighbours, for finite orders, if no pair has this delta."""
-        if not self._attained:
-            return least_divergence(self._growing(first_stage=True)[1], orders)
-        return np.asarray(np.max([pair._rdp(orders, False) for pair in self._attained], axis=0))
 
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
