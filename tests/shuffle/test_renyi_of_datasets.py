@@ -164,3 +164,12 @@ def test_a_list_of_orders_has_the_bounds_of_each_order(profile, wider):
     # The samples of one order serve the next one, so that bounds of several orders are at most slightly wider.
     assert (several <= single * (1 + wider)).all()
     assert several[::-1].tolist() == fresh.rdp(orders[::-1]).tolist()
+
+
+@pytest.mark.parametrize("protocol", [FlippedReports(60, 10, 3, 0.2, view="records", fake="known"),
+                                      FlippedReports(500, 40, 5, 0.1, view="records")])
+def test_the_largest_loss_is_at_least_that_of_a_listed_pair(protocol):
+    # The search from the budget downwards stops at lower bounds of delta that are 0.
+    largest = protocol.rdp(math.inf, bound="lower")
+    assert 0.9 < largest <= protocol.epsilon(0.0)
+    assert largest >= max(float(one.atoms.renyi(np.array([math.inf]), upper=False)[0]) for one in protocol._pair_info().attained)
