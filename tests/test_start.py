@@ -29,12 +29,18 @@ def test_plain_import_is_two_files():
     assert "numpy" not in modules
 
 
-@pytest.mark.parametrize("subpackage", ["tails", "tradeoff", "profile", "shuffle", "mechanisms"])
+@pytest.mark.parametrize("subpackage", ["tails", "tradeoff", "profile", "shuffle", "mechanisms", "sampling"])
 def test_rooms_come_without_scipy(subpackage):
     modules = imported(f"import shufflebounds; shufflebounds.{subpackage}")
     assert f"shufflebounds.{subpackage}" in modules
     assert not heavy(modules)
     assert "shufflebounds.published" not in modules
+
+
+def test_the_version_comes_without_numpy():
+    modules = imported("import sys; from shufflebounds.__main__ import main; sys.argv = ['shufflebounds', '--version']; main()")
+    assert "shufflebounds.__main__" in modules
+    assert "numpy" not in modules
 
 
 def test_one_answer_of_the_command():
@@ -46,7 +52,7 @@ def test_one_answer_of_the_command():
 
 @pytest.mark.parametrize("asked", [None, "2"])
 def test_the_command_keeps_no_threads_for_matrices(asked):
-    code = ("import os, sys; from shufflebounds.__main__ import main; sys.argv = ['shufflebounds', '--version']\n"
+    code = ("import os, sys; from shufflebounds.__main__ import main; sys.argv = ['shufflebounds', '--help']\n"
             "try: main()\n"
             "except SystemExit: pass\n"
             "print(os.environ['OPENBLAS_NUM_THREADS'])")

@@ -9,14 +9,27 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "log_ndtr", "logsumexp", "ndtr",
-    "ndtri_exp", "toeplitz",
+    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "log_ndtr", "logsumexp",
+    "ndtr", "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
     from scipy import fft
     from scipy.linalg import toeplitz
-    from scipy.special import betaincc, betainccinv, betaln, erfcx, erfinv, exprel, gammaincc, log_ndtr, logsumexp, ndtr, ndtri_exp
+    from scipy.special import (
+        betaincc,
+        betainccinv,
+        betaln,
+        erfcx,
+        erfinv,
+        exprel,
+        gammaincc,
+        gammaln,
+        log_ndtr,
+        logsumexp,
+        ndtr,
+        ndtri_exp,
+    )
 else:
 
     class _Later:

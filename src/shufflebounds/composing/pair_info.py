@@ -7,9 +7,9 @@ budget, and the run time of a value. Trade-off functions, Renyi divergences and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,8 +174,9 @@ class DominatingPairInfo:
         Returns the outcomes of the lower bound, given offset and step of a grid; outcomes of a continuous part of the losses are
         merged at the grid points. It is needed if the losses are a mixture of atoms and a density, which the divergence alone does
         not separate.
-    power : callable, optional
-        Returns the information about the product of a number of releases.
+    power : tuple of a parameter and a callable, optional
+        A parameter of the pair, and a function that returns the information about the product of releases, given their parameters
+        and numbers. Pairs with the same function have such a product.
     parts : tuple of (DominatingPairInfo, int)
         If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
         use the factors.
@@ -205,7 +206,7 @@ class DominatingPairInfo:
     lattice: Hint | Callable[[], Hint] = None
     on_lattice: bool = False
     density: Callable[[float, float], LossAtoms] | None = None
-    power: Callable[[int], DominatingPairInfo] | None = None
+    power: tuple[Any, Callable[[Sequence[tuple[Any, int]]], DominatingPairInfo]] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
     transform: LossTransform | None = None
     gdp_adds: bool = False
@@ -239,7 +240,10 @@ class DominatingPairInfo:
         """
         if self.parts:
             return tuple(pair for part, count in self.parts for pair in part.times(count * number))
-        return ((self.power(number), 1) if self.power and number > 1 else (self, number),)
+        if self.power is None or number == 1:
+            return ((self, number),)
+        parameter, product = self.power
+        return ((product([(parameter, number)]), 1),)
 
     @cached_property
     def atoms(self) -> LossAtoms | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -31,6 +32,23 @@ if TYPE_CHECKING:
     from shufflebounds.profile import Composition
 
 __all__ = ["GaussianMechanism"]
+
+
+def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:
+    """Return what is known about several releases, each given by its sigma and sensitivity, and their numbers."""
+    # The composition is one release, whose sigma is rounded up for one bound and down for the other.
+    (sigma, sensitivity), times = releases[0]
+    if len(releases) == 1:
+        sigma /= math.sqrt(times)
+    else:
+        # 1/sigma^2, in units of the sensitivity, adds.
+        sigma, sensitivity = 1 / math.sqrt(math.fsum(times * (shift / noise) ** 2 for (noise, shift), times in releases)), 1.0
+
+    def hockey_stick(eps: FloatArray) -> IntervalArray:
+        below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), sensitivity, eps) for side in (1, -1))
+        return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
+
+    return DominatingPairInfo(hockey_stick, single=True, gdp_adds=True)
 
 
 @with_passages
@@ -253,17 +271,7 @@ class GaussianMechanism(AdditiveNoise):
         return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), power=self._power)
-
-    def _power(self, times: int) -> DominatingPairInfo:
-        # The composition is one release with sigma/sqrt(times), which is rounded up for one bound and down for the other.
-        sigma = self.sigma / math.sqrt(times)
-
-        def hockey_stick(eps: FloatArray) -> IntervalArray:
-            below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), self.sensitivity, eps) for side in (1, -1))
-            return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
-
-        return DominatingPairInfo(hockey_stick, single=True)
+        return replace(super()._pair_info(), power=((self.sigma, self.sensitivity), _product), gdp_adds=True)
 
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)

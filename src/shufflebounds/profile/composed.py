@@ -175,7 +175,15 @@ class Composition(PrivacyProfile):
     def _released(self) -> tuple[tuple[DominatingPairInfo, tuple[tuple[DominatingPairInfo, int], ...]], ...]:
         """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
         known = [profile._pair_info() for profile, _ in self.factors]
-        return tuple((one, one.times(number)) for one, (_, number) in zip(known, self.factors))
+        releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
+        alike = [(i, *one.power) for i, one in enumerate(known) if one.power]
+        if len(alike) > 1 and len({product for *_, product in alike}) == 1:
+            # All of these releases are one, which stands in the place of the first; the others are empty products.
+            (first, _, product), *others = alike
+            releases[first] = ((product([(parameter, self.factors[i][1]) for i, parameter, _ in alike]), 1),)
+            for i, *_ in others:
+                releases[i] = ()
+        return tuple(zip(known, releases))
 
     @property
     def _above(self) -> tuple[tuple[DominatingPairInfo, int], ...]:
@@ -263,7 +271,8 @@ class Composition(PrivacyProfile):
     def _method(self, eps: float) -> list[str]:
         """Return the lines of `explain` about the method."""
         if self._is_one:
-            return ["method: a single release, by its own bounds"]
+            whole = "a single release" if self.factors[0][1] == 1 == len(self.factors) else "all releases as one release"
+            return [f"method: {whole}, by its own bounds"]
         if self._enumerated is not None:
             return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
         if eps >= self._pure_epsilon():
@@ -312,7 +321,8 @@ class Composition(PrivacyProfile):
         if self._by_adjacency:
             return _larger(self._by_adjacency, eps)
         if self._is_one:
-            return self._released[0][0].hockey_stick(eps) if self.factors[0][1] == 1 else self._above[0][0].hockey_stick(eps)
+            ((known, times), *others) = self.factors
+            return known._pair_info().hockey_stick(eps) if times == 1 and not others else self._above[0][0].hockey_stick(eps)
         pure = self._pure_epsilon()
         if self._enumerated is not None:
             lower, upper = self._enumerated.log_delta(eps)
@@ -432,7 +442,8 @@ class Composition(PrivacyProfile):
     @property
     def _is_one(self) -> bool:
         """Whether there is a single release. Its own bounds are tighter than those on a grid."""
-        return len(self.factors) == 1 and (self.factors[0][1] == 1 or self._above[0][1] == 1 == len(self._above))
+        single = len(self.factors) == 1 and self.factors[0][1] == 1
+        return single or (len(self._above) == 1 and self._above[0][1] == 1)
 
     @cached_property
     def _coarse_grid(self) -> Composition:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
 
 from shufflebounds import tails
 from shufflebounds._limits import MOST_ITEMS
+from shufflebounds._scipy import gammaln, logsumexp
 from shufflebounds._search import bracket
 from shufflebounds._types import FloatArray
 from shufflebounds.composition import rdp_to_dp

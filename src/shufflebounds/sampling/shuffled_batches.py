@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
+from shufflebounds._scipy import log_ndtr
 from shufflebounds._types import FloatArray
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling._ratios import smaller_tails
