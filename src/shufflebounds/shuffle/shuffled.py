@@ -18,7 +18,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
+from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._progress import tick
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
@@ -172,11 +172,13 @@ class Shuffled(BetweenProfiles):
     @cached_property
     def _pairs(self) -> tuple[PairLaws, ...]:
         """The distributions of X for the ordered pairs of inputs, with participation taken into account."""
-        share = self.participation
+        share, known = self.participation, _variables(self._source)
+        if share == 1:
+            return known
         return tuple(
             PairLaws(pair.inputs, pair.upper.thinned(share),
                      tuple((text, law.thinned(share)) for text, law in pair.lower), pair.symmetric, pair.attained)
-            for pair in self._source.excess_laws()
+            for pair in known
         )
 
     @cached_property
@@ -584,7 +586,7 @@ class Shuffled(BetweenProfiles):
             found = super()._epsilon(delta, upper)
             return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
-            found = float(epsilons(packed([laws]), [0], [self.users], [delta], upper)[0])
+            found = float(epsilons(laws[0]._alone if len(laws) == 1 else packed([laws]), [0], [self.users], [delta], upper)[0])
         if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
             return super()._epsilon(delta, upper)
@@ -717,6 +719,18 @@ class Shuffled(BetweenProfiles):
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Callable[[float], Any] = randomizer
         return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)
+
+
+_KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(
+    CACHED_BYTES // 64, lambda pairs: sum(law.log_mass.size for pair in pairs for law in (pair.upper, *(law for _, law in pair.lower)))
+)
+"""The distributions of X of the last randomizers, which are the same for every number of users. An atom takes about 64 bytes."""
+
+
+def _variables(source: Randomizer) -> tuple[PairLaws, ...]:
+    """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable."""
+    frozen = getattr(getattr(type(source), "__dataclass_params__", None), "frozen", False)
+    return _KNOWN.of(source, source.excess_laws) if frozen else source.excess_laws()
 
 
 @dataclass(frozen=True)
