@@ -9,6 +9,7 @@ from docutils import nodes
 from docutils.nodes import SkipNode, Text, literal_block
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx import addnodes
+from sphinx.util.nodes import make_refnode
 
 from shufflebounds.cli.published import rows
 
@@ -25,7 +26,7 @@ author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
 version = release = installed_version("shufflebounds")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design"]
 # the copy button leaves prompts and printed lines out
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -48,6 +49,7 @@ autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 
 # MathML needs neither a script nor a network.
 html_math_renderer = "mathml"
@@ -137,6 +139,22 @@ def mathml(tex, *, block):
     return re.sub("<mo[^>]*>([\u2016\u2223\u2225])</mo>", r'<mo stretchy="false">\1</mo>', found)
 
 
+def inherited(app, env, node, contnode):
+    """Lead from a method of a class to the page of the class that defines it: inherited methods are described there only."""
+    place, _, member = node.get("reftarget", "").rpartition(".")
+    module, _, name = (place or f"{node.get('py:module')}.{node.get('py:class')}").rpartition(".")
+    owner = getattr(sys.modules.get(module), name, None)
+    if node.get("refdomain") != "py" or not isinstance(owner, type):
+        return None
+    for base in owner.__mro__[1:]:
+        for home in {base.__module__, "shufflebounds.profile"}:
+            found = env.domains["py"].find_obj(env, "", "", f"{home}.{base.__name__}.{member}", None, 0)
+            if found:
+                title, entry = found[0]
+                return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, contnode, title)
+    return None
+
+
 def visit_math(translator, node):
     translator.body.append(mathml(node.astext(), block=False))
     raise SkipNode
@@ -199,6 +217,7 @@ def setup(app):
     app.connect("builder-inited", errata_tables)
     app.connect("autodoc-process-signature", true_signature, priority=100)
     app.connect("autodoc-process-docstring", ufunc_docstring, priority=100)
+    app.connect("missing-reference", inherited)
     app.connect("doctree-read", trim_blocks)
     app.connect("doctree-read", link_names)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))
