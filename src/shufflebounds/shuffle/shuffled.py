@@ -721,9 +721,11 @@ class Shuffled(BetweenProfiles):
         return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)
 
 
-_KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(
-    CACHED_BYTES // 64, lambda pairs: sum(law.log_mass.size for pair in pairs for law in (pair.upper, *(law for _, law in pair.lower)))
-)
+def _atoms(pairs: tuple[PairLaws, ...]) -> int:
+    return sum(law.log_mass.size for pair in pairs for law in (pair.upper, *(law for _, law in pair.lower)))
+
+
+_KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms)
 """The distributions of X of the last randomizers, which are the same for every number of users. An atom takes about 64 bytes."""
 
 
