@@ -26,7 +26,9 @@ author = "The shufflebounds developers"
 project_copyright = "The shufflebounds developers"
 version = release = installed_version("shufflebounds")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design"]
+extensions = [
+    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design",
+]
 # the copy button leaves prompts and printed lines out
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
