@@ -27,7 +27,8 @@ project_copyright = "The shufflebounds developers"
 version = release = installed_version("shufflebounds")
 
 extensions = [
-    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc", "sphinx_copybutton", "sphinx_design",
+    "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "myst_parser", "numpydoc",
+    "sphinx_copybutton", "sphinx_design",
 ]
 # the copy button leaves prompts and printed lines out
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
