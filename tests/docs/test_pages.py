@@ -12,6 +12,7 @@ import pytest
 import shufflebounds
 from shufflebounds import composition, histograms, interop, mechanisms, profile, published, selection, shuffle, tails, tradeoff
 from shufflebounds.cli.command import COMMANDS
+from shufflebounds.cli.published import rows as published_rows
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -101,6 +102,18 @@ def test_the_two_sides_on_the_first_screen_are_rounded_outward():
     assert bound.epsilon(1e-8, bound="lower") - 2e-12 <= float(shown["lower"]) <= bound.epsilon(1e-8, bound="lower")
     digits = re.search(r"\*\*([\d. ]+)\*\* \(both bounds agree", (DOCS / "index.md").read_text("utf-8"))[1].replace(" ", "")
     assert {f"{bound.epsilon(1e-8, bound=side):.15f}"[: len(digits)] for side in ("lower", "upper")} == {digits}
+
+
+def test_the_other_numbers_on_the_first_screen():
+    shown = {name: eps for name, eps in rows_of(ROOT / "README.md", "| | eps |")}
+    closed = published.stronger_clones_closed_form(10**6, 4.0, 1e-8)
+    assert next(eps for name, eps in shown.items() if name.startswith("closed form")) == f"{closed:.4f}"
+    for name, randomizer in ("10-ary", mechanisms.KaryResponse(10, 4.0)), ("binary randomized", mechanisms.RandomizedResponse(4.0)):
+        reports = randomizer.shuffled(10**6)
+        text = next(eps for row, eps in shown.items() if name in row)
+        assert {f"{reports.epsilon(1e-8, bound=side):.4f}" for side in ("lower", "upper")} == {text}
+    (false,) = re.findall(r"(\d+) of them false", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert int(false) == sum(row["verdict"] == "false" for row in published_rows([]))
 
 
 def test_an_address_makes_every_link_of_the_readme_absolute(monkeypatch):
