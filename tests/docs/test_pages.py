@@ -105,7 +105,7 @@ def test_the_two_sides_on_the_first_screen_are_rounded_outward():
 
 
 def test_the_other_numbers_on_the_first_screen():
-    shown = {name: eps for name, eps in rows_of(ROOT / "README.md", "| | eps |")}
+    shown = dict(rows_of(ROOT / "README.md", "| | eps |"))
     closed = published.stronger_clones_closed_form(10**6, 4.0, 1e-8)
     assert next(eps for name, eps in shown.items() if name.startswith("closed form")) == f"{closed:.4f}"
     for name, randomizer in ("10-ary", mechanisms.KaryResponse(10, 4.0)), ("binary randomized", mechanisms.RandomizedResponse(4.0)):
