@@ -161,8 +161,8 @@ def table(profile: ExportMixin) -> str:
     rows += [("theorem", html.escape(profile.theorem)), ("neighbours", html.escape(profile.neighbours))]
     # A notebook shows the table of every profile that a cell returns, so its values may take 20 ms at most.
     start, longest = time.perf_counter(), 0.02
-    # Both bounds of an eps take about 40 values of delta, and the distributions of a shuffled randomizer up to 0.3 s.
-    quick = not hasattr(profile, "randomizer") and 40 * effort(profile) < longest
+    # Both bounds of an eps take about 40 values of delta.
+    quick = not profile._prepares and 40 * profile._pair_info().effort < longest
     for delta in (1e-6, 1e-9, 1e-12):
         shown = f"takes longer: <code>.epsilon({delta:g})</code>"
         if quick and time.perf_counter() - start < longest:

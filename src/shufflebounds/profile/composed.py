@@ -96,6 +96,7 @@ class Composition(PrivacyProfile):
     factors: tuple[tuple[PrivacyProfile, int], ...]
     rtol: float = 1e-5
 
+    _prepares: ClassVar[bool] = True
     _upper_only: ClassVar[bool] = False
     _without_choice: ClassVar[bool] = False
     _deepest: ClassVar[float] = -math.inf

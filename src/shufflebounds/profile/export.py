@@ -38,6 +38,8 @@ class ExportMixin(BoundedProfile):
 
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
+    _prepares: ClassVar[bool] = False
+    """Whether the first value of delta needs tables that take long, so that a page shows no values unasked."""
 
     @abstractmethod
     def _pair_info(self) -> DominatingPairInfo:

@@ -118,6 +118,8 @@ class DominatingPair(PrivacyProfile):
 class OutcomePair(DominatingPair):
     """A pair of distributions with finitely many outcomes, all of which are enumerated."""
 
+    _prepares: ClassVar[bool] = True
+
     @property
     @abstractmethod
     def _atoms(self) -> LossAtoms:

@@ -251,6 +251,7 @@ class RandomAllocation(OfPresence, LargestPair):
     steps: int
     chosen: int = 1
 
+    _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 

@@ -158,6 +158,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     bits: FloatArray | None = field(default=None, kw_only=True)
     target: int | None = field(default=None, kw_only=True)
 
+    _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "given dataset: exact for the protocol; all datasets: upper bound by clones with r_i = 1/(e^eps_i + 1), lower bound "
         "exact for equal bits"

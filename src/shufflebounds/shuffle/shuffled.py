@@ -124,6 +124,7 @@ class Shuffled(BetweenProfiles):
     participation: float = 1.0
     inputs: tuple[float, ...] | None = None
 
+    _prepares: ClassVar[bool] = True
     theorem: ClassVar[str] = (
         "upper bound, proven for every dataset of the other users: the smallest of the privacy blanket (Balle, Bell, Gascon, "
         "Nissim 2019), the bound of the worst dataset (proved in docs/theorems/worst-dataset) and, for two inputs, shuffled bits; "
@@ -731,8 +732,9 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 
 def _variables(source: Randomizer) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable."""
-    frozen = getattr(getattr(type(source), "__dataclass_params__", None), "frozen", False)
-    return _KNOWN.of(source, source.excess_laws) if frozen else source.excess_laws()
+    kind = type(source)
+    known = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) and kind.__hash__ is not None
+    return _KNOWN.of(source, source.excess_laws) if known else source.excess_laws()
 
 
 @dataclass(frozen=True)
