@@ -86,7 +86,7 @@ def shuffled_bits(data, eps, delta, rng):
     """Count limited users by shuffled randomized response on one bit."""
     truth = int(data.limited.sum())
     protocol = shuffle.ShuffledBits.calibrate(data.limited.size, eps=eps, delta=delta)
-    estimate = protocol.estimate(protocol.randomize(data.limited, rng=rng))
+    estimate = protocol.estimate(counts=protocol.simulate(data.limited, rng=rng))
     return line(protocol, "users limited", truth, estimate, protocol.messages_per_user(), truth)
 
 
@@ -103,14 +103,14 @@ def zero_sum(data, eps, delta, rng):
     poor = (data.health == POOR).astype(np.int64)
     truth = int(poor.sum())
     protocol = shuffle.ZeroSum.calibrate(poor.size, eps=eps, delta=delta)
-    estimate = protocol.estimate(protocol.randomize(poor, rng=rng))
+    estimate = protocol.estimate(counts=protocol.simulate(poor, rng=rng))
     return line(protocol, "users in poor health", truth, estimate, protocol.messages_per_user(), truth)
 
 
 def real_sum(data, eps, delta, rng):
     """Add up numbers in [0, 1], each encoded with eight bits."""
     protocol = shuffle.RealSum.calibrate(data.diseases.size, bits=8, eps=eps, delta=delta)
-    estimate = protocol.estimate(protocol.randomize(data.diseases, rng=rng))
+    estimate = protocol.estimate(counts=protocol.simulate(data.diseases, rng=rng))
     truth = data.diseases.sum()
     return line(protocol, "sum of disease indices", truth, estimate, protocol.messages_per_user(), data.diseases)
 
@@ -119,7 +119,7 @@ def clear_reports(data, eps, delta, rng):
     """Estimate a histogram from unrandomized reports among dummy reports; the table shows one bin."""
     truth = int((data.health == GOOD).sum())
     protocol = shuffle.ClearReports.calibrate(len(HEALTH), eps=eps, delta=delta)
-    counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
+    counts = protocol.estimate(counts=protocol.simulate(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(data.health.size))
 
 
@@ -127,7 +127,7 @@ def flipped_reports(data, eps, delta, rng):
     """Estimate a histogram from one-hot reports with flipped bits, of which only the sum of each bin is seen; one bin is shown."""
     truth = int((data.health == GOOD).sum())
     protocol = shuffle.FlippedReports.calibrate(data.health.size, len(HEALTH), eps=eps, delta=delta, view="sums")
-    counts = protocol.estimate(protocol.randomize(data.health, rng=rng))
+    counts = protocol.estimate(counts=protocol.simulate(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(), truth)
 
 
@@ -136,7 +136,7 @@ def histogram(data, eps, delta, rng):
     bins = 128
     truth = np.bincount(data.visits, minlength=bins)
     protocol = shuffle.ShuffledHistogram.calibrate(data.visits.size, bins, eps=eps, delta=delta)
-    counts = protocol.estimate(protocol.randomize(data.visits, rng=rng))
+    counts = protocol.estimate(counts=protocol.simulate(data.visits, rng=rng))
     return line(protocol, "users by visits", truth, counts, protocol.messages_per_user(), truth)
 
 

@@ -85,7 +85,7 @@ MISTAKES = [
     (lambda: RealSum(100, -1.0, 4), "lam", "=-1", "[0, 100]", "calibrate(...)"),
     (lambda: ShuffledHistogram.calibrate(100, 1, eps=1.0, delta=1e-6), "bins", "=1", "2..2**53", "such as 100"),
     (lambda: ClearReports(-1, 10), "fakes", "=-1", "0..2**53", "calibrate(...)"),
-    (lambda: ClearReports(100, 200).estimate([30, 40]), "messages", "shape (2,)", "at least fakes=100", "pass the reports themselves"),
+    (lambda: ClearReports(100, 200).estimate([30, 40]), "messages", "shape (2,)", "more than fakes=100", "counts go to estimate(counts=...)"),
     (lambda: KaryResponse(4, 1.0).estimate([9]), "messages", "holds 9", "0..3", "pass one bin an entry"),
     (lambda: clones.error_quantile(0.05), "error_quantile", "StrongerClones", "attribute", ""),
     (lambda: GaussianMechanism(0.0), "sigma", "=0", "> 0", "from_dp(...)"),

@@ -123,9 +123,9 @@ def test_a_protocol_in_place_of_its_calibration_is_refused():
 
 def test_counts_of_bins_are_not_taken_for_reports():
     for counts in ([30, 40, 50, 60], [1, 2, 3]):
-        with pytest.raises(ValueError, match=r"messages has shape \(\d,\): .* at least fakes=100 entries; pass the reports"):
+        with pytest.raises(ValueError, match=r"messages has shape \(\d,\): .* more than fakes=100 entries, .*; counts go to"):
             shuffle.ClearReports(100, 200).estimate(counts)
     with pytest.raises(ValueError, match=r"messages holds 40: every entry must be a bin in 0\.\.3; pass one bin an entry"):
         mechanisms.KaryResponse(4, 1.0).estimate([30, 40, 2, 1])
-    with pytest.warns(UserWarning, match="messages has as many entries as bins=200"):
+    with pytest.raises(ValueError, match="messages has 200 entries, as many as there are different messages: pass counts to"):
         shuffle.ClearReports(100, 200).estimate([15] * 200)

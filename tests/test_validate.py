@@ -150,9 +150,19 @@ def test_generator():
     rng = np.random.default_rng(1)
     assert _validate.generator(rng) is rng
     assert _validate.generator(1).random() == np.random.default_rng(1).random()
-    for bad in ("a", -1, 1.5, object()):
-        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed \(an integer >= 0\), or a numpy.random.Generator,"):
+    for bad in ("a", -1, 1.5, object(), [0.5], [-1], [[1], [2, 3]], "12", np.float64(3)):
+        with pytest.raises(ValueError, match=r"^rng=.* must be None, a seed .*; pass np.random.default_rng\(1\)$"):
             _validate.generator(bad)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: 7, lambda: np.uint64(7), lambda: 2**200, lambda: [1, 2], lambda: (3,), lambda: np.array([4, 5]), lambda: [2**70, 1],
+    list, lambda: np.random.SeedSequence(5), lambda: np.random.SeedSequence(5).spawn(2)[1], lambda: np.random.PCG64(3), lambda:
+    np.random.Philox(3), lambda: [[1, 2], [3, 4]], pytest.param(lambda: np.random.RandomState(3), marks=pytest.mark.skipif(
+        np.lib.NumpyVersion(np.__version__) < "2.2.0", reason="NumPy takes a RandomState since 2.2")),
+])
+def test_generator_takes_all_that_default_rng_takes(make):
+    assert _validate.generator(make()).random(3).tolist() == np.random.default_rng(make()).random(3).tolist()
 
 
 
@@ -168,7 +178,7 @@ def _unbounded_loss():
 
 
 @pytest.mark.parametrize(
-    "value", [np.zeros((1, 2)).view(np.matrix), _unbounded_loss(), [1, 2], True, -1, 0.5, np.random.RandomState(1), _Adversarial()],
+    "value", [np.zeros((1, 2)).view(np.matrix), _unbounded_loss(), True, -1, 0.5, _Adversarial()],
     ids=lambda value: type(value).__name__,
 )
 def test_generator_takes_nothing_else(value):

@@ -96,6 +96,9 @@ beta : float
     Probability of a larger error, in (0, 1).
 users : int
     Number n of users, 1 to 2**53.
+[rng]
+rng : None, int, sequence of int, SeedSequence, BitGenerator or Generator
+    Source of randomness: anything that numpy.random.default_rng takes.
 [side]
 bound : {"upper", "lower"}
     Whether the result is an upper or a lower bound of the exact value.

@@ -338,34 +338,47 @@ def whole_array(name: str, value: ArrayLike, low: int = -MAX_COUNT, high: int = 
     return array.astype(np.int64)
 
 
-def zeros_and_ones(name: str, value: ArrayLike, shape: tuple[int, ...], text: str) -> NDArray[np.float64]:
-    """Return value as an array of 0 and 1 of the given shape, or raise ValueError with `text`, a description of valid values.
+def bits(name: str, value: ArrayLike, most: int = 1) -> NDArray[np.int8]:
+    """Return value as an array of whole numbers 0..most (at most 127) of any shape, also an empty one, or raise ValueError.
 
-    The value may be an array of booleans.
+    False and True are 0 and 1.
     """
-    array = _array(name, value, "numbers 0 or 1")
-    bits = real_array(name, array.astype(np.float64) if array.dtype.kind == "b" else value, 0, 1)
-    if bits.shape != shape:
-        raise ValueError(f"{name} has shape {bits.shape}: it must be {shape}, {text}")
-    every_entry(name, bits, (bits == 0) | (bits == 1), "0 or 1")
-    return bits
+    text = "0 or 1" if most == 1 else f"a whole number in 0..{most}"
+    array = _array(name, value, text)
+    if array.dtype.kind == "b":
+        return array.view(np.int8)
+    if array.dtype.kind not in "iu" and array.size:
+        array = real_array(name, value, 0, most)
+    if array.ndim == 0 and array not in range(most + 1):
+        raise ValueError(f"{name}={short_repr(value)} must be {text}")
+    every_entry(name, array, (array >= 0) & (array <= most) & (array == np.floor(array)), text)
+    return array.astype(np.int8)
 
 
-def labels(name: str, value: ArrayLike, count: int, size: int | None = None) -> NDArray[np.int64]:
-    """Return value as a 1-D integer array with entries 0..count-1, of the given size, or raise ValueError."""
+def labels(name: str, value: ArrayLike, count: int) -> NDArray[np.int64]:
+    """Return value as a 1-D integer array with entries 0..count-1, also an empty one, or raise ValueError.
+
+    False and True are 0 and 1 if there are two labels.
+    """
     array = _array(name, value, "whole numbers, one bin an entry")
+    if array.dtype.kind == "b" and count == 2:
+        array = array.view(np.int8)
+    if array.ndim == 1 and array.size == 0:
+        return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu":
         array = real_array(name, value, 0, count - 1)
-    if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional and not empty, one bin an entry")
-    if size is not None and array.size != size:
-        raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), one bin a user")
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}: it must be one-dimensional, one bin an entry")
     if array.dtype.kind == "f":
         every_entry(name, array, array == np.floor(array), "a whole number")
     low, high = array.min(), array.max()
     if low < 0 or high >= count:
+        advice = "; counts go to estimate(counts=...)" if name == "messages" else ""
         raise ValueError(f"{name} holds {low if low < 0 else high}: every entry must be a bin in 0..{count - 1}; "
-                         "pass one bin an entry, not one count a bin")
+                         f"pass one bin an entry, not one count a bin{advice}")
+    if name == "values" and array.size == count > 2:
+        warn(f"values has as many entries as there are bins, {count}: pass the bin of each user, not one count for each bin; "
+             f"np.repeat(np.arange({count}), counts) has the bins of all users")
     return array.astype(np.int64)
 
 
@@ -403,17 +416,25 @@ def upper_side(bound: Any) -> bool:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """Return rng itself if it is a NumPy Generator, or a new one seeded by an integer >= 0 or, for None, by the system (SPEC 7).
+    """Return a generator made of anything that numpy.random.default_rng takes (SPEC 7); a Generator is returned itself.
 
-    Raises ValueError for any other rng.
+    Raises ValueError for any other rng, and for True and False, which may be a swapped argument.
     """
     if isinstance(rng, np.random.Generator):
         return rng
-    # NumPy accepts sequences as seeds, but some of them crash it.
-    if rng is None or (isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0):
-        return np.random.default_rng(None if rng is None else int(rng))
-    raise ValueError(f"rng={short_repr(rng)} must be None, a seed (an integer >= 0), or a numpy.random.Generator, such as "
-                     "np.random.default_rng(1)")
+    seed = rng
+    random = np.random.SeedSequence | np.random.BitGenerator | np.random.RandomState
+    try:
+        if not (rng is None or isinstance(rng, random) or (isinstance(rng, int | np.integer) and not isinstance(rng, bool))):
+            # Some sequences crash NumPy, such as a list that contains itself, so sequences are read as arrays first.
+            array = _array("rng", rng, "a seed")
+            if array.ndim == 0 or (array.dtype.kind not in "iuO" and array.size):
+                raise TypeError
+            seed = [operator.index(entry) for entry in array.ravel().tolist()]
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(f"rng={short_repr(rng)} must be None, a seed (an integer >= 0, or several), or a Generator, BitGenerator "
+                         "or SeedSequence of numpy.random; pass np.random.default_rng(1)") from None
 
 
 def log_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -19,7 +19,7 @@ ITSELF.append(ITSELF)
 
 REFUSED = [
     (lambda: mechanisms.PrivUnit(10, 1e-300).error_quantile(1e-9, 1000), "the error of an estimate overflows"),
-    (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], np.matrix([1, 2])), "rng="),
+    (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], np.matrix([0.5, 2])), "rng="),
     (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], ITSELF), "rng="),
     (lambda: shuffle.PersonalizedBits([1.0, 2.0]).randomize(None), "values="),
     (lambda: tails.poisson_binom_logpmf(["a"], [0.5]), "k="),

@@ -102,7 +102,8 @@ def test_error_bound_holds_exactly(n, beta):
     response = RandomizedResponse(1.0)
     bound = response.error_bound(n, beta)
     c = response.prob(1.0)
-    miss = sum(math.comb(n, y) * c**y * (1 - c) ** (n - y) for y in range(n + 1) if abs(response.from_counts(y, n) - 1) > bound)
+    miss = sum(math.comb(n, y) * c**y * (1 - c) ** (n - y) for y in range(n + 1)
+               if abs(response.estimate(counts=y, users=n) - 1) > bound)
     assert 0 < miss <= beta
 
 
@@ -208,8 +209,8 @@ def test_dominates_every_pure_mechanism(eps, asked, order, raw):
         (lambda: RandomizedResponse(701.0), "eps=701"),
         (lambda: RandomizedResponse(1.0, 0.0), "upper=0 must be finite and > 0"),
         (lambda: RandomizedResponse(1.0).prob(1.5), r"values=1.5 must be in \[0, 1\]"),
-        (lambda: RandomizedResponse(1.0).from_counts(11, 10), "ones=11"),
-        (lambda: RandomizedResponse(1.0).from_counts(1, 0), "users=0"),
+        (lambda: RandomizedResponse(1.0).estimate(counts=11, users=10), "counts holds 11"),
+        (lambda: RandomizedResponse(1.0).estimate(counts=1, users=0), "users=0"),
         (lambda: RandomizedResponse(1.0).error_bound(10, 0.0), "beta=0"),
         (lambda: RandomizedResponse(1.0).estimator_variance([[0.5]]), "values must be 1-D"),
         (lambda: RandomizedResponse(1.0).shuffled(0), "users=0"),

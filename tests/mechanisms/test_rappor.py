@@ -93,7 +93,7 @@ def test_estimate_is_unbiased_and_its_variance_exact(f, p, q):
     mean = square = Fraction(0)
     for seen in itertools.product((0, 1), repeat=n):
         weight = math.prod((c if y else 1 - c) for y, c in zip(seen, [one] * t + [other] * (n - t)))
-        estimate = Fraction(report.from_counts(sum(seen), n))
+        estimate = Fraction(report.estimate(counts=sum(seen), users=n).item())
         mean += weight * estimate
         square += weight * estimate**2
     assert float(mean) == pytest.approx(t, rel=1e-13)
@@ -148,7 +148,7 @@ def test_sides_and_monotone(f, p, share, hashes, asked, more):
         (lambda: Rappor(0.5, hashes=0), "hashes=0"),
         (lambda: Rappor(0.5, hashes=3, bits=3), "bits=3"),
         (lambda: Rappor(0.5).randomize([2]), "values holds 2|values=2"),
-        (lambda: Rappor(0.5).from_counts(5, 4), "counts=5"),
+        (lambda: Rappor(0.5).estimate(counts=5, users=4), "counts holds 5: every entry must be at most 4, with users=4"),
         (lambda: Rappor(0.5).variance(5, 4), "held=5"),
     ],
 )

@@ -174,7 +174,8 @@ def test_bad_input(arguments, named):
 
 def test_bad_data():
     mechanism = ShuffledBits(3, 0.1)
-    for values, named in [([0, 1], "shape"), ([0, 1, 2], "values holds 2"), ([0, 1, 0.5], "values holds 0.5")]:
+    for values, named in [([0, 1, 0, 1], "values has 4 entries"), ([0, 1, 2], "values holds 2"), ([0, 1, 0.5], "values holds 0.5"),
+                          (1, "values has shape"), ([0, -1], "values holds -1")]:
         with pytest.raises(ValueError, match=named):
             mechanism.randomize(values)
     with pytest.raises(ValueError, match=r"flip=0\.5"):
@@ -280,8 +281,8 @@ def test_dummies_are_sent_and_subtracted_from_the_estimate():
     assert repr(bits) == "ShuffledBits(users=100, flip=0.1, ones='worst', fakes=50)"
     values = (np.arange(100) < 30).astype(int)
     rng = np.random.default_rng(1)
-    estimates = [bits.estimate(bits.randomize(values, rng)) for _ in range(60)]
-    assert bits.randomize(values, 1).size == 150
+    estimates = [bits.estimate(np.r_[bits.randomize(values, rng), bits.dummies(rng)]) for _ in range(60)]
+    assert bits.dummies(1).shape == (bits.fakes,)
     assert np.mean(estimates) == pytest.approx(30, abs=5 * math.sqrt(bits.variance / 60))
     assert bits.variance == pytest.approx(150 * 0.09 / 0.64)
     assert bits.error_quantile(0.05, bound="lower") <= bits.error_quantile(0.05) <= 3 * math.sqrt(bits.variance)

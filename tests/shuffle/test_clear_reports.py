@@ -93,12 +93,12 @@ def test_protocol_on_data():
     mechanism = ClearReports(600, 6)
     rng = np.random.default_rng(4)
     data = np.repeat(np.arange(6), [0, 10, 20, 30, 40, 100])
-    errors = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(2000)]) - np.bincount(data)
+    errors = np.array([mechanism.estimate(counts=mechanism.simulate(data, rng)) for _ in range(2000)]) - np.bincount(data)
     assert (np.abs(errors.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 2000)).all()
     assert errors.var(axis=0) == pytest.approx(np.full(6, mechanism.variance), rel=0.15)
     tail = mechanism.error_tail(15)
     assert abs(np.mean(np.abs(errors) > 15) - tail) < 5 * math.sqrt(tail / 2000)
-    assert mechanism.randomize(data, rng=1).shape == (800,)
+    assert np.r_[mechanism.randomize(data, rng=1), mechanism.dummies(rng=1)].shape == (800,)
     assert mechanism.messages_per_user(200) == 4.0
 
 
@@ -110,7 +110,7 @@ def test_protocol_on_data():
         (lambda: ClearReports(1, 2.5), r"bins=2\.5"),
         (lambda: ClearReports(1, 3).randomize([0, 3]), "values holds 3"),
         (lambda: ClearReports(1, 3).randomize([-1]), "values holds -1"),
-        (lambda: ClearReports(1, 3).randomize([]), "values"),
+        (lambda: ClearReports(1, 3).estimate([2]), r"messages has shape \(1,\): it must have more than fakes=1 entries"),
         (lambda: ClearReports(1, 3).randomize([0.5]), r"values holds 0\.5"),
         (lambda: ClearReports(1, 3).estimate([[1]]), "messages has shape"),
         (lambda: ClearReports(1, 3).error_tail(1, 3), "truth=3 must be None"),

@@ -241,7 +241,7 @@ def test_protocol_on_data(view):
     mechanism = FlippedReports(200, 60, 5, 0.1, view=view)
     rng = np.random.default_rng(9)
     data = np.repeat(np.arange(5), [0, 20, 40, 60, 80])
-    errors = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(3000)]) - np.bincount(data)
+    errors = np.array([mechanism.estimate(counts=mechanism.simulate(data, rng)) for _ in range(3000)]) - np.bincount(data)
     assert (np.abs(errors.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 3000)).all()
     assert errors.var(axis=0) == pytest.approx(np.full(5, mechanism.variance), rel=0.15)
     for held, error in zip((0, 20, 40, 60, 80), errors.T):
@@ -274,10 +274,11 @@ def test_error_tail_of_one_bin():
         (lambda: FlippedReports(1, 0, 2, 0.1, view="bits"), "view='bits'"),
         (lambda: FlippedReports(1, 0, 2, 0.1, view="sums", fake="none"), "fake='none'"),
         (lambda: FlippedReports(2**53, 1, 2, 0.1, view="sums"), "users=9007199254740992 plus fakes=1"),
-        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").randomize([0]), "values has shape"),
-        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").estimate([3, 0]), "messages holds 3"),
-        (lambda: FlippedReports(2, 0, 2, 0.1, view="records").estimate([3, 0]), "messages"),
-        (lambda: FlippedReports(2, 0, 2, 0.5, view="sums").estimate([1, 1]), r"flip=0\.5"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").simulate([0]), "values has 1 entries"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").randomize([0, 1, 1]), "values has 3 entries"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").estimate(counts=[3, 0]), "counts holds 3"),
+        (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").estimate([3, 0]), "messages has shape"),
+        (lambda: FlippedReports(2, 0, 2, 0.5, view="sums").estimate(counts=[1, 1]), r"flip=0\.5"),
         (lambda: FlippedReports(2, 0, 2, 0.1, view="sums").error_tail(1, 3), "truth=3"),
     ],
 )

@@ -105,9 +105,9 @@ def test_protocol_on_data():
     rng = np.random.default_rng(8)
     data = np.repeat([1, 2, 4], [500, 450, 50])
     truth = np.bincount(data, minlength=6)
-    estimates = np.array([mechanism.estimate(mechanism.randomize(data, rng)) for _ in range(3000)])
+    estimates = np.array([mechanism.estimate(counts=mechanism.simulate(data, rng)) for _ in range(3000)])
     assert not estimates[:, truth == 0].any()
-    raw = np.array([mechanism.estimate(mechanism.randomize(data, rng), raw=True) for _ in range(3000)]) - truth
+    raw = np.array([mechanism.estimate(counts=mechanism.simulate(data, rng), raw=True) for _ in range(3000)]) - truth
     assert (np.abs(raw.mean(axis=0)) < 5 * math.sqrt(mechanism.variance / 3000)).all()
     assert raw.var(axis=0) == pytest.approx(np.full(6, mechanism.variance), rel=0.15)
     largest = np.abs(estimates - truth).max(axis=1)
@@ -189,9 +189,9 @@ def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
         (lambda: ShuffledHistogram(0, 2, 0.1), "users=0"),
         (lambda: ShuffledHistogram(5, 0, 0.1), "bins=0"),
         (lambda: ShuffledHistogram(5, 2, 0.6), r"gamma=0\.6"),
-        (lambda: ShuffledHistogram(5, 2, 0.1).randomize([0, 1]), "values has shape"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).simulate([0, 1]), "values has 2 entries"),
         (lambda: ShuffledHistogram(2, 2, 0.1).randomize([0, 2]), "values holds 2"),
-        (lambda: ShuffledHistogram(5, 2, 0.1).estimate([1, 11]), "messages holds 11"),
+        (lambda: ShuffledHistogram(5, 2, 0.1).estimate(counts=[1, 11]), "counts holds 11"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2]), "truth sums to 4"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2, 1]), "truth has shape"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, 2, of="any"), "truth=2 must be a histogram"),

@@ -97,12 +97,19 @@ def test_all_users_with_more_distinct_budgets_than_groups():
     assert upper <= PersonalizedClones.randomized_response(budgets, 2).log_delta(0.05)
 
 
-def test_random_order_and_flips():
+def test_flips():
     budgets = np.r_[np.zeros(3000), np.full(3000, 700.0)]
     messages = PersonalizedBits(budgets).randomize(np.ones(6000), 3)
-    # Half of the first 3000 bits are flipped, and none of the others. The order of the messages is random.
-    assert abs(messages.sum() - 4500) < 5 * math.sqrt(750)
-    assert abs(messages[:3000].sum() - messages[3000:].sum()) < 5 * math.sqrt(2 * 1125)
+    # Half of the first 3000 bits are flipped, and none of the others.
+    assert messages[3000:].all()
+    assert abs(messages[:3000].sum() - 1500) < 5 * math.sqrt(750)
+    # A part of the users has their own budgets, and the sums of parts add up.
+    bits = PersonalizedBits(budgets)
+    parts = [bits.randomize(np.ones(3000), 4, part=np.arange(start, 6000, 2)) for start in (0, 1)]
+    assert all(part[1500:].all() for part in parts)
+    assert sum(bits.aggregate(part) for part in parts) == bits.aggregate(np.concatenate(parts)) > 4000
+    assert bits.aggregate([]) == 0
+    assert bits.randomize(np.ones(6000, dtype=bool), 3).tolist() == messages.tolist()
 
 
 def test_equality_and_repr():

@@ -171,7 +171,7 @@ def test_chernoff_holds_for_any_numbers():
 @pytest.mark.parametrize("view", ["total", "columns"])
 def test_messages_have_the_mean_and_variance_of_flipped_bits(view):
     mechanism, x, rng = RealSum(60, 12, 4, view=view), np.repeat([0.25, 0.75], 30), np.random.default_rng(3)
-    errors = np.array([mechanism.estimate(mechanism.randomize(x, rng)) for _ in range(400)]) - x.sum()
+    errors = np.array([mechanism.estimate(counts=mechanism.simulate(x, rng)) for _ in range(400)]) - x.sum()
     # The values are multiples of 1/4, so that only the 240 flipped bits are random; the estimate is divided by r (1 - 2 q).
     q = mechanism.flip
     variance = 240 * q * (1 - q) / (4 * (1 - 2 * q)) ** 2
@@ -186,7 +186,7 @@ def test_protocol_on_data(view):
     rng = np.random.default_rng(2)
     x = np.linspace(0, 1, 300)
     assert np.mean([mechanism.encode(x, rng) for _ in range(3000)], axis=0) == pytest.approx(5 * x, abs=0.06)
-    errors = np.array([mechanism.estimate(mechanism.randomize(x, rng)) for _ in range(4000)]) - x.sum()
+    errors = np.array([mechanism.estimate(counts=mechanism.simulate(x, rng)) for _ in range(4000)]) - x.sum()
     rounding = (5 * x - np.floor(5 * x)) * (1 - 5 * x + np.floor(5 * x))
     variance = mechanism.variance - 300 / 100 + rounding.sum() / 25
     assert abs(errors.mean()) < 5 * math.sqrt(variance / 4000)
@@ -195,8 +195,8 @@ def test_protocol_on_data(view):
     tail = mechanism.error_tail(a, x)
     assert abs(np.mean(np.abs(errors) > a) - tail) < 5 * math.sqrt(tail / 4000)
     assert mechanism.error_quantile(0.05) >= a
-    zeros = mechanism.randomize(np.zeros(300), rng=1)
-    assert mechanism.estimate(zeros, clip=True) == max(0.0, mechanism.estimate(zeros))
+    zeros = mechanism.simulate(np.zeros(300), rng=1)
+    assert mechanism.estimate(counts=zeros, clip=True) == max(0.0, mechanism.estimate(counts=zeros))
 
 
 def test_reference_variance():
@@ -217,11 +217,11 @@ def test_power_is_the_distribution_of_the_sum():
         (lambda: RealSum(5, 1, 0), "bits=0"),
         (lambda: RealSum(2**50, 1, 100), "users=1125899906842624 times bits=100"),
         (lambda: RealSum(5, 1, 2, view="bits"), "view='bits'"),
-        (lambda: RealSum(2, 1, 2).randomize([0.5]), "values has shape"),
+        (lambda: RealSum(2, 1, 2).simulate([0.5]), "values has 1 entries"),
         (lambda: RealSum(2, 1, 2).randomize([0.5, 1.5]), r"values holds 1\.5"),
-        (lambda: RealSum(2, 1, 2).estimate(5), "messages=5"),
-        (lambda: RealSum(2, 1, 2, view="columns").estimate([1, 3]), "messages holds 3"),
-        (lambda: RealSum(2, 2, 2).estimate(1), "lam=2 must be < users=2"),
+        (lambda: RealSum(2, 1, 2).estimate(counts=5), "counts=5|counts holds 5"),
+        (lambda: RealSum(2, 1, 2, view="columns").estimate(counts=[1, 3]), "counts holds 3"),
+        (lambda: RealSum(2, 2, 2).estimate(counts=1), "lam=2 must be < users=2"),
         (lambda: RealSum(2, 1, 2).error_tail(1, [0.5]), "truth has shape"),
     ],
 )

@@ -210,8 +210,7 @@ class AdditiveNoise(LocalRandomizer):
         ----------
         values : array_like
             Values to release, any shape; whole numbers if the noise is.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+        {rng}
 
         Returns
         -------

@@ -20,31 +20,9 @@ from shufflebounds._types import Bound, FloatArray, plain
 from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._two_level import Others, TwoLevel
 from shufflebounds.shuffle._accuracy import Of
+from shufflebounds.shuffle._counted import Counted
 
-__all__ = ["CountEstimate", "FrequencyOracle", "bernoulli", "message_rows"]
-
-
-def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
-    """Return independent events of the given probability, with an error of at most 2**-61.
-
-    One random byte decides an event with probability 255/256; the remaining events take a random double.
-    """
-    scaled = 256 * probability
-    first = math.floor(scaled)
-    size = math.prod(shape)
-    drawn = np.frombuffer(rng.bytes(size), dtype=np.uint8)
-    out = drawn < first
-    ties = np.flatnonzero(drawn == first) if first < 256 else np.empty(0, dtype=np.int64)
-    out[ties] = rng.random(ties.size) < scaled - first
-    return out.reshape(shape)
-
-
-def message_rows(messages: ArrayLike, width: int, kind: str) -> NDArray[Any]:
-    """Return the messages as an array with one message of the given width per row, or raise ValueError; entries are unchecked."""
-    rows = np.asarray(messages)
-    if rows.ndim != 2 or rows.shape[1] != width or rows.shape[0] == 0:
-        raise ValueError(f"messages has shape {rows.shape}: it must be (users, {width}), one {kind} per row")
-    return rows
+__all__ = ["CountEstimate", "FrequencyOracle"]
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
@@ -54,91 +32,25 @@ def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]
 
 
 @with_passages
-class CountEstimate:
-    """An estimate of the number of users with a value, from the number of messages that support the value."""
+class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
+    r"""An estimate of the number of users with each value, from the number c of the n messages that support the value.
+
+    .. math:: t = \frac{c - n q}{p - q}
+
+    A message supports the user's value with probability p, and another with q.
+    """
 
     @abstractmethod
     def _support_probabilities(self) -> SupportProbabilities:
         """Return the probabilities that a message supports a value."""
 
-    @abstractmethod
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
-        """Return one message for each user, in the order of the users.
+    def _support(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of messages that support each value, from the counts."""
+        return counts
 
-        Parameters
-        ----------
-        values : array_like of int
-            The users' bins, 0 to bins - 1, shape (users,), unless the class says otherwise.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray of shape (users,) or (users, length of a message)
-            Messages as described for the class.
-
-        {raises: If `values` has another shape or contains other values, or `rng` is no generator.}
-        """
-
-    @abstractmethod
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return for each value the number of messages that support it, and the number of messages.
-
-        Parameters
-        ----------
-        messages : array_like, one row for each user
-            As :meth:`randomize` returns them, in any order.
-
-        Returns
-        -------
-        counts : ndarray of int64
-            One entry for each value.
-        users : int
-
-        {raises: If `messages` is empty or contains anything but messages.}
-        """
-
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        r"""Return unbiased estimates of the number of users with each value, from one message of each user.
-
-        .. math:: t = \frac{c - n q}{p - q}
-
-        where c of the n messages support the value. A message supports the user's value with probability p, and another with q.
-
-        Parameters
-        ----------
-        messages : array_like
-            One message for each user, as :meth:`randomize` returns them, in any order.
-
-        Returns
-        -------
-        ndarray
-            One entry for each value; it may lie outside [0, n].
-
-        {raises: If `messages` is empty or contains anything but messages.}
-        """
-        return np.asarray(self.from_counts(*self.support(messages)))
-
-    def from_counts(self, counts: ArrayLike, users: int) -> float | FloatArray:
-        """Return the estimates of :meth:`estimate` from the numbers of messages that support each value.
-
-        Parameters
-        ----------
-        counts : float or array_like
-            Number of messages that support a value, 0 to users.
-        users : int
-            Number of messages.
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `counts`.
-
-        {raises: If `users` is no positive integer or `counts` leaves 0..users.}
-        """
-        users, seen = _of_users("counts", counts, users)
+    def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         _, _, other, _, gap = self._support_probabilities()
-        return plain((seen - other * users) / gap)
+        return np.asarray((self._support(counts) - other * users) / gap)
 
     def variance(self, held: ArrayLike, users: int) -> float | FloatArray:
         r"""Variance of :meth:`estimate` for a value that `held` of the users have.
@@ -271,12 +183,12 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _values(self) -> int:
         return self.bins
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:
-        return self._messages(_validate.labels("values", values, self.bins), _validate.generator(rng))
+    @property
+    def _count_shape(self) -> tuple[int, ...]:
+        return (self.bins,)
 
-    @abstractmethod
-    def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[Any]:
-        """Return one message for each of the users' bins."""
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, self.bins)
 
     def rmse(self, users: int) -> float:
         r"""Root of the mean squared error, where the mean is over all bins; it is the same for every dataset.

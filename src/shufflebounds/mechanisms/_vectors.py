@@ -7,16 +7,21 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray
+from shufflebounds.shuffle._counted import Counted
 
 
 @with_passages
-class VectorRandomizer:
-    """A local randomizer that sends a vector, whose expectation is the user's vector times the known factor `scale`."""
+class VectorRandomizer(Counted[FloatArray, FloatArray]):
+    """A local randomizer that sends a vector, whose expectation is the user's vector times the known factor `scale`.
+
+    Its counts are the sum of the messages, one number for each coordinate. The estimate of the mean of the users' vectors is the
+    mean of the messages divided by `scale`.
+    """
 
     dimension: int
 
@@ -25,51 +30,28 @@ class VectorRandomizer:
     def scale(self) -> float:
         """Expected component of a message in the direction of the user's vector; the estimate divides by it."""
 
-    @abstractmethod
-    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
-        """Return the validated vectors of the users."""
+    @property
+    def _count_shape(self) -> tuple[int, ...]:
+        return (self.dimension,)
 
-    @abstractmethod
-    def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
-        """Return one message for each of the users' vectors."""
-
-    def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
-        """Return one message for each user, in the order of the users.
-
-        Parameters
-        ----------
-        values : array_like, shape (users, dimension)
-            The users' vectors; unit vectors must have length 1 within 1e-9.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
-
-        Returns
-        -------
-        ndarray, shape (users, dimension)
-
-        {raises: If `values` has another shape or leaves the domain, or `rng` is no generator.}
-        """
-        return self._messages(self._checked_vectors(values), _validate.generator(rng))
+    @property
+    def _message_bytes(self) -> int:
+        return 8 * self.dimension
 
     def _checked_messages(self, messages: ArrayLike) -> FloatArray:
-        """Return the validated messages."""
         return self._vectors("messages", messages)
 
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return the unbiased estimate of the mean of the users' vectors: the mean of the messages divided by :attr:`scale`.
+    def _added(self, messages: NDArray[Any]) -> FloatArray:
+        return np.asarray(messages.sum(axis=0))
 
-        Parameters
-        ----------
-        messages : array_like, shape (users, dimension)
-            As :meth:`randomize` returns them, in any order.
+    def _checked_counts(self, counts: ArrayLike, users: int | None) -> tuple[FloatArray, int]:
+        sums = _validate.real_array("counts", counts)
+        if sums.shape != self._count_shape:
+            raise ValueError(f"counts has shape {sums.shape}: it must be {self._count_shape}, the sum of the messages")
+        return sums, self._stated_users(None, users)
 
-        Returns
-        -------
-        ndarray, shape (dimension,)
-
-        {raises: If `messages` has another shape or contains anything but messages.}
-        """
-        return np.asarray(self._checked_messages(messages).mean(axis=0) / self.scale)
+    def _estimated(self, counts: FloatArray, users: int) -> FloatArray:
+        return np.asarray(counts / users / self.scale)
 
     @property
     def message_bits(self) -> int:
@@ -77,10 +59,13 @@ class VectorRandomizer:
         return 64 * self.dimension
 
     def _vectors(self, name: str, value: ArrayLike) -> FloatArray:
-        """Return the array, or raise ValueError if its shape is not (users, dimension)."""
+        """Return the array, or raise ValueError if its shape is not (users, dimension); an empty array has no users."""
+        if np.size(value) == 0:
+            return np.empty((0, self.dimension))
         vectors = _validate.real_array(name, value)
         if vectors.ndim != 2 or vectors.shape[1] != self.dimension:
-            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector per row")
+            raise ValueError(f"{name} has shape {vectors.shape}: it must be (users, {self.dimension}), one vector per row"
+                             + ("; sums of messages go to estimate(counts=..., users=...)" if name == "messages" else ""))
         return vectors
 
     def _unit_vectors(self, name: str, value: ArrayLike) -> FloatArray:

@@ -21,6 +21,7 @@ from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair
 from shufflebounds.shuffle._accuracy import Of
+from shufflebounds.shuffle._counted import CountsOfLabels
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 
@@ -29,7 +30,7 @@ __all__ = ["FiniteRandomizer"]
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class FiniteRandomizer(LargestPair, LocalRandomizer):
+class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
     r"""A randomizer given by its matrix of probabilities: one row for each input, one column for each output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+
@@ -44,8 +45,10 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     Neighbours: the input is replaced by any other. The matrix is stored as tuples, so that randomizers with equal matrices are
     equal.
 
-    :meth:`estimate` needs a matrix of linearly independent rows. Among all unbiased estimates that are linear in the numbers of
-    outputs it has the smallest variance if the users are spread evenly over the inputs.
+    The users' values are inputs 0..inputs - 1, and messages are outputs, the numbers of columns, int64. Counts: how often each
+    output was sent. :meth:`estimate` returns the number of users with each input, and needs a matrix of linearly independent rows.
+    Among all unbiased estimates that are linear in the numbers of outputs it has the smallest variance if the users are spread
+    evenly over the inputs.
 
     References
     ----------
@@ -58,8 +61,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
     >>> round(survey.delta(0.0), 12), round(survey.epsilon(0.0), 12)
     (0.25, 0.69314718056)
     >>> messages = survey.randomize([0] * 900 + [2] * 100, rng=1)
-    >>> counts, users = survey.support(messages)
-    >>> survey.estimate(messages).round().tolist() == (4 * (counts - 250.0)).round().tolist()
+    >>> counts = survey.aggregate(messages)
+    >>> survey.estimate(counts=counts).round().tolist() == (4 * (counts - 250.0)).round().tolist()
     True
     """
 
@@ -130,28 +133,17 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         """Length of one message in bits, the logarithm of the number of outputs."""
         return math.log2(len(self.matrix[0]))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return one output for each input.
+    @property
+    def _labels(self) -> int:
+        return len(self.matrix[0])
 
-        Parameters
-        ----------
-        values : array_like of int, shape (users,)
-            The users' inputs, 0 to inputs - 1.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, len(self.matrix))
 
-        Returns
-        -------
-        ndarray of int64, shape (users,)
-            Column numbers of the outputs in the matrix.
-
-        {raises: If `values` is empty, not 1-D or contains anything but inputs, or `rng` is no generator.}
-        """
-        chosen = _validate.labels("values", values, len(self.matrix))
-        source = _validate.generator(rng)
-        out = np.empty(chosen.size, dtype=np.int64)
-        for x in np.flatnonzero(np.bincount(chosen, minlength=len(self.matrix))):
-            at = np.flatnonzero(chosen == x)
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        out = np.empty(values.size, dtype=np.int64)
+        for x in np.flatnonzero(np.bincount(values, minlength=len(self.matrix))):
+            at = np.flatnonzero(values == x)
             law = np.cumsum(self._rows[x])
             possible = np.flatnonzero(self._rows[x])
             # Rounding may place a draw beyond the sum of the row; the last possible output is returned then.
@@ -159,23 +151,8 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
             out[at] = np.minimum(drawn, possible[-1])
         return out
 
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        """Return how often each output was sent, and the number of messages.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users,)
-            The outputs.
-
-        Returns
-        -------
-        counts : ndarray of int64, shape (outputs,)
-        users : int
-
-        {raises: If `messages` is empty, not 1-D or contains anything but outputs.}
-        """
-        seen = _validate.labels("messages", messages, len(self.matrix[0]))
-        return np.bincount(seen, minlength=len(self.matrix[0])), seen.size
+    def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
+        return np.asarray(counts @ self._weights)
 
     @cached_property
     def _weights(self) -> FloatArray:
@@ -192,23 +169,6 @@ class FiniteRandomizer(LargestPair, LocalRandomizer):
         basis, triangle = np.linalg.qr((rows[:, seen] / root).T)
         weights[seen] = np.linalg.solve(triangle, basis.T).T / root[:, None]
         return weights
-
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        """Return unbiased estimates of the number of users with each input.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users,)
-            The outputs, in any order.
-
-        Returns
-        -------
-        ndarray, shape (inputs,)
-
-        {raises: If `messages` is empty, not 1-D or contains anything but outputs, or the rows of the matrix are dependent.}
-        """
-        counts, _ = self.support(messages)
-        return np.asarray(counts @ self._weights)
 
     def variance(self, held: ArrayLike) -> FloatArray:
         """Variance of :meth:`estimate` for each input.

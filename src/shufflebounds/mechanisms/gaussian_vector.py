@@ -115,10 +115,11 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         """The factor of a message's mean, which is 1 because the noise has mean zero."""
         return 1.0
 
-    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
+    def _checked_values(self, values: ArrayLike) -> FloatArray:
         if self.domain == "sphere":
             return self._unit_vectors("values", values)
-        return _validate.real_array("values", self._vectors("values", values), 0, 1)
+        vectors = self._vectors("values", values)
+        return _validate.real_array("values", vectors, 0, 1) if vectors.size else vectors
 
     def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
         return np.asarray(vectors + source.normal(scale=self.sigma, size=vectors.shape))

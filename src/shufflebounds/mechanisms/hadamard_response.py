@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._counted import CountsOfLabels
 
 __all__ = ["HadamardResponse"]
 
 
 @with_passages
 @dataclass(frozen=True)
-class HadamardResponse(FrequencyOracle):
+class HadamardResponse(CountsOfLabels, FrequencyOracle):
     r"""A random word of :math:`\log_2 K` bits; words with even parity for the user's bin are more likely.
 
     .. math:: \Pr[Y = y \mid x] = \frac{2}{K} \, \frac{e^{\varepsilon_0 [\langle y, x+1\rangle = 0]}}{e^{\varepsilon_0}+1}, \qquad
@@ -31,7 +31,8 @@ class HadamardResponse(FrequencyOracle):
 
     Notes
     -----
-    A message is a word 0..K - 1, int64; it supports the bins x for which :math:`\langle y, x+1\rangle` is even.
+    The users' values are bins 0..k - 1. A message is a word 0..K - 1, int64; it supports the bins x for which :math:`\langle y,
+    x+1\rangle` is even. Counts: how often each of the K words was sent.
 
     Neighbours: the bin is replaced. The more likely set of each bin is half of all words, and any two of them intersect in a
     quarter of all words. The variance is close to the smallest possible for budgets below about 1, and larger than that of subset
@@ -74,6 +75,10 @@ class HadamardResponse(FrequencyOracle):
         return () if self.bins == 2 else (summed,) if self.bins == 3 else (independent, summed)
 
     @property
+    def _labels(self) -> int:
+        return 1 << self.message_bits
+
+    @property
     def message_bits(self) -> int:
         """Length of one message in bits, the logarithm of K."""
         return self.bins.bit_length()
@@ -86,13 +91,12 @@ class HadamardResponse(FrequencyOracle):
         # Flipping the word at the lowest one of the code is a bijection from odd to even words, so even words are uniform.
         return np.where(depends & odd, word ^ (code & -code), word)
 
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        size = 1 << self.message_bits
-        seen = _validate.labels("messages", messages, size)
-        spectrum = np.bincount(seen, minlength=size)
+    def _support(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        size = self._labels
+        spectrum = counts
         width = 1
         while width < size:
             pairs = spectrum.reshape(-1, 2, width)
             spectrum = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
             width *= 2
-        return (seen.size + spectrum[1 : self.bins + 1]) // 2, seen.size
+        return np.asarray((counts.sum() + spectrum[1 : self.bins + 1]) // 2)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import FEW
 from shufflebounds._types import FloatArray, Interval
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._counted import CountsOfLabels
 from shufflebounds.shuffle._known_bits import flip_probability
 
 __all__ = ["KaryResponse"]
@@ -22,7 +22,7 @@ __all__ = ["KaryResponse"]
 
 @with_passages
 @dataclass(frozen=True)
-class KaryResponse(FrequencyOracle):
+class KaryResponse(CountsOfLabels, FrequencyOracle):
     r"""The user's bin, or a uniformly random bin with probability :math:`k/(e^{\varepsilon_0}+k-1)`.
 
     .. math:: \Pr[Y = y \mid x] = \frac{e^{\varepsilon_0 [y = x]}}{e^{\varepsilon_0} + k - 1}
@@ -33,7 +33,7 @@ class KaryResponse(FrequencyOracle):
 
     Notes
     -----
-    A message is a bin, int64, and supports itself.
+    The users' values are bins 0..k - 1. A message is a bin, int64, and supports itself. Counts: how often each bin was sent.
 
     Neighbours: the bin is replaced. For :math:`k < 3 e^{\varepsilon_0} + 2` its variance is the smallest of the frequency oracles
     in this package; its messages are the shortest.
@@ -77,6 +77,10 @@ class KaryResponse(FrequencyOracle):
         return None
 
     @property
+    def _labels(self) -> int:
+        return self.bins
+
+    @property
     def _inputs(self) -> int:
         return self.bins
 
@@ -100,7 +104,3 @@ class KaryResponse(FrequencyOracle):
     def _messages(self, chosen: NDArray[np.int64], source: np.random.Generator) -> NDArray[np.int64]:
         is_uniform = source.random(chosen.size) < math.exp(self._log_base())
         return np.where(is_uniform, source.integers(0, self.bins, size=chosen.size), chosen)
-
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        seen = _validate.labels("messages", messages, self.bins)
-        return np.bincount(seen, minlength=self.bins), seen.size

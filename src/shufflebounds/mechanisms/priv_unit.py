@@ -211,11 +211,18 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         around = math.sqrt(variance) + math.sqrt(2 * one * weak + far * far) + far
         return min(pinelis, around, 1 / self.scale + 1) * (1 + 1e-12)
 
-    def _checked_vectors(self, values: ArrayLike) -> FloatArray:
+    def _checked_values(self, values: ArrayLike) -> FloatArray:
         return self._unit_vectors("values", values)
 
     def _checked_messages(self, messages: ArrayLike) -> FloatArray:
         return self._unit_vectors("messages", messages)
+
+    def _checked_counts(self, counts: ArrayLike, users: int | None) -> tuple[FloatArray, int]:
+        sums, users = super()._checked_counts(counts, users)
+        if math.hypot(*sums) > users * (1 + 1e-8):
+            raise ValueError(f"counts has length {math.hypot(*sums):.6g}: it must be at most {users}, as the sum of users={users} "
+                             "unit vectors")
+        return sums, users
 
     def _messages(self, vectors: FloatArray, source: np.random.Generator) -> FloatArray:
         drawn = source.normal(size=vectors.shape)

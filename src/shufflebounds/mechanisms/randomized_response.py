@@ -15,6 +15,7 @@ from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
+from shufflebounds.shuffle._counted import SumOfBits
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.tradeoff import Tradeoff
 
@@ -23,7 +24,7 @@ __all__ = ["RandomizedResponse"]
 
 @with_passages
 @dataclass(frozen=True)
-class RandomizedResponse(TwoLevel):
+class RandomizedResponse(SumOfBits, TwoLevel):
     r"""One randomized bit of a value in [0, upper]; the least private of all pure eps-DP mechanisms.
 
     .. math::
@@ -47,6 +48,12 @@ class RandomizedResponse(TwoLevel):
     best bounds that hold for all of them: use this class if only the budget is known.
 
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
+
+    **Estimate.** Values and messages have any shape; a message is a bit, int64, drawn by comparing its probability with a uniform
+    multiple of 2**-53 (for eps above about 30 flips are rarer than this resolves). Counts: the number Y of ones. The estimate of
+    the mean of the n users' values is
+
+    .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}.
 
     :meth:`shuffled` has the bounds of :class:`~shufflebounds.shuffle.ShuffledBits` with flip = 1/(e^eps + 1), which are those of
     the worst dataset: the bit of a value in between is a mixture of the bits of 0 and of `upper`.
@@ -134,77 +141,34 @@ class RandomizedResponse(TwoLevel):
 
         {raises: If `values` is empty or leaves [0, upper].}
         """
-        share = _validate.real_array("values", values, 0, self.upper) / self.upper
+        return plain(self._prob(self._in_range(values)))
+
+    def _prob(self, values: FloatArray) -> FloatArray:
+        share = values / self.upper
         # A sum of positive terms has no cancellation at either end of the range.
-        return plain((share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps)))
+        return np.asarray((share + (1 - share) * math.exp(-self.eps)) / (1 + math.exp(-self.eps)))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        """Return one bit for each value.
+    def _checked_values(self, values: ArrayLike) -> NDArray[Any]:
+        return np.empty(0) if np.shape(values) == (0,) else self._in_range(values)
 
-        Parameters
-        ----------
-        values : array_like
-            In [0, upper], any shape.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+    def _in_range(self, values: ArrayLike) -> FloatArray:
+        """Return the validated values; False and True are 0 and `upper`."""
+        if np.asarray(values).dtype.kind == "b":
+            values = np.multiply(values, self.upper)
+        return _validate.real_array("values", values, 0, self.upper)
 
-        Returns
-        -------
-        ndarray of int64
-            Zeros and ones, of the shape of `values`.
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        return (source.random(values.shape) < self._prob(values)).astype(np.int64)
 
-        {raises: If `values` is empty or leaves [0, upper], or `rng` is no generator.}
+    def _one_each(self, name: str, array: NDArray[np.int8]) -> NDArray[np.int8]:
+        # Values and bits may have any shape.
+        return array
 
-        Notes
-        -----
-        The bit compares its probability with a uniform multiple of 2**-53. For eps above about 30 flips are rarer than this
-        resolves.
-        """
-        prob = np.asarray(self.prob(values))
-        return (_validate.generator(rng).random(prob.shape) < prob).astype(np.int64)
+    def _number(self, messages: NDArray[Any]) -> int:
+        return messages.size
 
-    def estimate(self, messages: ArrayLike) -> float:
-        r"""Return the unbiased estimate of the mean of the users' values.
-
-        .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}
-
-        where Y of the n bits are 1.
-
-        Parameters
-        ----------
-        messages : array_like of int, shape (users,)
-            The bits, in any order.
-
-        Returns
-        -------
-        float
-            It may lie outside [0, upper].
-
-        {raises: If `messages` is empty or contains anything but 0 and 1.}
-        """
-        bits = _validate.whole_array("messages", messages, 0, 1)
-        return float(self.from_counts(int(bits.sum()), bits.size))
-
-    def from_counts(self, ones: ArrayLike, users: int) -> float | FloatArray:
-        r"""Return the estimate of :meth:`estimate` from the number of ones.
-
-        Parameters
-        ----------
-        ones : float or array_like
-            Number Y of ones among the bits, 0 to users.
-        users : int
-            Number n of users.
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `ones`; it may lie outside [0, upper].
-
-        {raises: If `users` is no positive integer or `ones` lies outside 0..users.}
-        """
-        users = _validate.integer("users", users, 1)
-        share = _validate.real_array("ones", ones, 0, users) / users
-        return plain(self.upper * (0.5 + (share - 0.5) / math.tanh(self.eps / 2)))
+    def _estimated(self, counts: int, users: int) -> float:
+        return float(self.upper * (0.5 + (counts / users - 0.5) / math.tanh(self.eps / 2)))
 
     @property
     def variance(self) -> float:

@@ -21,6 +21,7 @@ from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
+from shufflebounds.shuffle._counted import message_rows
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
@@ -55,8 +56,9 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     Notes
     -----
-    The values of :meth:`randomize` are bits of filters, 0 and 1, of any shape, and so are the reports, int64. A message is a row of
-    the bits of one filter, and supports those that are 1.
+    The values of :meth:`randomize` are bits of filters, 0 and 1, of any shape, and so are the reports, int64. For an estimate,
+    values and messages are rows of the bits of one filter, and a message supports the bits that are 1. Counts: how many messages
+    support each bit, the sums of the columns.
 
     Neighbours: the value is replaced. The profile is that of **one report**, exact: two values that differ in 2d bits,
     d = min(h, k - h), give
@@ -255,19 +257,31 @@ class Rappor(CountEstimate, LocalRandomizer):
             largest = np.maximum(largest, above[place])
         return np.asarray(largest * (1 + 256 * ULP * self._differ))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        bits = _validate.whole_array("values", values, 0, 1)
+    @property
+    def _count_shape(self) -> tuple[int, ...] | None:
+        return None if self.bits is None else (self.bits,)
+
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int8]:
+        return _validate.bits("values", values) if np.size(values) else np.empty((0, self._values()), dtype=np.int8)
+
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
         one, _, other, _, _ = self._support_probabilities()
-        return (_validate.generator(rng).random(bits.shape) < np.where(bits == 1, one, other)).astype(np.int64)
+        return (source.random(values.shape) < np.where(values == 1, one, other)).astype(np.int64)
+
+    def _checked_messages(self, messages: ArrayLike) -> NDArray[np.int8]:
+        width = np.shape(messages)[-1] if self.bits is None and np.ndim(messages) == 2 else self.bits or 1
+        return _validate.bits("messages", message_rows(messages, width, "report"))
+
+    def _added(self, messages: NDArray[Any]) -> NDArray[np.int64]:
+        return np.asarray(messages.sum(axis=0, dtype=np.int64))
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        ones = values.sum(axis=0, dtype=np.int64)
+        one, _, other, _, _ = self._support_probabilities()
+        return np.asarray(source.binomial(ones, one) + source.binomial(len(values) - ones, other))
 
     def _values(self) -> int:
         return self.bits or 1
-
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        seen = _validate.whole_array("messages", messages, 0, 1)
-        if seen.ndim != 2:
-            raise ValueError(f"messages has shape {seen.shape}: it must be (users, bits), one report per row")
-        return seen.sum(axis=0), len(seen)
 
 
 def _binomial(trials: int, hit: float, miss: float) -> FloatArray:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds.mechanisms._counts import FrequencyOracle, message_rows
+from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._counted import message_rows
 
 __all__ = ["SubsetSelection"]
 
@@ -34,7 +35,8 @@ class SubsetSelection(FrequencyOracle):
 
     Notes
     -----
-    A message is a row of `size` bins in increasing order, int32, and supports them.
+    The users' values are bins 0..k - 1. A message is a row of `size` bins in increasing order, int32, and supports them. Counts:
+    how many messages support each bin.
 
     Neighbours: the bin is replaced. Of all local randomizers of this budget, subset selection has the smallest variance for a bin
     with few users. With size 1 it is :class:`KaryResponse`.
@@ -147,9 +149,22 @@ class SubsetSelection(FrequencyOracle):
             missing = missing[(drawn[:, 1:] == drawn[:, :-1]).any(axis=1)]
         return sets.astype(np.int64)
 
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
+    @property
+    def _message_bytes(self) -> int:
+        return 4 * self._d
+
+    def _checked_messages(self, messages: ArrayLike) -> NDArray[Any]:
         sets = message_rows(messages, self._d, "set")
-        counts = np.bincount(_validate.labels("messages", sets.ravel(), self.bins), minlength=self.bins)
+        _validate.labels("messages", sets.ravel(), self.bins)
         if self._d > 1 and not (sets[:, 1:] > sets[:, :-1]).all():
             raise ValueError("messages holds a row that does not rise: each must be a set of bins in increasing order")
-        return counts, sets.shape[0]
+        return sets
+
+    def _added(self, messages: NDArray[Any]) -> NDArray[np.int64]:
+        return np.bincount(messages.ravel().astype(np.int64), minlength=self.bins)
+
+    def _users_in(self, counts: NDArray[Any]) -> int:
+        total = int(counts.sum())
+        if total % self._d:
+            raise ValueError(f"counts sums to {total}: it must be a multiple of size={self._d}, the number of bins in a message")
+        return total // self._d

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import ULP
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
-from shufflebounds.mechanisms._counts import FrequencyOracle, bernoulli, message_rows
+from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
+from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 
 __all__ = ["UnaryEncoding"]
 
 
 @with_passages
 @dataclass(frozen=True)
-class UnaryEncoding(FrequencyOracle):
+class UnaryEncoding(CountsOfColumns, FrequencyOracle):
     r"""One bit for every bin: 1 with probability p in the user's bin and with probability q in any other.
 
     .. math:: e^{\varepsilon_0} = \frac{p\,(1-q)}{q\,(1-p)}
@@ -36,7 +37,8 @@ class UnaryEncoding(FrequencyOracle):
 
     Notes
     -----
-    A message is a row of bits, uint8, one for each bin; it supports the bins whose bit is 1.
+    The users' values are bins 0..k - 1. A message is a row of bits, uint8, one for each bin; it supports the bins whose bit is 1.
+    Counts: how many messages support each bin, the sums of the columns.
 
     Neighbours: the bin is replaced, which changes the probabilities of two bits. :meth:`symmetric` has q = 1 - p (basic RAPPOR).
     :meth:`optimized` has p = 1/2, which gives the smallest variance at its budget for a bin with few users.
@@ -153,8 +155,6 @@ class UnaryEncoding(FrequencyOracle):
         bits[np.arange(chosen.size), chosen] = bernoulli(source, chosen.shape, self.p)
         return bits.view(np.uint8)
 
-    def support(self, messages: ArrayLike) -> tuple[NDArray[np.int64], int]:
-        words = message_rows(messages, self.bins, "word")
-        if words.dtype.kind not in "bu" or int(words.max()) > 1:
-            words = _validate.whole_array("messages", words, 0, 1)
-        return words.sum(axis=0, dtype=np.int64), words.shape[0]
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        held = np.bincount(values, minlength=self.bins)
+        return source.binomial(held, self.p) + source.binomial(values.size - held, self.q)

@@ -120,6 +120,7 @@ def _log_choose(first: int, second: int) -> float:
     return (entropy + float(binom_logpmf(first, total, first / total))) * (1 + 1e-14) + 1e-13
 
 
+@with_passages
 def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: Any = None) -> NDArray[np.int64]:
     r"""Run SmallDB: return an eps-private database of `size` records whose answers are close to those of the dataset.
 
@@ -133,8 +134,7 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
         Budget in nats, in (0, 700], for neighbours that differ in one replaced record.
     size : int
         Number m of records of the small database, >= 1.
-    rng : None, int or numpy.random.Generator
-        Source of randomness.
+    {rng}
 
     Returns
     -------

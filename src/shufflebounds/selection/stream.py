@@ -35,8 +35,7 @@ class SparseVector:
         Whether the threshold's noise is drawn again after each answer above it.
     max_queries : int, optional
         Number of queries after which the run halts in any case.
-    rng : None, int or numpy.random.Generator
-        Source of randomness.
+    {rng}
 
     {raises}
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._core import _worst
@@ -25,6 +25,7 @@ from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import convex_hull
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._counted import SumOfBits
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
 from shufflebounds.shuffle._protocol import FlippedProtocol
@@ -35,7 +36,7 @@ __all__ = ["ShuffledBits"]
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledBits(FlippedProtocol):
+class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
     Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
@@ -74,12 +75,12 @@ class ShuffledBits(FlippedProtocol):
     alpha - beta) in trade-off curves, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi
     divergences.
 
-    **Estimate.** The users' values are bits; messages are int8, users + fakes of them in random order. The estimate of the number
-    of ones is :math:`(\sum y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones among all users, which
-    :meth:`error_tail` takes as `truth`. The largest error over all datasets is exact up to 512 users. For more users, the upper
-    bound is the smaller one of a search over blocks of datasets, with Bernstein's inequality for the bits in which they differ, and
-    of Chernoff's bound. The upper 95 % quantile is then 15 to 50 % too large, most for variances below a few hundred, and the
-    quantile at 1e-6 is 10 to 17 % too large.
+    **Estimate.** The users' values are bits, and so are the messages, int8. Counts: the number y of ones among the n + k messages.
+    The estimate of the number of ones among the users is :math:`(y - (n+k)q)/(1 - 2q)`. Its error depends on the number of ones
+    among all users, which :meth:`error_tail` takes as `truth`. The largest error over all datasets is exact up to 512 users. For
+    more users, the upper bound is the smaller one of a search over blocks of datasets, with Bernstein's inequality for the bits in
+    which they differ, and of Chernoff's bound. The upper 95 % quantile is then 15 to 50 % too large, most for variances below a few
+    hundred, and the quantile at 1e-6 is 10 to 17 % too large.
 
     References
     ----------
@@ -344,18 +345,23 @@ class ShuffledBits(FlippedProtocol):
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
-        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit for each user")
-        source = _validate.generator(rng)
-        messages = np.concatenate([bits.astype(np.int8), np.zeros(self.fakes, dtype=np.int8)])
-        messages ^= source.random(self._bits) < self.flip
-        source.shuffle(messages)
-        return messages
+    @property
+    def _dummies(self) -> int:
+        return self.fakes
 
-    def estimate(self, messages: ArrayLike) -> float:
-        bits = _validate.zeros_and_ones("messages", messages, (self._bits,), "one bit for each user and dummy")
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
+        return np.asarray(values ^ (source.random(values.size) < self.flip))
+
+    def _dummy_messages(self, number: int, source: np.random.Generator) -> NDArray[np.int8]:
+        return self._messages(np.zeros(number, dtype=np.int8), source)
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> int:
+        ones = self._added(values)
+        return int(source.binomial(ones, 1 - self.flip) + source.binomial(self._bits - ones, self.flip))
+
+    def _estimated(self, counts: int, users: int) -> float:
         self._informative()
-        return float((bits.sum() - self._bits * self.flip) / (1 - 2 * self.flip))
+        return float((counts - self._bits * self.flip) / (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:

@@ -17,6 +17,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
+from shufflebounds.shuffle._counted import CountsOfLabels
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -25,7 +26,7 @@ __all__ = ["ClearReports"]
 
 @with_passages
 @dataclass(frozen=True)
-class ClearReports(ShuffleProtocol):
+class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray]):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
     Let N be the number of dummy reports in one of the target's two possible bins; each of these is in either bin with probability
@@ -49,8 +50,9 @@ class ClearReports(ShuffleProtocol):
     probability 2/d of a clone, and is computed like it: the gap is about a relative 1e-12 (1 + \|log delta\|), and at most
     1e-9 (1 + \|log delta\|). The run time does not grow with the number of dummy reports above about 10**7 d.
 
-    The users' values are bins 0..d - 1, and so are the messages: int64, users + fakes of them in random order. The estimate of
-    a bin is its number of reports minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` is None
+    The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
+    messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports
+    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` is None
     in :meth:`error_tail`. ``of="any"`` is the union bound: d times the probability of an error in one bin.
 
     References
@@ -153,37 +155,25 @@ class ClearReports(ShuffleProtocol):
             )
         return cls(fakes, bins)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        chosen = _validate.labels("values", values, self.bins)
-        source = _validate.generator(rng)
-        _validate.affordable(f"the messages of fakes={self.fakes}", self.fakes)
-        messages = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
-        source.shuffle(messages)
-        return messages
+    @property
+    def _labels(self) -> int:
+        return self.bins
 
-    def estimate(self, messages: ArrayLike) -> FloatArray:
-        r"""Return the estimated number of users in each bin: its number of reports minus m/d, the expected number of dummies.
+    @property
+    def _dummies(self) -> int:
+        return self.fakes
 
-        Parameters
-        ----------
-        messages : array_like of int, shape (users + fakes,)
-            The shuffled reports: each entry is a bin 0..d - 1. Do not pass a histogram.
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, self.bins)
 
-        Returns
-        -------
-        ndarray, shape (bins,)
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        return values
 
-        {raises: If an entry is no bin, or there are fewer reports than dummy reports.}
-        """
-        seen = _validate.labels("messages", messages, self.bins)
-        advice = "pass the reports themselves, one bin for each report, not one count for each bin"
-        if seen.size < self.fakes:
-            raise ValueError(f"messages has shape ({seen.size},): it must have at least fakes={self.fakes} entries; {advice}")
-        if seen.size == self.bins > 2:
-            _validate.warn(f"messages has as many entries as bins={self.bins}: {advice}. For a histogram of counts, "
-                           f"np.repeat(np.arange({self.bins}), counts) makes the reports")
-        counts: FloatArray = np.bincount(seen, minlength=self.bins) - np.float64(self.fakes / self.bins)
-        return counts
+    def _dummy_messages(self, number: int, source: np.random.Generator) -> NDArray[np.int64]:
+        return source.integers(0, self.bins, size=number)
+
+    def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
+        return counts - np.float64(self.fakes / self.bins)
 
     @property
     def variance(self) -> float:

@@ -25,6 +25,7 @@ from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import bits_exceeded
 from shufflebounds.shuffle._clones.law import CloneLaw
+from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -47,7 +48,7 @@ Raised: longer run time. Lowered: less tight bounds."""
 
 @with_passages
 @dataclass(frozen=True)
-class FlippedReports(FlippedProtocol):
+class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray]):
     r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
@@ -109,10 +110,10 @@ class FlippedReports(FlippedProtocol):
     records with bits 01, if all other users are in the target's bin. For two bins and at most 24 reports the value is exact, over
     all datasets.
 
-    The users' values are bins 0..d - 1. Sums are int64, of shape (bins,); records int8, of shape (users + fakes, bins), in
-    random order. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the number of users
-    in the bin, which :meth:`error_tail` takes as `truth`; over all datasets it is bounded as in :class:`ShuffledBits`. ``of="any"``
-    is the union bound over bins, each for its worst dataset.
+    The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
+    bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
+    number of users in the bin, which :meth:`error_tail` takes as `truth`; over all datasets it is bounded as in
+    :class:`ShuffledBits`. ``of="any"`` is the union bound over bins, each for its worst dataset.
 
     References
     ----------
@@ -446,31 +447,28 @@ class FlippedReports(FlippedProtocol):
         low = math.sqrt(low) if view == "records" else low
         return build(least_parameter(build, min(low, high / 2), high, eps, delta, 1e-4))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64] | NDArray[np.int8]:
-        chosen = _validate.labels("values", values, self.bins, self.users)
-        source = _validate.generator(rng)
-        each = self.bins if self.view == "records" else 1
-        size = max((self.users + self.fakes) * each, self.bins)
-        _validate.affordable(f"what is seen of fakes={self.fakes}, bins={self.bins}", size)
-        reported = np.concatenate([chosen, source.integers(0, self.bins, size=self.fakes)])
-        if self.view == "sums":
-            counts = np.bincount(reported, minlength=self.bins)
-            return source.binomial(counts, 1 - self.flip) + source.binomial(reported.size - counts, self.flip)
-        records = (source.random((reported.size, self.bins)) < self.flip).astype(np.int8)
-        records[np.arange(reported.size), reported] ^= 1
-        source.shuffle(records, axis=0)
+    @property
+    def _dummies(self) -> int:
+        return self.fakes
+
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, self.bins)
+
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
+        records = bernoulli(source, (values.size, self.bins), self.flip).view(np.int8)
+        records[np.arange(values.size), values] ^= 1
         return records
 
-    def estimate(self, messages: ArrayLike) -> FloatArray:
+    def _dummy_messages(self, number: int, source: np.random.Generator) -> NDArray[np.int8]:
+        return self._messages(source.integers(0, self.bins, size=number), source)
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        held = np.bincount(values, minlength=self.bins) + source.multinomial(self.fakes, np.full(self.bins, 1 / self.bins))
+        return source.binomial(held, 1 - self.flip) + source.binomial(self.users + self.fakes - held, self.flip)
+
+    def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
         self._informative()
-        reports = self.users + self.fakes
-        if self.view == "records":
-            shape = (reports, self.bins)
-            sums = _validate.zeros_and_ones("messages", messages, shape, "one record per report, one bit per bin").sum(axis=0)
-        else:
-            sums = _validate.counts("messages", messages, reports, self.bins)
-        counts: FloatArray = (sums - reports * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins
-        return counts
+        return np.asarray((counts - (self.users + self.fakes) * self.flip) / (1 - 2 * self.flip) - self.fakes / self.bins)
 
     @property
     def variance(self) -> float:

@@ -17,6 +17,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -27,7 +28,7 @@ __all__ = ["ShuffledHistogram"]
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledHistogram(ShuffleProtocol):
+class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray]):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin and, independently for every bin, its name with probability :math:`1-\gamma`. The
@@ -52,7 +53,8 @@ class ShuffledHistogram(ShuffleProtocol):
     relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values (:math:`n\gamma` above about 1e7).
     The published (2 eps, 2 delta) for two bins is valid and larger by orders of magnitude in delta.
 
-    The users' values are bins 0..d - 1. Messages are int64 of shape (bins,): how often each name was sent.
+    The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
+    Counts: how often each name was sent by all users, which is what the analyst sees.
 
     `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the dataset; ``of="any"`` needs the
     histogram, and with it ``of="bin"`` refers to the bin with the largest probability of an error. The noise of the bins is
@@ -68,8 +70,8 @@ class ShuffledHistogram(ShuffleProtocol):
     >>> protocol = shuffle.ShuffledHistogram.calibrate(10**5, bins=50, eps=1.0, delta=1e-6)
     >>> protocol.delta(1.0) <= 1e-6
     True
-    >>> counts = protocol.estimate(protocol.randomize([3] * 70_000 + [8] * 30_000, rng=1))
-    >>> counts.nonzero()[0].tolist()
+    >>> counts = protocol.simulate([3] * 70_000 + [8] * 30_000, rng=1)
+    >>> protocol.estimate(counts=counts).nonzero()[0].tolist()
     [3, 8]
     """
 
@@ -79,6 +81,7 @@ class ShuffledHistogram(ShuffleProtocol):
 
     theorem: ClassVar[str] = "exact for the protocol: two shifted binomials, in opposite directions"
     neighbours: ClassVar[str] = "replace one user's bin; the analyst sees the number of messages of each name"
+    _most: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
@@ -159,18 +162,35 @@ class ShuffledHistogram(ShuffleProtocol):
         with _validate.quiet():
             return cls(users, bins, smallest_gamma(lambda count, gamma: cls(count, bins, gamma), users, eps, delta, low, high))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        chosen = _validate.labels("values", values, self.bins, self.users)
-        zeros = _validate.generator(rng).binomial(self.users, self.gamma, size=self.bins)
-        return np.bincount(chosen, minlength=self.bins) + self.users - zeros
+    @property
+    def _fixed_users(self) -> int:
+        return self.users
 
-    def estimate(self, messages: ArrayLike, *, raw: bool = False) -> FloatArray:
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.labels("values", values, self.bins)
+
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
+        copies = (~bernoulli(source, (values.size, self.bins), self.gamma)).view(np.int8)
+        copies[np.arange(values.size), values] += 1
+        return copies
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        zeros = source.binomial(self.users, self.gamma, size=self.bins)
+        return np.asarray(np.bincount(values, minlength=self.bins) + self.users - zeros)
+
+    def estimate(
+        self, messages: ArrayLike | None = None, *, counts: ArrayLike | None = None, users: int | None = None, raw: bool = False
+    ) -> FloatArray:
         r"""Return the estimated number of users in each bin: :math:`y_j - n(1-\gamma)` where y_j > n, and 0 otherwise.
 
         Parameters
         ----------
-        messages : array_like of int, shape (bins,)
-            Number of messages y_j that name each bin, 0 to 2 users.
+        messages : array_like of int, shape (users, bins), optional
+            Number of copies of each name that each user sent, 0, 1 or 2.
+        counts : array_like of int, shape (bins,), optional
+            In place of messages: the number y_j of messages that name each bin, 0 to 2 users, which is what the analyst sees.
+        users : int, optional
+            Number of users; it must be that of the protocol.
         raw : bool
             Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 for empty bins.
 
@@ -178,11 +198,14 @@ class ShuffledHistogram(ShuffleProtocol):
         -------
         ndarray, shape (bins,)
 
-        {raises: If `messages` has another shape or a number outside its range.}
+        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible.}
         """
-        seen = _validate.counts("messages", messages, 2 * self.users, self.bins)
-        counts = seen - self.users + self.users * self.gamma
-        return counts if raw else np.where(seen > self.users, counts, 0.0)
+        seen, _ = self._read(messages, counts, users)
+        value = self._estimated(seen, self.users)
+        return value if raw else np.where(seen > self.users, value, 0.0)
+
+    def _estimated(self, counts: NDArray[np.int64], users: int) -> FloatArray:
+        return np.asarray(counts - self.users + self.users * self.gamma)
 
     @property
     def variance(self) -> float:

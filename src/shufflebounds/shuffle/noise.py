@@ -76,7 +76,7 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
 
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(ShuffleProtocol):
+class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -99,8 +99,9 @@ class BinomialNoise(ShuffleProtocol):
     the ratio is infinite at the end points of the support. Adding trials is post-processing, so delta does not increase with
     `trials`; it is not monotone in `prob`.
 
-    :meth:`randomize` adds independent noise to each count of an array of any shape, and :meth:`estimate` subtracts its mean Ng. The
-    error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
+    The values are counts of all users, in an array of any shape: :meth:`randomize` adds independent noise to each of them, once, so
+    counts of parts of the users must be added before. A released count is a message and its own count, and :meth:`estimate`
+    subtracts the mean Ng of the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
 
     {chen_long: section 3 (the mechanism C_H)}
 
@@ -183,15 +184,31 @@ class BinomialNoise(ShuffleProtocol):
             )
         return cls(trials, prob)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int64]:
-        counts = _validate.whole_array("values", values)
-        noise = _validate.generator(rng).binomial(self.trials, self.prob, size=counts.shape)
-        return counts + noise
+    @property
+    def _count_shape(self) -> None:
+        return None
 
-    def estimate(self, messages: ArrayLike) -> float | FloatArray:
-        released = _validate.real_array("messages", messages)
-        out = released - self.trials * self.prob
-        return plain(out)
+    def _checked_values(self, values: ArrayLike) -> NDArray[np.int64]:
+        return _validate.whole_array("values", values)
+
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int64]:
+        return np.asarray(values + source.binomial(self.trials, self.prob, size=values.shape))
+
+    def _checked_messages(self, messages: ArrayLike) -> FloatArray:
+        return _validate.real_array("messages", messages)
+
+    def _added(self, messages: NDArray[Any]) -> FloatArray:
+        return messages
+
+    def _number(self, messages: NDArray[Any]) -> int:
+        return messages.size
+
+    def _checked_counts(self, counts: ArrayLike, users: int | None) -> tuple[FloatArray, int]:
+        # The estimate does not depend on the number of users.
+        return _validate.real_array("counts", counts), users or 1
+
+    def _estimated(self, counts: FloatArray, users: int) -> float | FloatArray:
+        return plain(counts - self.trials * self.prob)
 
     @property
     def variance(self) -> float:

@@ -173,7 +173,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         budgets.setflags(write=False)
         object.__setattr__(self, "local_eps", budgets)
         if self.bits is not None:
-            bits = _validate.zeros_and_ones("bits", self.bits, budgets.shape, "that of local_eps") + 0.0
+            bits = _validate.bits("bits", self.bits).astype(np.float64)
+            if bits.shape != budgets.shape:
+                raise ValueError(f"bits has shape {bits.shape}: it must be {budgets.shape}, that of local_eps")
             bits.setflags(write=False)
             object.__setattr__(self, "bits", bits)
         if self.target is not None:
@@ -327,25 +329,45 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
             best, bits = max(trials, key=lambda t: t[0])
         return type(self)(self.local_eps, bits=bits, target=self.target)
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[np.int8]:
-        """Run the protocol once and return the shuffled bits.
+    def randomize(self, values: ArrayLike, rng: Any = None, *, part: ArrayLike | None = None) -> NDArray[np.int8]:
+        """Return one flipped bit for each user, in the order of the users, for all users or for a part of them.
 
         Parameters
         ----------
-        values : array_like of 0 and 1, shape (users,)
-            The users' bits.
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+        values : array_like of 0 and 1
+            The users' bits, one for each user of the part.
+        {rng}
+            Parts need different seeds, because equal seeds give equal noise.
+        part : array_like of int, optional
+            Indices of the users whose bits `values` are; all users by default.
 
         Returns
         -------
-        ndarray of int8, shape (users,)
+        ndarray of int8
+            One bit for each user. A shuffler must permute the bits of all users together before anybody else sees them.
 
-        {raises: If `values` has another shape or contains anything but 0 and 1, or `rng` is no generator.}
+        {raises: If `values` has another shape or contains anything but 0 and 1, or `part` anything but users, or `rng` is bad.}
         """
-        known = _validate.zeros_and_ones("values", values, self.local_eps.shape, "one bit for each user")
-        source = _validate.generator(rng)
-        flips = source.random(known.size) * (1 + np.exp(self.local_eps)) < 1
-        messages: NDArray[np.int8] = known.astype(np.int8) ^ flips
-        source.shuffle(messages)
-        return messages
+        known = _validate.bits("values", values)
+        budgets = self.local_eps if part is None else self.local_eps[_validate.labels("part", part, self.local_eps.size)]
+        if known.shape != budgets.shape:
+            raise ValueError(f"values has shape {known.shape}: it must be {budgets.shape}, one bit for each user; "
+                             "part=... selects a part of the users")
+        flips = _validate.generator(rng).random(known.size) * (1 + np.exp(budgets)) < 1
+        return np.asarray(known ^ flips)
+
+    def aggregate(self, messages: ArrayLike) -> int:
+        """Return the number of ones, which is what the analyst sees; the numbers of parts add up to that of all users.
+
+        Parameters
+        ----------
+        messages : array_like of 0 and 1
+            As :meth:`randomize` returns them, in any order; empty for none.
+
+        Returns
+        -------
+        int
+
+        {raises: If `messages` contains anything but 0 and 1.}
+        """
+        return int(_validate.bits("messages", messages).sum(dtype=np.int64))

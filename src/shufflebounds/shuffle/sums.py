@@ -26,6 +26,7 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
+from shufflebounds.shuffle._counted import bernoulli, message_rows
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
@@ -36,7 +37,7 @@ __all__ = ["RealSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class RealSum(BetweenProfiles, FlippedProtocol):
+class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -74,7 +75,8 @@ class RealSum(BetweenProfiles, FlippedProtocol):
 
     The privacy parameter in Corollary 3.3 of the paper is not finite for this protocol. With one bit it is :class:`ShuffledBits`.
 
-    Messages: the number of ones after flipping, an int; with ``view="columns"``, int64 of shape (bits,).
+    The users' values are numbers in [0, 1]. Messages are rows of r bits, int8, for either view. Counts: the number of ones among
+    all bits, an int; with ``view="columns"``, in each column, int64 of shape (bits,).
 
     `truth` in :meth:`error_tail` is the array of the users' numbers. Over all datasets the upper bound is Chernoff's, and the lower
     bound is the larger one of two datasets: all 0, and all 1/(2 r), whose encoding has the largest variance.
@@ -90,7 +92,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
     0.037046210
     >>> protocol = shuffle.RealSum.calibrate(10**4, bits=8, eps=1.0, delta=1e-6)
     >>> x = np.linspace(0, 1, 10**4)
-    >>> error = protocol.estimate(protocol.randomize(x, rng=1)) - x.sum()
+    >>> error = protocol.estimate(counts=protocol.simulate(x, rng=1)) - x.sum()
     >>> bool(abs(error) < protocol.error_quantile(1e-6, x))
     True
     """
@@ -296,8 +298,7 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         ----------
         values : array_like, shape (users,)
             The users' numbers, in [0, 1].
-        rng : None, int or numpy.random.Generator
-            Source of randomness.
+        {rng}
 
         Returns
         -------
@@ -306,25 +307,61 @@ class RealSum(BetweenProfiles, FlippedProtocol):
 
         {raises: If `values` has another shape or leaves [0, 1], or `rng` is no generator.}
         """
-        numbers = self._numbers("values", values) * self.bits
-        whole = np.floor(numbers)
-        return whole.astype(np.int64) + (_validate.generator(rng).random(self.users) < numbers - whole)
+        return self._encoded(self._checked_values(values), _validate.generator(rng))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> int | NDArray[np.int64]:
-        source = _validate.generator(rng)
-        encoded = self.encode(values, source)
+    def _encoded(self, values: FloatArray, source: np.random.Generator) -> NDArray[np.int64]:
+        numbers = values * self.bits
+        whole = np.floor(numbers)
+        return np.asarray(whole.astype(np.int64) + (source.random(values.size) < numbers - whole))
+
+    @property
+    def _count_shape(self) -> tuple[int, ...]:
+        return (self.bits,) if self.view == "columns" else ()
+
+    @property
+    def _message_bytes(self) -> int:
+        return self.bits
+
+    def _checked_values(self, values: ArrayLike) -> FloatArray:
+        numbers = np.empty(0) if np.shape(values) == (0,) else _validate.real_array("values", values, 0, 1)
+        if numbers.ndim != 1:
+            raise ValueError(f"values has shape {numbers.shape}: it must be one-dimensional, one number for each user")
+        return numbers
+
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
+        encoded = self._encoded(values, source)
+        bits = np.arange(self.bits) < encoded[:, None]
+        return np.asarray(bits ^ bernoulli(source, bits.shape, self.flip)).view(np.int8)
+
+    def _checked_messages(self, messages: ArrayLike) -> NDArray[np.int8]:
+        return _validate.bits("messages", message_rows(messages, self.bits, "user"))
+
+    def _added(self, messages: NDArray[Any]) -> int | NDArray[np.int64]:
+        sums = messages.sum(axis=0, dtype=np.int64)
+        return sums if self.view == "columns" else int(sums.sum())
+
+    def _largest_count(self, messages: int) -> int:
+        return messages if self.view == "columns" else messages * self.bits
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> int | NDArray[np.int64]:
         # `set_bits` has the number of users with at least j bits set, for j = 1, ..., bits.
-        set_bits = self.users - np.cumsum(np.bincount(encoded, minlength=self.bits + 1))[:-1]
+        set_bits = self.users - np.cumsum(np.bincount(self._encoded(values, source), minlength=self.bits + 1))[:-1]
         seen: NDArray[np.int64] = source.binomial(set_bits, 1 - self.flip) + source.binomial(self.users - set_bits, self.flip)
         return seen if self.view == "columns" else int(seen.sum())
 
-    def estimate(self, messages: ArrayLike, *, clip: bool = False) -> float:
+    def estimate(
+        self, messages: ArrayLike | None = None, *, counts: ArrayLike | None = None, users: int | None = None, clip: bool = False
+    ) -> float:
         r"""Return the unbiased estimate of the sum, :math:`(y - n r q)/(r (1 - 2 q))` with y the number of ones.
 
         Parameters
         ----------
-        messages : int, or array_like of int, shape (bits,)
-            Number of ones that the analyst sees, in total or by columns.
+        messages : array_like of 0 and 1, shape (users, bits), optional
+            The flipped bits of all users.
+        counts : int, or array_like of int, shape (bits,), optional
+            In place of messages: the number of ones that the analyst sees, in total or by columns.
+        users : int, optional
+            Number of users; it must be that of the protocol.
         clip : bool
             Clip the estimate to [0, users], which biases it.
 
@@ -332,15 +369,14 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         -------
         float
 
-        {raises: If `messages` has another shape or lies outside its range, or lam = users, for which no estimate exists.}
+        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible; if lam = users: no estimate exists.}
         """
-        self._informative()
-        if self.view == "columns":
-            total = float(_validate.counts("messages", messages, self.users, self.bits).sum())
-        else:
-            total = float(_validate.integer("messages", messages, 0, self.users * self.bits))
-        value = (total - self.users * self.bits * self.flip) / (self.bits * (1 - 2 * self.flip))
+        value = self._estimated(*self._read(messages, counts, users))
         return min(max(value, 0.0), float(self.users)) if clip else value
+
+    def _estimated(self, counts: int | NDArray[np.int64], users: int) -> float:
+        self._informative()
+        return (float(np.sum(counts)) - self.users * self.bits * self.flip) / (self.bits * (1 - 2 * self.flip))
 
     @property
     def variance(self) -> float:
@@ -356,18 +392,17 @@ class RealSum(BetweenProfiles, FlippedProtocol):
         """Return the number of messages of each user, which is the number of bits."""
         return float(self.bits)
 
-    def _numbers(self, name: str, values: ArrayLike) -> FloatArray:
-        numbers = _validate.real_array(name, values, 0, 1)
-        if numbers.shape != (self.users,):
-            raise ValueError(f"{name} has shape {numbers.shape}: it must be ({self.users},), one number for each user")
-        return numbers
-
     @property
     def _reports(self) -> int:
         return self.users
 
     def _checked_truth(self, truth: Any) -> FloatArray | None:
-        return None if truth is None else self._numbers("truth", truth)
+        if truth is None:
+            return None
+        numbers = _validate.real_array("truth", truth, 0, 1)
+        if numbers.shape != (self.users,):
+            raise ValueError(f"truth has shape {numbers.shape}: it must be ({self.users},), one number for each user")
+        return numbers
 
     def _error(self, a: Fraction, truth: FloatArray | None) -> Interval:
         self._informative()

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
@@ -19,6 +19,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets
 from shufflebounds.shuffle._accuracy import CountErrorLaw, shift_rounding
+from shufflebounds.shuffle._counted import SumOfBits
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -27,7 +28,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(ShuffleProtocol, CountErrorLaw):
+class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -50,10 +51,11 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
     than the calibrated one, and so is the error, which is about :math:`n\gamma`. delta is not monotone in gamma: it oscillates by
     up to a relative 4e-4 at n = 1000.
 
-    All messages are equal, so the analyst sees their number, an int. The error depends only on the sum S of the users' bits,
-    which :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma -
-    Y` if Y < S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely,
-    and for a smaller one an estimate of 0 has an error of at most a.
+    The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies are
+    equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which
+    :meth:`error_tail` takes as `truth`: with :math:`Y \sim \mathrm{Bin}(n,\gamma)` zero noise bits it is :math:`n\gamma - Y` if Y <
+    S, and -S otherwise. The worst sum is :math:`\lfloor a \rfloor + 1`: for a larger one an estimate of 0 is less likely, and for a
+    smaller one an estimate of 0 has an error of at most a.
 
     {balcer2020: Figure 1, Theorem 3.1}
 
@@ -76,6 +78,7 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
         "exact for the protocol: the larger hockey-stick divergence, of both orders, of Bin(users, gamma) and its shift by one"
     )
     neighbours: ClassVar[str] = "replace one user's bit; the analyst sees the number of messages"
+    _most: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         _validate.integer_field(self, "users", 1)
@@ -122,17 +125,29 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
         users = _validate.integer("users", users, 1)
         return cls(users, smallest_gamma(cls, users, eps, delta))
 
-    def randomize(self, values: ArrayLike, rng: Any = None) -> int:
-        bits = _validate.zeros_and_ones("values", values, (self.users,), "one bit for each user")
-        return int(bits.sum()) + self.users - int(_validate.generator(rng).binomial(self.users, self.gamma))
+    @property
+    def _fixed_users(self) -> int:
+        return self.users
 
-    def estimate(self, messages: int, *, raw: bool = False) -> float:
+    def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[np.int8]:
+        return np.asarray(values + (source.random(values.size) >= self.gamma), dtype=np.int8)
+
+    def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> int:
+        return self._added(values) + self.users - int(source.binomial(self.users, self.gamma))
+
+    def estimate(
+        self, messages: ArrayLike | None = None, *, counts: ArrayLike | None = None, users: int | None = None, raw: bool = False
+    ) -> float:
         r"""Return the estimate of the number of ones: :math:`y - n(1-\gamma)` if y > n, and 0 otherwise.
 
         Parameters
         ----------
-        messages : int
-            Number of messages y, 0 to 2 users.
+        messages : array_like of int, optional
+            Number of copies that each user sent, 0, 1 or 2.
+        counts : int, optional
+            In place of messages: their number y, which is what the analyst sees, 0 to 2 users.
+        users : int, optional
+            Number of users; it must be that of the protocol.
         raw : bool
             Omit the comparison with n: the estimate is then unbiased with variance :attr:`variance`, but not 0 if all bits are.
 
@@ -140,10 +155,13 @@ class ZeroSum(ShuffleProtocol, CountErrorLaw):
         -------
         float
 
-        {raises: If `messages` is no whole number in its range.}
+        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible.}
         """
-        seen = _validate.integer("messages", messages, 0, 2 * self.users)
-        return float(seen - self.users + self.users * self.gamma) if raw or seen > self.users else 0.0
+        seen, _ = self._read(messages, counts, users)
+        return self._estimated(seen, self.users) if raw or seen > self.users else 0.0
+
+    def _estimated(self, counts: int, users: int) -> float:
+        return float(counts - self.users + self.users * self.gamma)
 
     @property
     def variance(self) -> float:

@@ -159,7 +159,7 @@ class FrozenLaw(ABC):
         return total / math.fsum(mass.tolist()) if conditional else total * math.exp(top)
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None, *, random_state: Any = None) -> Any:
-        """Draw random values; `rng` is None, a seed or a numpy.random.Generator (SPEC 7), and `random_state` is an alias of it."""
+        """Draw random values; `rng` is anything that numpy.random.default_rng takes, and `random_state` is an alias of it."""
         if random_state is not None:
             if rng is not None:
                 raise ValueError(f"rng={rng!r} and random_state={random_state!r}: give one of the two")
