@@ -93,7 +93,7 @@ def test_simulated_counts_have_the_distribution_of_aggregated_messages(each, val
     (shuffle.ShuffledBits(60, 0.2, fakes=7), BITS),
 ])
 def test_messages_are_simulated_a_few_at_a_time(each, values, monkeypatch):
-    monkeypatch.setattr("shufflebounds.shuffle._counted.SIMULATED_BYTES", 10 * each._message_bytes)
+    monkeypatch.setattr("shufflebounds.shuffle._counted.TABLE_SIZE", each._message_bytes)
     monkeypatch.setattr(type(each), "_simulated", Counted._simulated)
     counts = each.simulate(values, 3)
     assert each.estimate(counts=counts, users=60) is not None

@@ -12,16 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
+from shufflebounds._limits import TABLE_SIZE
 from shufflebounds._types import FloatArray
 
 __all__ = ["Counted", "CountsOfColumns", "CountsOfLabels", "Counts", "Estimate", "SumOfBits", "bernoulli", "message_rows"]
 
 Counts = TypeVar("Counts")
 Estimate = TypeVar("Estimate")
-
-SIMULATED_BYTES = 2**24
-"""Size of the messages that :meth:`Counted.simulate` holds at a time. Raised: more memory. Lowered: more rounds of a loop."""
-
 
 def bernoulli(rng: np.random.Generator, shape: tuple[int, ...], probability: float) -> NDArray[np.bool_]:
     """Return independent events of the given probability, with an error of at most 2**-61.
@@ -121,7 +118,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         -------
         ndarray
             The messages as described for the class, one entry or row for each user. A shuffler must permute the messages of all
-            users and dummies together before anybody else sees them.
+            users and dummies together before the analyst sees them.
 
         Raises
         ------
@@ -248,7 +245,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     def _simulated(self, values: NDArray[Any], source: np.random.Generator) -> Counts:
         """Return counts of the messages of all validated values and dummies, which are made a few at a time."""
-        rows, values = max(1, SIMULATED_BYTES // self._message_bytes), np.atleast_1d(values)
+        rows, values = max(1, 8 * TABLE_SIZE // self._message_bytes), np.atleast_1d(values)
         total: Any = self._added(self._dummy_messages(0, source))
         for start in range(0, self._dummies, rows):
             total = total + self._added(self._dummy_messages(min(rows, self._dummies - start), source))

@@ -344,7 +344,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         Returns
         -------
         ndarray of int8
-            One bit for each user. A shuffler must permute the bits of all users together before anybody else sees them.
+            One bit for each user. A shuffler must permute the bits of all users together before the analyst sees them.
 
         {raises: If `values` has another shape or contains anything but 0 and 1, or `part` anything but users, or `rng` is bad.}
         """
