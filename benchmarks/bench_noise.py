@@ -12,4 +12,4 @@ def test_log_delta(benchmark, trials):
 
 @pytest.mark.parametrize(("eps", "delta", "trials"), [(1.0, 1e-6, 80), (0.1, 1e-8, 8451)])
 def test_calibrate(benchmark, eps, delta, trials):
-    assert benchmark(BinomialNoise.calibrate, eps, delta).trials == trials
+    assert benchmark(BinomialNoise.calibrate, eps=eps, delta=delta).trials == trials

@@ -150,7 +150,8 @@ def shuffled_bits():
     return ["1e6 users, local budget 4", "known data", "all data"], [
         ["`delta(eps)`", shown(small(lambda: known.delta(eps))), shown(seconds(lambda: every.delta(eps)))],
         ["`epsilon(1e-8)`", shown(small(lambda: known.epsilon(1e-8))), shown(seconds(lambda: every.epsilon(1e-8)))],
-        ["`calibrate(10**6, 1, 1e-8)`", "", shown(seconds(lambda: shuffle.ShuffledBits.calibrate(10**6, eps=1.0, delta=1e-8)))],
+        ["`calibrate(10**6, 1, 1e-8)`", "",
+         shown(seconds(lambda: shuffle.ShuffledBits.calibrate(users=10**6, eps=1.0, delta=1e-8)))],
     ]
 
 
@@ -255,17 +256,18 @@ def arg_max():
 def calibrations():
     """Return the times of calibrations for a billion users and more."""
     cases = {
-        "`ZeroSum`": lambda n: shuffle.ZeroSum.calibrate(n, eps=1.0, delta=1e-9),
+        "`ZeroSum`": lambda n: shuffle.ZeroSum.calibrate(users=n, eps=1.0, delta=1e-9),
         "`StrongerClones`: the local budget": lambda n: shuffle.StrongerClones.calibrate(eps=1.0, delta=1e-9, users=n),
         "`FlippedReports`, 100 bins, records": lambda n: shuffle.FlippedReports.calibrate(
-            n, 100, eps=1.0, delta=1e-9, view="records"),
-        "`ShuffledBits`, all data": lambda n: shuffle.ShuffledBits.calibrate(n, eps=1.0, delta=1e-9),
-        "`ShuffledHistogram`, 1000 bins": lambda n: shuffle.ShuffledHistogram.calibrate(n, 1000, eps=1.0, delta=1e-9),
-        "`RealSum`, 16 bits": lambda n: shuffle.RealSum.calibrate(n, 16, eps=1.0, delta=1e-9),
-        "`FlippedReports`, 10 bins, sums": lambda n: shuffle.FlippedReports.calibrate(n, 10, eps=1.0, delta=1e-9, view="sums"),
+            users=n, bins=100, eps=1.0, delta=1e-9, view="records"),
+        "`ShuffledBits`, all data": lambda n: shuffle.ShuffledBits.calibrate(users=n, eps=1.0, delta=1e-9),
+        "`ShuffledHistogram`, 1000 bins": lambda n: shuffle.ShuffledHistogram.calibrate(users=n, bins=1000, eps=1.0, delta=1e-9),
+        "`RealSum`, 16 bits": lambda n: shuffle.RealSum.calibrate(users=n, bits=16, eps=1.0, delta=1e-9),
+        "`FlippedReports`, 10 bins, sums": lambda n: shuffle.FlippedReports.calibrate(
+            users=n, bins=10, eps=1.0, delta=1e-9, view="sums"),
         "`Shuffled(KaryResponse(10, eps), n)`: the local budget": lambda n: shuffle.Shuffled.calibrate(
             lambda eps: KaryResponse(10, eps), eps=1.0, delta=1e-9, users=n),
-        "`ClearReports`, a million bins at (0.1, 1e-9)": lambda n: shuffle.ClearReports.calibrate(10**6, eps=0.1, delta=1e-9),
+        "`ClearReports`, a million bins at (0.1, 1e-9)": lambda n: shuffle.ClearReports.calibrate(bins=10**6, eps=0.1, delta=1e-9),
         "`BinomialNoise` at (1e-4, 1e-9)": lambda n: shuffle.BinomialNoise.calibrate(eps=1e-4, delta=1e-9),
     }
     free = list(cases)[-2:]

@@ -277,7 +277,7 @@ def year() -> plt.Figure:
 
 def dead_zone() -> plt.Figure:
     """Draw the estimate of ShuffledHistogram over the count of a bin: small counts are reported as 0."""
-    protocol = ShuffledHistogram.calibrate(10**5, 50, eps=1.0, delta=1e-6)
+    protocol = ShuffledHistogram.calibrate(users=10**5, bins=50, eps=1.0, delta=1e-6)
     one = ZeroSum(protocol.users, protocol.gamma)
     count = np.arange(0, 121)
     mean = protocol.users * protocol.gamma

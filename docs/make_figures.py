@@ -216,7 +216,7 @@ def overshoot() -> plt.Figure:
             ratios = []
             for n in users:
                 claim = published.zhilyaev_flip(int(n), eps, delta)
-                exact = ShuffledBits.calibrate(int(n), eps=eps, delta=delta).flip if claim < 0.5 else math.nan
+                exact = ShuffledBits.calibrate(users=int(n), eps=eps, delta=delta).flip if claim < 0.5 else math.nan
                 ratios.append(claim / exact)
             look = {"color": color, "ls": style, "marker": mark, "markevery": 4, "ms": 4, "lw": 1.6}
             panel.plot(users, ratios, label=rf"$\varepsilon = {eps:g}$", **look)
@@ -233,10 +233,10 @@ def histogram() -> plt.Figure:
     printed = users * published.balcer_cheu_histogram_error(users, eps / 2, delta / 2, beta)
     zsum, clear, flipped, central, local = [], [], [], [], []
     for d in map(int, bins):
-        zsum.append(ShuffledHistogram.calibrate(users, d, eps=eps, delta=delta).error_quantile(beta, of="any"))
+        zsum.append(ShuffledHistogram.calibrate(users=users, bins=d, eps=eps, delta=delta).error_quantile(beta, of="any"))
         # two bins change: half the budget each; then the union bound over the bins
-        flipped.append(ShuffledBits.calibrate(users, eps=eps / 2, delta=delta / 2).error_quantile(beta / d))
-        clear.append(ClearReports.calibrate(d, eps=eps, delta=delta).error_quantile(beta, of="any"))
+        flipped.append(ShuffledBits.calibrate(users=users, eps=eps / 2, delta=delta / 2).error_quantile(beta / d))
+        clear.append(ClearReports.calibrate(bins=d, eps=eps, delta=delta).error_quantile(beta, of="any"))
         central.append(-2 / eps * math.log(-math.expm1(math.log1p(-beta) / d)))
         # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
         apart = math.tanh(eps / 2) / 2
@@ -354,15 +354,15 @@ def points_of_counts(users: list[int], eps: float, delta: float) -> dict[str, Po
     noise = BinomialNoise.calibrate(eps=eps, delta=delta)
     for n in users:
         truth = n // 10
-        sums = FlippedReports.calibrate(n, 2, eps=eps, delta=delta, view="sums")
-        records = FlippedReports.calibrate(n, 2, eps=eps, delta=delta, view="records")
+        sums = FlippedReports.calibrate(users=n, bins=2, eps=eps, delta=delta, view="sums")
+        records = FlippedReports.calibrate(users=n, bins=2, eps=eps, delta=delta, view="records")
         for name, law, messages in (
             ("local", ShuffledBits(n, 1 / (math.exp(eps) + 1)), 1.0),
             ("records", records, 1.0),
             ("clones", ShuffledBits(n, 1 / (math.exp(amplified(n, eps, delta)) + 1)), 1.0),
-            ("bits", ShuffledBits.calibrate(n, eps=eps, delta=delta), 1.0),
+            ("bits", ShuffledBits.calibrate(users=n, eps=eps, delta=delta), 1.0),
             ("sums", sums, 2.0),
-            ("zero", ZeroSum.calibrate(n, eps=eps, delta=delta), 2.0),
+            ("zero", ZeroSum.calibrate(users=n, eps=eps, delta=delta), 2.0),
         ):
             out[name].append((messages, law.error_quantile(0.05, truth), law.error_quantile(0.05)))
         out["noise"].append((1 + noise.trials / n, *[noise.error_quantile(0.05)] * 2))
@@ -373,13 +373,13 @@ def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) 
     """Return the same of a histogram, all bins held alike; the error is the largest of any bin."""
     out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "noise", "sums", "zero")}
     beta = 0.05 / bins
-    clear = ClearReports.calibrate(bins, eps=eps, delta=delta)
+    clear = ClearReports.calibrate(bins=bins, eps=eps, delta=delta)
     for n in users:
         truth = n // bins
         for view in ("sums", "records"):
-            law = FlippedReports.calibrate(n, bins, eps=eps, delta=delta, view=view)
+            law = FlippedReports.calibrate(users=n, bins=bins, eps=eps, delta=delta, view=view)
             out[view].append((law.messages_per_user(), law.error_quantile(beta, truth), law.error_quantile(beta)))
-        zero = ShuffledHistogram.calibrate(n, bins, eps=eps, delta=delta)
+        zero = ShuffledHistogram.calibrate(users=n, bins=bins, eps=eps, delta=delta)
         known = zero.error_quantile(0.05, np.full(bins, truth), of="any")
         out["zero"].append((zero.messages_per_user(), known, zero.error_quantile(0.05, of="any")))
         out["noise"].append((clear.messages_per_user(n), *[clear.error_quantile(beta)] * 2))

@@ -85,7 +85,7 @@ def line(protocol, question, truth, estimate, messages, known=None):
 def shuffled_bits(data, eps, delta, rng):
     """Count limited users by shuffled randomized response on one bit."""
     truth = int(data.limited.sum())
-    protocol = shuffle.ShuffledBits.calibrate(data.limited.size, eps=eps, delta=delta)
+    protocol = shuffle.ShuffledBits.calibrate(users=data.limited.size, eps=eps, delta=delta)
     estimate = protocol.estimate(counts=protocol.simulate(data.limited, rng=rng))
     return line(protocol, "users limited", truth, estimate, protocol.messages_per_user(), truth)
 
@@ -102,14 +102,14 @@ def zero_sum(data, eps, delta, rng):
     """Count the rarest answer by a protocol whose estimate is exactly 0 if nobody gives this answer."""
     poor = (data.health == POOR).astype(np.int64)
     truth = int(poor.sum())
-    protocol = shuffle.ZeroSum.calibrate(poor.size, eps=eps, delta=delta)
+    protocol = shuffle.ZeroSum.calibrate(users=poor.size, eps=eps, delta=delta)
     estimate = protocol.estimate(counts=protocol.simulate(poor, rng=rng))
     return line(protocol, "users in poor health", truth, estimate, protocol.messages_per_user(), truth)
 
 
 def real_sum(data, eps, delta, rng):
     """Add up numbers in [0, 1], each encoded with eight bits."""
-    protocol = shuffle.RealSum.calibrate(data.diseases.size, bits=8, eps=eps, delta=delta)
+    protocol = shuffle.RealSum.calibrate(users=data.diseases.size, bits=8, eps=eps, delta=delta)
     estimate = protocol.estimate(counts=protocol.simulate(data.diseases, rng=rng))
     truth = data.diseases.sum()
     return line(protocol, "sum of disease indices", truth, estimate, protocol.messages_per_user(), data.diseases)
@@ -118,7 +118,7 @@ def real_sum(data, eps, delta, rng):
 def clear_reports(data, eps, delta, rng):
     """Estimate a histogram from unrandomized reports among dummy reports; the table shows one bin."""
     truth = int((data.health == GOOD).sum())
-    protocol = shuffle.ClearReports.calibrate(len(HEALTH), eps=eps, delta=delta)
+    protocol = shuffle.ClearReports.calibrate(bins=len(HEALTH), eps=eps, delta=delta)
     counts = protocol.estimate(counts=protocol.simulate(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(data.health.size))
 
@@ -126,7 +126,7 @@ def clear_reports(data, eps, delta, rng):
 def flipped_reports(data, eps, delta, rng):
     """Estimate a histogram from one-hot reports with flipped bits, of which only the sum of each bin is seen; one bin is shown."""
     truth = int((data.health == GOOD).sum())
-    protocol = shuffle.FlippedReports.calibrate(data.health.size, len(HEALTH), eps=eps, delta=delta, view="sums")
+    protocol = shuffle.FlippedReports.calibrate(users=data.health.size, bins=len(HEALTH), eps=eps, delta=delta, view="sums")
     counts = protocol.estimate(counts=protocol.simulate(data.health, rng=rng))
     return line(protocol, "users in good health", truth, counts[GOOD], protocol.messages_per_user(), truth)
 
@@ -135,7 +135,7 @@ def histogram(data, eps, delta, rng):
     """Estimate a histogram that is exactly 0 in empty bins; the table shows the bin with the largest error."""
     bins = 128
     truth = np.bincount(data.visits, minlength=bins)
-    protocol = shuffle.ShuffledHistogram.calibrate(data.visits.size, bins, eps=eps, delta=delta)
+    protocol = shuffle.ShuffledHistogram.calibrate(users=data.visits.size, bins=bins, eps=eps, delta=delta)
     counts = protocol.estimate(counts=protocol.simulate(data.visits, rng=rng))
     return line(protocol, "users by visits", truth, counts, protocol.messages_per_user(), truth)
 

@@ -335,7 +335,7 @@ EXAMPLES = {
     "shuffle.ClearReports": Example(
         lambda: [shuffle.ClearReports(2000, 10), shuffle.ClearReports(30, 2)],
         lambda r: shuffle.ClearReports(r.choice([0, 1, 5, 100]), r.choice([2, 3, 10])),
-        calibrated={"dummy reports": lambda e, d: shuffle.ClearReports.calibrate(20, eps=e, delta=d)}, also=OF_COUNTS,
+        calibrated={"dummy reports": lambda e, d: shuffle.ClearReports.calibrate(bins=20, eps=e, delta=d)}, also=OF_COUNTS,
     ),
     "shuffle.Clones": Example(
         lambda: [shuffle.Clones(10**4, 1.5), shuffle.Clones(50, 0.3)],
@@ -352,8 +352,8 @@ EXAMPLES = {
         ],
         _flipped, cheap=False,
         calibrated={
-            "flip, records": lambda e, d: shuffle.FlippedReports.calibrate(1000, 2, eps=e, delta=d, view="records"),
-            "flip, sums": lambda e, d: shuffle.FlippedReports.calibrate(16, 2, eps=e, delta=d, view="sums"),
+            "flip, records": lambda e, d: shuffle.FlippedReports.calibrate(users=1000, bins=2, eps=e, delta=d, view="records"),
+            "flip, sums": lambda e, d: shuffle.FlippedReports.calibrate(users=16, bins=2, eps=e, delta=d, view="sums"),
         }, also=OF_COUNTS,
     ),
     "shuffle.PersonalizedBits": Example(
@@ -380,7 +380,7 @@ EXAMPLES = {
         lambda: [shuffle.RealSum(300, 20.0, 1), shuffle.RealSum(500, 60.0, 3), shuffle.RealSum(500, 60.0, 3, view="columns")],
         lambda r: shuffle.RealSum(users := r.randint(2, 6), r.uniform(0.3, 0.9) * users, r.randint(1, 2),
                                   view=r.choice(["total", "columns"])),
-        cheap=False, calibrated={"lam": lambda e, d: shuffle.RealSum.calibrate(300, 2, eps=e, delta=d)}, also=OF_COUNTS,
+        cheap=False, calibrated={"lam": lambda e, d: shuffle.RealSum.calibrate(users=300, bits=2, eps=e, delta=d)}, also=OF_COUNTS,
     ),
     "shuffle.Shuffled": Example(
         lambda: [
@@ -406,12 +406,12 @@ EXAMPLES = {
         lambda: [shuffle.ShuffledBits(100, 0.29), shuffle.ShuffledBits(5000, 0.05), shuffle.ShuffledBits(10**5, 0.3, ones=7),
                  shuffle.ShuffledBits(300, 0.2, fakes=50), shuffle.ShuffledBits(10, 0.0)],
         _bits, cheap=False,
-        calibrated={"flip": lambda e, d: shuffle.ShuffledBits.calibrate(10**4, eps=e, delta=d)}, also=OF_COUNTS,
+        calibrated={"flip": lambda e, d: shuffle.ShuffledBits.calibrate(users=10**4, eps=e, delta=d)}, also=OF_COUNTS,
     ),
     "shuffle.ShuffledHistogram": Example(
         lambda: [shuffle.ShuffledHistogram(5, 2, 0.4), shuffle.ShuffledHistogram(2000, 10, 0.1)],
         lambda r: shuffle.ShuffledHistogram(r.choice([1, 3, 100]), r.choice([1, 2, 5]), r.uniform(0.05, 0.5)), cheap=False,
-        calibrated={"gamma": lambda e, d: shuffle.ShuffledHistogram.calibrate(10**5, 50, eps=e, delta=d)}, also=OF_COUNTS,
+        calibrated={"gamma": lambda e, d: shuffle.ShuffledHistogram.calibrate(users=10**5, bins=50, eps=e, delta=d)}, also=OF_COUNTS,
     ),
     "shuffle.StrongerClones": Example(
         lambda: [shuffle.StrongerClones(10**6, 4.0), shuffle.StrongerClones(200, 0.7)],
@@ -425,7 +425,7 @@ EXAMPLES = {
     "shuffle.ZeroSum": Example(
         lambda: [shuffle.ZeroSum(5000, 0.05), shuffle.ZeroSum(20, 0.4)],
         lambda r: shuffle.ZeroSum(r.choice([1, 3, 100]), r.uniform(0.05, 0.5)), cheap=False,
-        calibrated={"gamma": lambda e, d: shuffle.ZeroSum.calibrate(10**5, eps=e, delta=d)}, also=OF_COUNTS,
+        calibrated={"gamma": lambda e, d: shuffle.ZeroSum.calibrate(users=10**5, eps=e, delta=d)}, also=OF_COUNTS,
     ),
 }
 """The public classes by the last part of their module and their name. DominatingPair is abstract; its examples are made by it."""

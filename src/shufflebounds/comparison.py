@@ -108,18 +108,18 @@ class Comparison:
 
 
 @with_passages
-def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison:
+def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
     Parameters
     ----------
+    {users}
+    bins : int
+        Number of bins, 2 to 2**16.
     eps : float
         Privacy loss in nats, in [1e-12, 690]: the guarantee of the shuffled messages, one user's bin replaced.
     delta : float
         Failure probability, in (0, 1).
-    {users}
-    bins : int
-        Number of bins, 2 to 2**16.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
         return row
 
     def flipped(view: Literal["sums", "records"]) -> Callable[[], ComparisonRow]:
-        return lambda: _flipped_row(FlippedReports.calibrate(users, bins, eps=eps, delta=delta, view=view))
+        return lambda: _flipped_row(FlippedReports.calibrate(users=users, bins=bins, eps=eps, delta=delta, view=view))
 
     # The search for sizes starts at the best size for `guess`, a local budget near the one that amplification allows.
     guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
@@ -185,10 +185,10 @@ def compare_at(users: int, bins: int, *, eps: float, delta: float) -> Comparison
         # UnaryEncoding.symmetric accepts at most 72 nats: above, the probability p of its reports rounds to 1.
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
-        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins, eps=eps, delta=delta), users),
+        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins=bins, eps=eps, delta=delta), users),
         "flipped reports, records": flipped("records"),
         "flipped reports, sums": flipped("sums"),
-        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users, bins, eps=eps, delta=delta)),
+        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users=users, bins=bins, eps=eps, delta=delta)),
     }
     rows, left_out = [], []
     for name, row in ways.items():

@@ -13,7 +13,7 @@ EPS, DELTA = 1.0, 1e-9
 
 
 @pytest.mark.parametrize("calibrate", [
-    functools.partial(shuffle.ClearReports.calibrate, 20),
+    functools.partial(shuffle.ClearReports.calibrate, bins=20),
     functools.partial(shuffle.Clones.calibrate, users=10**5),
 ], ids=["dummy reports", "clones"])
 @pytest.mark.parametrize("releases", [1, slow(5)])
@@ -47,4 +47,4 @@ def test_a_year_of_shuffled_reports():
 def test_invalid_targets_are_refused(arguments, words):
     given = {"releases": 3, "eps": EPS, "delta": DELTA} | arguments
     with pytest.raises(ValueError, match=words):
-        composition.calibrate_releases(functools.partial(shuffle.ClearReports.calibrate, 20), given.pop("releases"), **given)
+        composition.calibrate_releases(functools.partial(shuffle.ClearReports.calibrate, bins=20), given.pop("releases"), **given)

@@ -31,7 +31,7 @@ def test_standard_error_of_printed_flips():
         for delta in (1e-6, 1e-9):
             flip = published.zhilyaev_flip(users, eps, delta)
             if flip < 0.5:
-                ratios.append(math.sqrt(flip / shuffle.ShuffledBits.calibrate(users, eps=eps, delta=delta).flip))
+                ratios.append(math.sqrt(flip / shuffle.ShuffledBits.calibrate(users=users, eps=eps, delta=delta).flip))
     assert round(min(ratios), 1) == low
     assert round(max(ratios), 1) == high
 
@@ -41,7 +41,8 @@ def test_the_printed_histogram_against_the_calibrated_one():
     low, high = stated("published.md", r"the same protocol is (\d+) to (\d+) times more accurate")
     printed = 10**5 * published.balcer_cheu_histogram_error(10**5, 0.5, 5e-7, 0.05)
     bins = (2, 10**5)
-    exact = [shuffle.ShuffledHistogram.calibrate(10**5, d, eps=1.0, delta=1e-6).error_quantile(0.05, of="any") for d in bins]
+    exact = [shuffle.ShuffledHistogram.calibrate(users=10**5, bins=d, eps=1.0, delta=1e-6).error_quantile(0.05, of="any")
+             for d in bins]
     ratios = [printed / error for error in exact]
     assert [round(ratio) for ratio in ratios] == [high, low]
 
@@ -49,7 +50,7 @@ def test_the_printed_histogram_against_the_calibrated_one():
 def test_the_printed_noise_of_zsum():
     low, high = stated("published.md", r"is (\d+) to (\d+) times too large\.")
     ratios = [
-        published.balcer_cheu_gamma(users, eps, delta) / shuffle.ZeroSum.calibrate(users, eps=eps, delta=delta).gamma
+        published.balcer_cheu_gamma(users, eps, delta) / shuffle.ZeroSum.calibrate(users=users, eps=eps, delta=delta).gamma
         for users, eps, delta in ((10**4, 1.0, 1e-9), (10**6, 0.5, 1e-6), (10**8, 0.1, 1e-6))
     ]
     assert round(min(ratios)) == low
@@ -219,7 +220,7 @@ def test_no_time_is_typed(page):
 def test_fake_zeros_do_not_help():
     users, without, among, fakes = stated("errata.md", r"(\d+) users, \(1, 1e-6\), ([\d.]+) without and ([\d.]+) with (\d+) fakes")
     for number, deviation in ((0, without), (int(fakes), among)):
-        bits = shuffle.ShuffledBits.calibrate(int(users), eps=1.0, delta=1e-6, fakes=number)
+        bits = shuffle.ShuffledBits.calibrate(users=int(users), eps=1.0, delta=1e-6, fakes=number)
         assert round(math.sqrt(bits.variance), 2) == deviation
 
 
@@ -278,7 +279,7 @@ def test_the_title_of_the_printed_flips():
     title = re.search(r"The published flip probability is (\w+) to (\w+) times too large", figures)
     assert title.groups() == ("two", "five")
     cases = [(10**9, 0.1, 1e-9), (180, 2.0, 1e-6), (10**4, 0.1, 1e-6), (10**6, 1.0, 1e-6)]
-    ratios = [published.zhilyaev_flip(users, eps, delta) / shuffle.ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
+    ratios = [published.zhilyaev_flip(users, eps, delta) / shuffle.ShuffledBits.calibrate(users=users, eps=eps, delta=delta).flip
               for users, eps, delta in cases]
     assert min(ratios) >= 2
     assert round(max(ratios)) == 5

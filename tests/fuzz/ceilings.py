@@ -34,7 +34,7 @@ LONGER = {
     "sums of 1e6 users": lambda: shuffle.FlippedReports(10**6, 10, 5, 0.125, view="sums").epsilon(1e-6),
     "a bound for 2**20 shifts": lambda: mechanisms.GeometricMechanism.from_dp(eps=1.0, delta=1e-6, sensitivity=2**20),
     "two real sums of rare flips": lambda: shuffle.RealSum(100, 1e-6, 4).self_compose(2).epsilon(1e-6),
-    "oracles at extremes": lambda: shuffle.compare_at(10**6, 100, eps=50.0, delta=1e-300),
+    "oracles at extremes": lambda: shuffle.compare_at(users=10**6, bins=100, eps=50.0, delta=1e-300),
 }
 """Calls that take several seconds each."""
 

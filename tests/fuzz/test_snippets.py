@@ -35,8 +35,8 @@ REFUSED = [
     (lambda: published.chen_long_mu_interior(10**4, 5e-324), "lam="),
     (lambda: published.chen_long_mu_real_sum(10**4, 5e-324, 4), "lam="),
     (lambda: selection.svt_scales(5e-324, 0.01, 2), "eps="),
-    (lambda: shuffle.compare_at(10**6, 100, eps=1e-300, delta=1e-300), "eps="),
-    (lambda: shuffle.compare_at(10**6, 100, eps=701.0, delta=0.1), "eps="),
+    (lambda: shuffle.compare_at(users=10**6, bins=100, eps=1e-300, delta=1e-300), "eps="),
+    (lambda: shuffle.compare_at(users=10**6, bins=100, eps=701.0, delta=0.1), "eps="),
     (lambda: shuffle.StrongerClones(100, 10**5000), "local_eps="),
     (lambda: shuffle.StrongerClones(100, 1.0).delta(10**5000), "eps="),
     (lambda: shuffle.ShuffledBits(np.ma.masked_array([5], [True]), 0.1), "masked"),
@@ -198,7 +198,7 @@ def test_comparison_where_almost_nothing_is_amplified():
 
     law.log_phi = counted
     try:
-        table = shuffle.compare_at(20, 10, eps=300.0, delta=0.1)
+        table = shuffle.compare_at(users=20, bins=10, eps=300.0, delta=0.1)
     finally:
         law.log_phi = before
     assert all(row.profile.delta(300.0) <= 0.1 * (1 + 1e-9) for row in table)

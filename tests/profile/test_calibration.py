@@ -26,9 +26,9 @@ def test_target_is_met_from_both_ends(name, target):
 @pytest.mark.parametrize("bins", [2, 500])
 def test_the_targets_that_were_missed_by_a_rounding(bins):
     for profile in (
-        shuffle.ShuffledHistogram.calibrate(10**5, bins, eps=1.0, delta=1e-6),
-        shuffle.ShuffledBits.calibrate(10**6, eps=1.0, delta=1e-6),
-        shuffle.ZeroSum.calibrate(10**6, eps=1.0, delta=1e-6),
+        shuffle.ShuffledHistogram.calibrate(users=10**5, bins=bins, eps=1.0, delta=1e-6),
+        shuffle.ShuffledBits.calibrate(users=10**6, eps=1.0, delta=1e-6),
+        shuffle.ZeroSum.calibrate(users=10**6, eps=1.0, delta=1e-6),
     ):
         assert profile.delta(1.0) <= 1e-6
         assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1

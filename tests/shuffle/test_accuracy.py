@@ -111,8 +111,8 @@ def test_quantiles_of_errors_below_the_normal_doubles():
 @pytest.mark.slow
 def test_errors_of_one_bin_and_of_any():
     users, bins, goal = 10**5, 500, {"eps": 1.0, "delta": 1e-6}
-    laws = [ClearReports.calibrate(bins, **goal), FlippedReports.calibrate(users, bins, **goal, view="sums"),
-            ShuffledHistogram.calibrate(users, bins, **goal)]
+    laws = [ClearReports.calibrate(bins=bins, **goal), FlippedReports.calibrate(users=users, bins=bins, **goal, view="sums"),
+            ShuffledHistogram.calibrate(users=users, bins=bins, **goal)]
     even = [200, 200, [200] * bins]
     # If the error of one bin exceeds a value with probability 5 %, the error of some of 500 bins exceeds it with probability close
     # to 1.

@@ -121,7 +121,7 @@ def test_edges():
     [(1000, 0.5, 1e-6), (10**6, 1.0, 1e-9), (10**9, 0.1, 1e-10), (7, 2.0, 1e-3), (1, 1.0, 1e-3), (10, 0.0, 1e-6)],
 )
 def test_calibration_meets_its_target(users, eps, delta):
-    mechanism = ShuffledBits.calibrate(users, eps=eps, delta=delta)
+    mechanism = ShuffledBits.calibrate(users=users, eps=eps, delta=delta)
     assert mechanism.delta(eps) <= delta
     assert ShuffledBits(users, mechanism.flip * (1 - 1e-6)).delta(eps) > delta * (1 - 2e-3)
 
@@ -129,7 +129,7 @@ def test_calibration_meets_its_target(users, eps, delta):
 @pytest.mark.parametrize("entry", [x for x in REFERENCE if x["id"].startswith("shuffled-bits/s001.qmin0")], ids=lambda x: x["id"])
 def test_calibrated_flip_is_at_least_that_for_all_zeros(entry):
     p = entry["params"]
-    flip = ShuffledBits.calibrate(p["n"], eps=float(p["eps"]), delta=float(p["delta"])).flip
+    flip = ShuffledBits.calibrate(users=p["n"], eps=float(p["eps"]), delta=float(p["delta"])).flip
     assert float(entry["value"]) * (1 - 1e-12) <= flip <= 1.01 * float(entry["value"])
 
 
@@ -249,7 +249,7 @@ def test_curve_over_all_data_of_small_flips(flip):
 
 @pytest.mark.parametrize("eps", [1e5, 1e308])
 def test_calibration_beyond_the_local_budget_of_every_flip(eps):
-    mechanism = ShuffledBits.calibrate(1000, eps=eps, delta=1e-3)
+    mechanism = ShuffledBits.calibrate(users=1000, eps=eps, delta=1e-3)
     assert 0 < mechanism.flip < 1e-300
     assert mechanism.delta(eps) <= 1e-3
 
@@ -289,7 +289,7 @@ def test_dummies_are_sent_and_subtracted_from_the_estimate():
 
 
 def test_dummies_reduce_the_flip_probability_but_not_the_error():
-    few, many = (ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=fakes) for fakes in (0, 200))
+    few, many = (ShuffledBits.calibrate(users=20, eps=1.0, delta=1e-6, fakes=fakes) for fakes in (0, 200))
     assert many.delta(1.0) <= 1e-6
     assert many.flip < few.flip
     # Zhilyaev, section 4.4, states the contrary.

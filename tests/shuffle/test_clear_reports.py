@@ -57,7 +57,7 @@ def test_reference_delta(entry):
     ],
 )
 def test_calibration_reproduces_the_table(bins, eps, delta, fakes):
-    found = ClearReports.calibrate(bins, eps=eps, delta=delta)
+    found = ClearReports.calibrate(bins=bins, eps=eps, delta=delta)
     assert found == ClearReports(fakes, bins)
     assert found.delta(eps) <= delta < ClearReports(fakes - 1, bins).delta(eps)
 
@@ -65,11 +65,11 @@ def test_calibration_reproduces_the_table(bins, eps, delta, fakes):
 def test_edges():
     assert ClearReports(0, 7).delta(2.0) == 1.0
     assert ClearReports(0, 1).delta(0.0) == 0.0
-    assert ClearReports.calibrate(1, eps=0.0, delta=1e-9).fakes == 0
+    assert ClearReports.calibrate(bins=1, eps=0.0, delta=1e-9).fakes == 0
     assert ClearReports(500, 2).log_delta(0.3) == pytest.approx(BinomialNoise(500, 0.5).log_delta(0.3), rel=1e-12)
     assert ClearReports(40, 3).epsilon(0.0) == math.inf
     with pytest.raises(InfeasibleError, match=r"bins=9007199254740992.*2\*\*53 fakes give delta="):
-        ClearReports.calibrate(2**53, eps=0.1, delta=1e-9)
+        ClearReports.calibrate(bins=2**53, eps=0.1, delta=1e-9)
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_protocol_on_data():
         (lambda: ClearReports(1, 3).randomize([0.5]), r"values holds 0\.5"),
         (lambda: ClearReports(1, 3).estimate([[1]]), "messages has shape"),
         (lambda: ClearReports(1, 3).error_tail(1, 3), "truth=3 must be None"),
-        (lambda: ClearReports.calibrate(3, eps=1.0, delta=0), "delta=0"),
+        (lambda: ClearReports.calibrate(bins=3, eps=1.0, delta=0), "delta=0"),
     ],
 )
 def test_bad_input(call, named):

@@ -104,4 +104,4 @@ def test_command(capsys):
 ])
 def test_bad_input(given, text):
     with pytest.raises(ValueError, match=text):
-        shuffle.compare_at(*given[:2], eps=given[2], delta=given[3])
+        shuffle.compare_at(users=given[0], bins=given[1], eps=given[2], delta=given[3])

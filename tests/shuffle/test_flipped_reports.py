@@ -228,11 +228,11 @@ def test_edges():
     [(10**6, 1000, 0, "sums", 1.0, 1e-6), (10**4, 10, 0, "records", 1.0, 1e-6), (50, 5, 40, "sums", 0.7, 1e-3)],
 )
 def test_calibration_meets_its_target(users, bins, fakes, view, eps, delta):
-    mechanism = FlippedReports.calibrate(users, bins, eps=eps, delta=delta, fakes=fakes, view=view)
+    mechanism = FlippedReports.calibrate(users=users, bins=bins, eps=eps, delta=delta, fakes=fakes, view=view)
     assert mechanism.delta(eps) <= delta
     less = FlippedReports(users, fakes, bins, mechanism.flip * (1 - 1e-2), view=view)
     assert less.delta(eps) > delta
-    assert FlippedReports.calibrate(10, 100, eps=1.0, delta=1e-6, fakes=4261, view="sums").flip == 0
+    assert FlippedReports.calibrate(users=10, bins=100, eps=1.0, delta=1e-6, fakes=4261, view="sums").flip == 0
 
 
 @pytest.mark.slow

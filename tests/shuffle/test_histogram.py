@@ -91,13 +91,13 @@ def test_simultaneous_error(users, bins, gamma):
 @settings(max_examples=15, deadline=None)
 def test_calibration_meets_the_target(users, eps, delta):
     try:
-        mechanism = ShuffledHistogram.calibrate(users, 10, eps=eps, delta=delta)
+        mechanism = ShuffledHistogram.calibrate(users=users, bins=10, eps=eps, delta=delta)
     except InfeasibleError:
         assert ShuffledHistogram(users, 10, 0.5).delta(eps) > delta
     else:
         assert mechanism.delta(eps) <= delta
         assert mechanism.delta(0.999 * eps) > delta * 0.5
-        assert mechanism.gamma >= ZeroSum.calibrate(users, eps=eps, delta=delta).gamma * (1 - 1e-3)
+        assert mechanism.gamma >= ZeroSum.calibrate(users=users, eps=eps, delta=delta).gamma * (1 - 1e-3)
 
 
 def test_protocol_on_data():
@@ -196,7 +196,7 @@ def test_sums_are_given_the_mode_of_the_noise(monkeypatch, users, gamma):
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, [2, 2, 1]), "truth has shape"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, 2, of="any"), "truth=2 must be a histogram"),
         (lambda: ShuffledHistogram(5, 2, 0.1).error_tail(1, 6), "truth=6"),
-        (lambda: ShuffledHistogram.calibrate(5, 1, eps=1.0, delta=0.1), "bins=1"),
+        (lambda: ShuffledHistogram.calibrate(users=5, bins=1, eps=1.0, delta=0.1), "bins=1"),
     ],
 )
 def test_bad_input(call, named):

@@ -111,7 +111,7 @@ def test_no_dataset_exceeds_the_worst_case(users, r, share, eps, data):
     [(1000, 4, 0.5, 1e-6, "total"), (10**6, 10, 1.0, 1e-9, "total"), (50, 3, 2.0, 1e-4, "columns"), (7, 2, 0.0, 1e-3, "total")],
 )
 def test_calibration_meets_its_target(users, r, eps, delta, view):
-    mechanism = RealSum.calibrate(users, r, eps=eps, delta=delta, view=view)
+    mechanism = RealSum.calibrate(users=users, bits=r, eps=eps, delta=delta, view=view)
     assert mechanism.delta(eps) <= delta
     assert RealSum(users, mechanism.lam * (1 - 1e-4), r, view=view).delta(eps) > delta * (1 - 2e-3)
 

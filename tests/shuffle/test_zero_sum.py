@@ -64,7 +64,7 @@ def test_error_tails(gamma):
 @pytest.mark.parametrize("entry", references("s003.gamma_min"), ids=lambda e: e["id"])
 def test_calibration_reproduces_the_table(entry):
     p, exact = entry["params"], float(entry["value"])
-    protocol = ZeroSum.calibrate(p["n"], eps=float(p["eps"]), delta=float(p["delta"]))
+    protocol = ZeroSum.calibrate(users=p["n"], eps=float(p["eps"]), delta=float(p["delta"]))
     assert protocol.delta(float(p["eps"])) <= float(p["delta"])
     assert protocol.gamma == pytest.approx(exact, rel=1e-10)
 
@@ -84,7 +84,7 @@ def test_reference_error_at_the_published_alpha(entry):
 def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_are_explained():
     assert ZeroSum(2, 0.35).delta(math.log(1.1)) < ZeroSum(2, 0.4).delta(math.log(1.1), bound="lower")
     with pytest.raises(InfeasibleError, match=r"eps=0\.1 with users=10000.*gamma=0\.5 gives delta=.*10097 users would do"):
-        ZeroSum.calibrate(10**4, eps=0.1, delta=1e-9)
+        ZeroSum.calibrate(users=10**4, eps=0.1, delta=1e-9)
     assert BinomialNoise.calibrate(eps=0.1, delta=1e-9).trials == 10097
 
 
@@ -93,7 +93,7 @@ def test_delta_is_not_monotone_in_gamma_and_infeasible_targets_are_explained():
 @settings(max_examples=40, deadline=None)
 def test_calibration_meets_the_target(users, eps, delta):
     try:
-        protocol = ZeroSum.calibrate(users, eps=eps, delta=delta)
+        protocol = ZeroSum.calibrate(users=users, eps=eps, delta=delta)
     except InfeasibleError:
         assert ZeroSum(users, 0.5).delta(eps) > delta
     else:
@@ -128,8 +128,8 @@ def test_protocol_on_data():
         (lambda: ZeroSum(5, 0.1).error_tail(-1), "a=-1"),
         (lambda: ZeroSum(5, 0.1).error_tail(1, 6), "truth=6"),
         (lambda: ZeroSum(5, 0.1).error_quantile(0), "beta=0"),
-        (lambda: ZeroSum.calibrate(5, eps=1.0, delta=0.0), "delta=0"),
-        (lambda: ZeroSum.calibrate(5, eps=-1.0, delta=0.1), "eps=-1"),
+        (lambda: ZeroSum.calibrate(users=5, eps=1.0, delta=0.0), "delta=0"),
+        (lambda: ZeroSum.calibrate(users=5, eps=-1.0, delta=0.1), "eps=-1"),
     ],
 )
 def test_bad_input(call, named):

@@ -30,7 +30,7 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
-    found = compare_at(arguments.users, arguments.bins, eps=arguments.eps, delta=arguments.delta)
+    found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta)
     if arguments.json:
         print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
         return

@@ -50,7 +50,7 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
     >>> from functools import partial
     >>> from shufflebounds import composition, shuffle
     >>> month = composition.calibrate_releases(
-    ...     partial(shuffle.ClearReports.calibrate, 20), 12, eps=1.0, delta=1e-9)
+    ...     partial(shuffle.ClearReports.calibrate, bins=20), 12, eps=1.0, delta=1e-9)
     >>> month.self_compose(12).epsilon(1e-9) <= 1.0
     True
     """

@@ -37,7 +37,7 @@ def _level(delta: float) -> float:
     "proven", f"{_PAPER}, Theorem 3.1 i",
     reason="proven for eps <= 1, where tanh(eps/2) >= eps/sqrt(5), but not tight: the comparison shows the ratio",
     comparison=At("n = 10^6, eps = 1, delta = 10^-6", (10**6, 1.0, 1e-6),
-                  lambda n, eps, delta: ZeroSum.calibrate(n, eps=eps, delta=delta).gamma, "gamma"),
+                  lambda n, eps, delta: ZeroSum.calibrate(users=n, eps=eps, delta=delta).gamma, "gamma"),
     returns="The published gamma; above 1/2 there are too few users for the theorem.",
     where={"eps": TO_ONE},
 )

@@ -16,7 +16,7 @@ _PAPER = "Balcer and Cheu 2020"
 
 def _local_eps(users: int, eps: float) -> float:
     """Return the local eps, at delta = 10^-6, of the flipped bit that is calibrated to (eps, 10^-6)."""
-    flip = ShuffledBits.calibrate(users, eps=eps, delta=1e-6).flip
+    flip = ShuffledBits.calibrate(users=users, eps=eps, delta=1e-6).flip
     return math.log((1 - flip - 1e-6) / flip)
 
 

@@ -32,7 +32,7 @@ def _target(eps: float, delta: float) -> tuple[float, float]:
 
 def _least_flip(users: int, eps: float, delta: float) -> float:
     """Return the smallest flip probability with which delta(eps) is at most delta for every dataset."""
-    return ShuffledBits.calibrate(users, eps=eps, delta=delta).flip
+    return ShuffledBits.calibrate(users=users, eps=eps, delta=delta).flip
 
 
 def _least_flip_of_zeros(users: int, eps: float, delta: float) -> float:

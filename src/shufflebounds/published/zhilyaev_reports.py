@@ -27,7 +27,7 @@ def _chernoff_level(delta: float) -> float:
     "unproven", f"{_PAPER}, (5.10)",
     reason="(5.6) drops a term in the wrong direction; no violation found; several times the necessary number of dummy records",
     comparison=At("d = 100, eps = 1, delta = 10^-6", (1.0, 1e-6),
-                  lambda eps, delta: ClearReports.calibrate(100, eps=eps, delta=delta).fakes / 100, "m/d"),
+                  lambda eps, delta: ClearReports.calibrate(bins=100, eps=eps, delta=delta).fakes / 100, "m/d"),
     returns="The published number of dummy records, divided by the number of bins.",
     where=_FLIP,
 )
@@ -45,7 +45,7 @@ def zhilyaev_fakes_per_bin(eps: float, delta: float) -> float:
 @cache
 def _flip_found(users: int, bins: int, fakes: int) -> float:
     """Return the smallest flip probability that meets eps = 1, delta = 10^-6 if only the sum of each bin is published."""
-    return FlippedReports.calibrate(users, bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
+    return FlippedReports.calibrate(users=users, bins=bins, eps=1.0, delta=1e-6, fakes=fakes, view="sums").flip
 
 
 @_frequency(

@@ -294,7 +294,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
         return log_odds(self.flip).above
 
     @classmethod
-    def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0) -> Self:
+    def calibrate(cls, *, users: int, eps: float, delta: float, fakes: int = 0) -> Self:
         """Return the mechanism with the smallest flip probability whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
@@ -319,7 +319,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> bits = shuffle.ShuffledBits.calibrate(10**6, eps=1.0, delta=1e-9)
+        >>> bits = shuffle.ShuffledBits.calibrate(users=10**6, eps=1.0, delta=1e-9)
         >>> bits.delta(1.0) <= 1e-9, round(bits.users * bits.flip, 2)
         (True, 57.07)
 
@@ -327,7 +327,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
         count does not decrease.
 
         >>> for k in (0, 100, 1000):
-        ...     bits = shuffle.ShuffledBits.calibrate(20, eps=1.0, delta=1e-6, fakes=k)
+        ...     bits = shuffle.ShuffledBits.calibrate(users=20, eps=1.0, delta=1e-6, fakes=k)
         ...     print(f"{bits.flip:.4f} {bits.variance ** 0.5:.2f}")
         0.2688 4.29
         0.1542 5.72

@@ -110,7 +110,7 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, bins: int, *, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, bins: int, eps: float, delta: float) -> Self:
         """Return the mechanism with the smallest number of dummy reports whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -135,7 +135,7 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.ClearReports.calibrate(100, eps=0.1, delta=1e-9).fakes
+        >>> shuffle.ClearReports.calibrate(bins=100, eps=0.1, delta=1e-9).fakes
         505157
         """
         bins = _validate.integer("bins", bins, 1)

@@ -67,7 +67,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> protocol = shuffle.ShuffledHistogram.calibrate(10**5, bins=50, eps=1.0, delta=1e-6)
+    >>> protocol = shuffle.ShuffledHistogram.calibrate(users=10**5, bins=50, eps=1.0, delta=1e-6)
     >>> protocol.delta(1.0) <= 1e-6
     True
     >>> counts = protocol.simulate([3] * 70_000 + [8] * 30_000, rng=1)
@@ -127,7 +127,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, users: int, bins: int, *, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, users: int, bins: int, eps: float, delta: float) -> Self:
         """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -145,7 +145,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.ShuffledHistogram.calibrate(10**6, 100, eps=1.0, delta=1e-9)
+        >>> protocol = shuffle.ShuffledHistogram.calibrate(users=10**6, bins=100, eps=1.0, delta=1e-9)
         >>> print(f"{protocol.users * protocol.gamma:.2f}")
         72.06
         """
@@ -155,8 +155,8 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         # The gamma of one bin is a lower bound of the answer. The gamma of one bin at eps/2 and delta/2 is an upper bound.
         try:
             with _validate.quiet():
-                low = ZeroSum.calibrate(users, eps=eps, delta=delta).gamma * (1 - 1e-3)
-                high = min(0.5, ZeroSum.calibrate(users, eps=eps / 2, delta=delta / 2).gamma * (1 + 1e-3))
+                low = ZeroSum.calibrate(users=users, eps=eps, delta=delta).gamma * (1 - 1e-3)
+                high = min(0.5, ZeroSum.calibrate(users=users, eps=eps / 2, delta=delta / 2).gamma * (1 + 1e-3))
         except _validate.InfeasibleError:
             low, high = None, 0.5
         with _validate.quiet():

@@ -130,7 +130,7 @@ def support_identification(
     def solved(users: int) -> SampleSize | None:
         try:
             with _validate.quiet():
-                gamma = ShuffledHistogram.calibrate(users, 2, eps=eps, delta=delta).gamma
+                gamma = ShuffledHistogram.calibrate(users=users, bins=2, eps=eps, delta=delta).gamma
         except _validate.InfeasibleError:
             return None
         missed = support * math.exp(_log_missed(users, gamma, support)) * (1 + 1e-12)

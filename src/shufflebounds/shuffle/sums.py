@@ -90,7 +90,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
     >>> protocol = shuffle.RealSum(users=10, lam=5, bits=3)
     >>> print(f"{protocol.delta(1.0):.9f}")
     0.037046210
-    >>> protocol = shuffle.RealSum.calibrate(10**4, bits=8, eps=1.0, delta=1e-6)
+    >>> protocol = shuffle.RealSum.calibrate(users=10**4, bits=8, eps=1.0, delta=1e-6)
     >>> x = np.linspace(0, 1, 10**4)
     >>> error = protocol.estimate(counts=protocol.simulate(x, rng=1)) - x.sum()
     >>> bool(abs(error) < protocol.error_quantile(1e-6, x))
@@ -241,7 +241,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     @classmethod
     def calibrate(
-        cls, users: int, bits: int, *, eps: float, delta: float, view: Literal["total", "columns"] = "total"
+        cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total"
     ) -> Self:
         """Return the mechanism with the smallest lam whose upper delta at `eps`, over all data, is at most `delta`.
 
@@ -268,7 +268,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.RealSum.calibrate(10**6, 10, eps=1.0, delta=1e-6)
+        >>> protocol = shuffle.RealSum.calibrate(users=10**6, bits=10, eps=1.0, delta=1e-6)
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.lam)
         (True, 381)
         """
@@ -284,7 +284,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
             # The total is a function of the columns, so the lam calibrated for the total is a lower bound of the lam for the
             # columns.
             with _validate.quiet():
-                low = min(cls.calibrate(users, bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
+                low = min(cls.calibrate(users=users, bits=bits, eps=eps, delta=delta).lam * (1 - 2e-3), high / 2)
             near = 1.2 * low
             high = near if near < high and meets(build(near), eps, delta) else high
             return cls(whole.users, least_parameter(build, low, high, eps, delta, 1e-6), whole.bits, view=view)

@@ -62,7 +62,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
     Examples
     --------
     >>> from shufflebounds import shuffle
-    >>> protocol = shuffle.ZeroSum.calibrate(10**6, eps=1.0, delta=1e-6)
+    >>> protocol = shuffle.ZeroSum.calibrate(users=10**6, eps=1.0, delta=1e-6)
     >>> print(f"{protocol.users * protocol.gamma:.4f}")
     34.0679
     >>> protocol.estimate(protocol.randomize([0] * 10**6, rng=1))
@@ -96,7 +96,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
         return self.noise._log_delta(eps)
 
     @classmethod
-    def calibrate(cls, users: int, *, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, users: int, eps: float, delta: float) -> Self:
         """Return the mechanism with the smallest gamma that the search finds whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -117,7 +117,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> shuffle.ZeroSum.calibrate(10**4, eps=0.1, delta=1e-9)
+        >>> shuffle.ZeroSum.calibrate(users=10**4, eps=0.1, delta=1e-9)
         Traceback (most recent call last):
             ...
         shufflebounds.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 ...
