@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import shufflebounds
-from shufflebounds import DominatingPair, composition, mechanisms, published, sampling, selection, shuffle
+from shufflebounds import DominatingPair, composition, mechanisms, published, sampling, selection, shuffle, tails
 from shufflebounds.cli.command import main
-from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
 from shufflebounds.shuffle import (
     BinomialNoise,
     ClearReports,
@@ -105,6 +105,34 @@ MISTAKES = [
     (lambda: shuffle.compare_at(users=10, bins=1, eps=1.0, delta=1e-6), "bins", "=1", "2..65536", "such as 100"),
     (lambda: shuffle.StrongerClones(1e17, 1.0), "users", "=1e+17", "1..2**53", "it is too large"),
     (lambda: selection.svt_scales(-1.0), "eps", "=-1", "", "such as 1.0"),
+    (lambda: StrongerClones(n=10, local_eps=1.0), "'users'", "StrongerClones(n=10, local_eps=1.0)", "(users, local_eps)",
+     "did you mean users= for n=?"),
+    (lambda: StrongerClones(10, eps0=1.0), "'local_eps'", "StrongerClones(10, eps0=1.0)", "call it as", "local_eps= for eps0=?"),
+    (lambda: GaussianMechanism(sigma2=4.0), "'sigma'", "GaussianMechanism(sigma2=4.0)", "(sigma, sensitivity=1.0)", "sigma= for sigma2"),
+    (lambda: RandomizedResponse(1.0, bins=4), "'bins'", "RandomizedResponse(1.0, bins=4)", "(eps, upper=1.0)", "call it as"),
+    (lambda: shufflebounds.StrongerClones, "StrongerClones", "shufflebounds", "", "it is in shufflebounds.shuffle"),
+    (lambda: KaryResponse(4, 1.0).error_quantile(0.05), "'users'", "KaryResponse.error_quantile(0.05)", "users", "call it as"),
+    (lambda: StrongerClones(4.0, 10**6), "users", "=4.0", "1..2**53", "order of the arguments"),
+    (lambda: clones.compose([clones, clones]), "[StrongerClones(", "PrivacyProfile", "", "pass several profiles as arguments, compose(p, q)"),
+    (lambda: clones.compose(StrongerClones), "class StrongerClones", "PrivacyProfile", "", "pass an instance, StrongerClones(users"),
+    (lambda: Shuffled(KaryResponse, 10**6), "randomizer", "class KaryResponse", "", "pass an instance, KaryResponse(bins, local_eps)"),
+    (lambda: shuffle.shuffled_epsilon(KaryResponse, 10, 0.1), "randomizer", "class KaryResponse", "", "pass an instance, KaryResponse("),
+    (lambda: sampling.Subsampled(GaussianMechanism, 0.1), "mechanism", "class GaussianMechanism", "", "pass an instance, GaussianMecha"),
+    (lambda: Shuffled.calibrate(KaryResponse, eps=1.0, delta=1e-6), "randomizer", "KaryResponse", "", "such as KaryResponse(10, 2.0)"),
+    (lambda: ShuffledHistogram.calibrate(500, 2 * 10**6, eps=1.0, delta=1e-8), "positional", "500, 2000000", "(*, users, bins, eps,",
+     "such as users=500"),
+    (lambda: RealSum.calibrate(8, 10**4, eps=1.0, delta=1e-6), "positional", "8, 10000", "(*, users, bits", "such as users=8"),
+    (lambda: FlippedReports.calibrate(500, 20000, eps=1.0, delta=1e-6, view="sums"), "positional", "500, 20000", "(*, users, bins",
+     "such as users=500"),
+    (lambda: shuffle.compare_at(10**4, 10, eps=1.0, delta=1e-6), "positional", "10000, 10", "(*, users, bins, eps, delta)", "by name"),
+    (lambda: composition.Ledger(eps=1.0), "'delta'", "Ledger(eps=1.0)", "(eps, delta)", "call it as"),
+    (lambda: selection.SparseVector(1.0), "'scales'", "SparseVector(1.0)", "(threshold, scales, *", "call it as"),
+    (lambda: tails.binom(3), "'p'", "binom(3)", "(n, p)", "call it as"),
+    (lambda: FiniteRandomizer([[0.333, 0.333, 0.333], [0.25, 0.25, 0.5]]), "matrix", "0.999", "sum to 1 within 1e-12",
+     "matrix / matrix.sum(axis=1, keepdims=True)"),
+    (lambda: FiniteRandomizer([[3, 1], [1, 3]]), "matrix", "sum 4 in row 0", "sum to 1", "if these are counts or weights, pass matrix / "),
+    (lambda: FiniteRandomizer([[0.5, 0.25], [0.5, 0.75]]), "matrix", "0.75 in row 0", "sum to 1", "are rows and columns exchanged?"),
+    (lambda: KaryResponse(4, 1.0).randomize([0], rng="x"), "rng", "='x'", "a seed", "pass np.random.default_rng(1)"),
 ]
 
 

@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from shufflebounds import composition, mechanisms, shuffle
+import shufflebounds
+from shufflebounds import composition, mechanisms, shuffle, tails
 from shufflebounds.shuffle import samples
 
 CALIBRATIONS = [
@@ -129,3 +130,18 @@ def test_counts_of_bins_are_not_taken_for_reports():
         mechanisms.KaryResponse(4, 1.0).estimate([30, 40, 2, 1])
     with pytest.raises(ValueError, match="messages has 200 entries, as many as there are different messages: pass counts to"):
         shuffle.ClearReports(100, 200).estimate([15] * 200)
+
+
+def test_a_budget_in_place_of_a_scale_draws_a_warning():
+    with pytest.warns(UserWarning, match=r"scale=0.1 with sensitivity=1 has the local budget 10: .*from_eps\(eps=0.1\)"):
+        mechanisms.LaplaceMechanism(0.1)
+    # A calibration tries scales that the caller did not choose.
+    assert mechanisms.LaplaceMechanism.from_eps(eps=10.0).epsilon(0.0) <= 10.0
+
+
+def test_the_signature_of_a_class_is_that_of_its_constructor():
+    assert str(inspect.signature(mechanisms.GaussianMechanism)).startswith("(sigma: 'float', sensitivity: 'float' = 1.0)")
+    assert [*inspect.signature(tails.binom).parameters] == ["n", "p"]
+    # An error inside of a constructor keeps its own message.
+    with pytest.raises(TypeError, match="Can't instantiate abstract class"):
+        shufflebounds.PrivacyProfile()

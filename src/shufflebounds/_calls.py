@@ -1,35 +1,70 @@
-"""Errors of public methods name the public object: calls whose arguments do not fit, and bounds that contradict each other."""
+"""Errors of public calls name the public object: calls whose arguments do not fit, and bounds that contradict each other."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import re
+from abc import ABCMeta
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shufflebounds._types import InconsistentBoundsError
-from shufflebounds._validate import short_repr
+from shufflebounds._validate import OTHER_NAMES, short_repr
 
-__all__ = ["explained"]
+__all__ = ["Explaining", "class_given", "explained"]
 
-_Kind = TypeVar("_Kind", bound=type)
+_Explained = TypeVar("_Explained", bound=Callable[..., Any])
 
 
-def explained(kind: _Kind) -> _Kind:
-    """Make the public methods of a class explain a call with missing, surplus or unknown arguments.
+class Explaining(ABCMeta):
+    """The type of classes whose constructors explain a call with missing, surplus or unknown arguments."""
+
+    if not TYPE_CHECKING:
+        # Type checkers take the result of a metaclass's __call__ for the instance, and see the constructor without it.
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                problem = _mismatch(cls.__init__, None, args, kwargs, _public(cls))
+                if problem is None:
+                    raise
+            raise TypeError(problem)
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            # inspect.signature would return the signature of __call__ above.
+            whole = inspect.signature(cls.__init__)
+            return whole.replace(parameters=list(whole.parameters.values())[1:])
+
+
+def explained(given: _Explained) -> _Explained:
+    """Make a function, or the public methods and the constructor of a class, explain a call whose arguments do not fit.
 
     Python's own message names the class that defines the method, which may be private, and not the arguments that it takes. An
     InconsistentBoundsError of a public method names the object with its parameters.
     """
-    for name, member in list(vars(kind).items()):
-        if name.startswith("_"):
+    if not isinstance(given, type):
+        return _wrapped_function(given)
+    for name, member in list(vars(given).items()):
+        if name.startswith("_") and name != "__init__":
             continue
         if inspect.isfunction(member):
-            setattr(kind, name, _wrapped(member))
+            setattr(given, name, _wrapped(member))
         elif isinstance(member, classmethod):
-            setattr(kind, name, classmethod(_wrapped(member.__func__)))
-    return kind
+            setattr(given, name, classmethod(_wrapped(member.__func__)))
+    return given
+
+
+def class_given(value: object) -> str:
+    """Return advice for an error message if a class was given in place of an instance, otherwise nothing."""
+    if not isinstance(value, type):
+        return ""
+    try:
+        taken = [str(one.replace(annotation=inspect.Parameter.empty)) for one in inspect.signature(value).parameters.values()]
+    except ValueError:
+        taken = ["..."]
+    return f", got the class {value.__name__}: pass an instance, {value.__name__}({', '.join(taken)})"
 
 
 def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,11 +74,14 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args, **kwargs)
         except InconsistentBoundsError as error:
-            # The object that the user called is the last one to be named.
-            error.source = short_repr(self, 1000)
+            # The object that the user called is the last one to be named. An object under construction has no parameters to show.
+            if method.__name__ != "__init__":
+                error.source = short_repr(self, 1000)
             raise
         except TypeError:
-            problem = _mismatch(method, self, args, kwargs)
+            owner = _public(self if isinstance(self, type) else type(self))
+            name = owner if method.__name__ == "__init__" else f"{owner}.{method.__name__}"
+            problem = _mismatch(method, self, args, kwargs, name)
             if problem is None:
                 raise
         raise TypeError(problem)
@@ -51,27 +89,51 @@ def _wrapped(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _mismatch(method: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-    """Return a description of what is wrong with the arguments, or None if they fit the signature of the method.
+def _wrapped_function(function: _Explained) -> _Explained:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            problem = _mismatch(function, None, args, kwargs, function.__name__, bound=True)
+            if problem is None:
+                raise
+        raise TypeError(problem)
 
-    In the latter case the TypeError was raised inside the method.
+    return call  # type: ignore[return-value]
+
+
+def _public(kind: type) -> str:
+    """Return the name of a class, or of its first public parent."""
+    return next((one.__name__ for one in kind.__mro__ if not one.__name__.startswith("_")), kind.__name__)
+
+
+def _mismatch(
+    function: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str, *, bound: bool = False
+) -> str | None:
+    """Return a description of what is wrong with the arguments, or None if they fit the signature of the function.
+
+    In the latter case the TypeError was raised inside the function. `bound` tells that the function takes no `self`.
     """
-    signature = inspect.signature(method)
+    signature = inspect.signature(function)
     try:
-        signature.bind(self, *args, **kwargs)
+        signature.bind(*(() if bound else (self,)), *args, **kwargs)
     except TypeError as problem:
-        kind = self if isinstance(self, type) else type(self)
-        owner = next((one.__name__ for one in kind.__mro__ if not one.__name__.startswith("_")), kind.__name__)
-        name = f"{owner}.{method.__name__}"
         given = [*(short_repr(value, 40) for value in args), *(f"{word}={short_repr(value, 40)}" for word, value in kwargs.items())]
         taken, words = [], []
-        for parameter in list(signature.parameters.values())[1:]:
+        parameters = list(signature.parameters.values())[0 if bound else 1 :]
+        for parameter in parameters:
             bare = parameter.replace(annotation=inspect.Parameter.empty)
             if parameter.kind is parameter.KEYWORD_ONLY and "*" not in taken:
+                surplus, default = args[len(taken) :], parameter.default
+                example = short_repr(surplus[0], 40) if surplus else "..." if default is parameter.empty else repr(default)
+                words.append(f"arguments after * are given by name, such as {parameter.name}={example}")
                 taken.append("*")
             taken.append(str(bare))
             choices = re.findall(r"Literal\[(.*?)\]", str(parameter.annotation))
             words += [f"{parameter.name} is one of {choices[0]}"] if choices else []
-        named = "; arguments after * are given by name, such as eps=1.0" if "*" in taken else ""
-        return "; ".join([f"{name}({', '.join(given)}): {problem}", f"call it as {name}({', '.join(taken)}){named}", *words])
+        known = {parameter.name for parameter in parameters}
+        words += [f"did you mean {OTHER_NAMES[word]}= for {word}=?" for word in kwargs
+                  if word not in known and OTHER_NAMES.get(word) in known]
+        return "; ".join([f"{name}({', '.join(given)}): {problem}", f"call it as {name}({', '.join(taken)})", *words])
     return None

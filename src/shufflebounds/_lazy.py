@@ -37,7 +37,11 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
 
     def find(name: str) -> Any:
         if name not in homes:
-            raise AttributeError(missing(package, name, homes))
+            # Names of classes are looked up in the subpackages. Other names may be modules that an import statement will load.
+            modules = [f"{package}.{one}" for one, home in homes.items() if not home] if name[:1].isupper() else []
+            owner = next((one for one in sorted(modules) if name in getattr(import_module(one), "__all__", ())), None)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it is in {owner}" if owner else
+                                 missing(package, name, homes))
         home = homes[name]
         value = getattr(import_module(home), name) if home else import_module(f"{package}.{name}")
         setattr(sys.modules[package], name, value)

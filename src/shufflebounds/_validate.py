@@ -63,6 +63,14 @@ ADVICE = {
 """Advice for common arguments, appended to error messages."""
 
 
+OTHER_NAMES = {
+    "b": "scale", "budget": "local_eps", "d": "bins", "domain": "bins", "dummies": "fakes", "eps0": "local_eps", "epsilon": "eps",
+    "epsilon0": "local_eps", "k": "bins", "n": "users", "noise": "sigma", "noise_multiplier": "sigma", "q": "rate",
+    "sigma2": "sigma", "std": "sigma",
+}
+"""Names of arguments in papers and other programs, with the names here. They are suggested, not accepted."""
+
+
 def _advice(name: str) -> str:
     return f"; pass {ADVICE[name]}" if name in ADVICE else ""
 
@@ -317,8 +325,11 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
         raise ValueError(f"{name}={short_repr(value)} must be {text}, got a {type(value).__name__}: pass a number, such as 10**6")
     if array.dtype.kind == "f":
         whole = np.isfinite(array) and array == np.floor(array) and low <= array <= high
-        advice = f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments"
-        advice = "it is too large" if np.isfinite(array) and array > high and high == MAX_COUNT else advice
+        # A small whole number with a decimal point may be a budget or a scale.
+        advice = ("it is too large" if np.isfinite(array) and array > high and high == MAX_COUNT else
+                  f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments")
+        if whole and array < 1000:
+            advice += ", or check the order of the arguments"
         raise ValueError(f"{name}={short_repr(value)} must be {text}, got a float: {advice}")
     try:
         if array.dtype.kind not in "iuO":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from shufflebounds import _validate
+from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._search import expand_bracket, root
@@ -107,6 +108,7 @@ class Comparison:
         return "\n".join([head, *lines, caption, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
+@explained
 @with_passages
 def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.

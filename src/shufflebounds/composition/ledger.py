@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shufflebounds import _validate
+from shufflebounds._calls import explained
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._saving import from_dict, to_dict
 
@@ -27,6 +28,7 @@ class LedgerError(ValueError):
     """A file is not a ledger, or its content does not match its hash."""
 
 
+@explained
 class Ledger:
     r"""A record of the releases on one dataset, with a budget (eps, delta).
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import LARGEST_EXPONENT
 from shufflebounds._types import Bound, FloatArray, plain
@@ -31,6 +32,7 @@ def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]
     return users, _validate.real_array(name, value, 0, users)
 
 
+@explained
 @with_passages
 class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
     r"""An estimate of the number of users with each value, from the number c of the n messages that support the value.

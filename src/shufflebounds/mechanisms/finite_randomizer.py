@@ -72,14 +72,20 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
     neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
 
     def __post_init__(self) -> None:
-        rows = _validate.real_array("matrix", self.matrix, 0, 1)
+        rows = _validate.real_array("matrix", self.matrix, 0)
         # The number of inputs is limited to 64, because all ordered pairs of inputs are evaluated.
         if rows.ndim != 2 or not 2 <= rows.shape[0] <= 64 or rows.shape[1] > 2**20:
             raise ValueError(f"matrix has shape {rows.shape}: it must be (inputs, outputs), 2 to 64 inputs, at most 2**20 outputs")
-        for i, row in enumerate(rows):
-            total = math.fsum(row)
-            if abs(total - 1) > 1e-12:
-                raise ValueError(f"matrix has the sum {total:.17g} in row {i}: each row must sum to 1 within 1e-12")
+        totals = np.array([math.fsum(row) for row in rows])
+        wrong = np.abs(totals - 1) > 1e-12
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            if np.abs(rows.sum(axis=0) - 1).max() <= 1e-9:
+                advice = "the columns do: are rows and columns exchanged? A row has the probabilities of the outputs of one input"
+            else:
+                what = "rounded probabilities" if np.abs(totals - 1).max() <= 1e-3 else "counts or weights"
+                advice = f"if these are {what}, pass matrix / matrix.sum(axis=1, keepdims=True), a NumPy array"
+            raise ValueError(f"matrix has the sum {totals[i]:.17g} in row {i}: each row must sum to 1 within 1e-12; {advice}")
         object.__setattr__(self, "matrix", tuple(tuple(row) for row in rows.tolist()))
 
     def __repr__(self) -> str:

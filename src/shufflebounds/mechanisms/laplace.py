@@ -81,7 +81,11 @@ class LaplaceMechanism(AdditiveNoise):
     def __post_init__(self) -> None:
         _validate.real_field(self, "scale", 0, open_low=True)
         _validate.real_field(self, "sensitivity", 0, open_low=True)
-        self._budget()
+        budget = self._budget()[0]
+        # A budget above 5 is a weak guarantee, and a small scale is often a budget in the wrong place.
+        if budget > 5:
+            _validate.warn(f"scale={self.scale:g} with sensitivity={self.sensitivity:g} has the local budget {budget:g}: scale is "
+                           f"the size of the noise. LaplaceMechanism.from_eps(eps={self.scale:g}) makes the noise of a budget")
 
     def _budget(self) -> tuple[float, float]:
         """Delta/b as a double-double, because rounding the budget would change delta at eps close to it."""
@@ -123,11 +127,12 @@ class LaplaceMechanism(AdditiveNoise):
             raise ValueError("eps=0 must be > 0 where delta=0: no scale gives perfect privacy")
         scale = sensitivity / (eps - 2 * math.log1p(-delta))
         meets = lambda scale: cls(scale, sensitivity)._meets(eps, delta)  # noqa: E731
-        high = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
-        if high > scale:
-            # The steps of the search grow, so the first scale that meets the target may be far above the smallest one that does.
-            high = _search.bracket(meets, scale, high, rtol=0.0)[1]
-        return cls(high, sensitivity)
+        with _validate.quiet():
+            high = _search.expand_bracket(scale, meets, math.ulp(scale), math.inf, 8.0)
+            if high > scale:
+                # The steps of the search grow, so the first scale that meets the target may be far above the smallest one.
+                high = _search.bracket(meets, scale, high, rtol=0.0)[1]
+            return cls(high, sensitivity)
 
     def _meets(self, eps: float, delta: float) -> bool:
         if delta == 0:

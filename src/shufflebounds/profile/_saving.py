@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._calls import class_given
 from shufflebounds._docs import with_passages
 from shufflebounds.profile.bounded_profile import BoundedProfile
 
@@ -58,7 +59,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     True
     """
     if not isinstance(profile, BoundedProfile):
-        raise TypeError(f"{profile!r} must be a PrivacyProfile")
+        raise TypeError(f"{profile!r} must be a PrivacyProfile{class_given(profile)}")
     if not dataclasses.is_dataclass(profile):
         raise TypeError(f"{profile!r} has no list of parameters to save")
     name, _ = _maker(type(profile))

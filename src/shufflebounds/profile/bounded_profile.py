@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import overload
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _search, _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._calls import explained
+from shufflebounds._calls import Explaining, explained
 from shufflebounds._crossing import Curve, crossing
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
@@ -23,7 +23,7 @@ __all__ = ["BoundedProfile"]
 
 @with_passages
 @explained
-class BoundedProfile(ABC):
+class BoundedProfile(metaclass=Explaining):
     """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:

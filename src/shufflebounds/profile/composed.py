@@ -17,6 +17,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._calls import class_given
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS
@@ -107,7 +108,9 @@ class Composition(PrivacyProfile):
         for profile, times in self.factors:
             count = _validate.integer("times", times, 1)
             if not isinstance(profile, PrivacyProfile):
-                raise TypeError(f"{profile!r} must be a PrivacyProfile to be composed")
+                advice = ("; pass several profiles as arguments, compose(p, q)" if isinstance(profile, list | tuple) else
+                          class_given(profile))
+                raise TypeError(f"{_validate.short_repr(profile)} must be a PrivacyProfile to be composed{advice}")
             parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
             for part, number in parts:
                 # `place` is that of an equal factor; without one, it is the end of the list.

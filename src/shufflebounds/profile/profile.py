@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property, uncached
+from shufflebounds._calls import class_given
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
 from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
@@ -576,5 +577,7 @@ class _KnownPair(PrivacyProfile):
 def checked_profile(name: str, value: object) -> PrivacyProfile:
     """Return the argument called `name`, or raise TypeError if it is not a profile."""
     if not isinstance(value, PrivacyProfile):
-        raise TypeError(f"{name}={value!r} must be a PrivacyProfile")
+        given = class_given(value)
+        shown = "" if given else f"={_validate.short_repr(value)}"
+        raise TypeError(f"{name}{shown} must be a PrivacyProfile{given}")
     return value

@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from shufflebounds import _validate
+from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
 from shufflebounds.selection.sparse_vector import SVTScales
 
 __all__ = ["SparseVector"]
 
 
+@explained
 @with_passages
 class SparseVector:
     r"""Sparse vector on a stream of queries: AboveThreshold, Sparse, NumericSparse, with arbitrary noise scales.

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shufflebounds import _validate
+from shufflebounds._calls import explained
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._core._blocks import PoissonBinomialPMF
 from shufflebounds._docs import with_passages
@@ -41,6 +42,7 @@ _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
 """Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
 
 
+@explained
 @with_passages
 class ErrorLaw(ABC):
     """Base class for the distribution of the error, estimate minus exact value.

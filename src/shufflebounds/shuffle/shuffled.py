@@ -16,6 +16,7 @@ import numpy as np
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
+from shufflebounds._calls import class_given
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
@@ -136,9 +137,9 @@ class Shuffled(BetweenProfiles):
         _validate.integer_field(self, "users", 1)
         # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
-        if not isinstance(self.randomizer, Randomizer):
-            raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms: pass one "
-                            "first, such as KaryResponse(10, 2.0), then users")
+        if not isinstance(self.randomizer, Randomizer) or isinstance(self.randomizer, type):
+            raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms"
+                            f"{class_given(self.randomizer)}: pass one first, such as KaryResponse(10, 2.0), then users")
         if self.inputs is not None:
             listed = getattr(self.randomizer, "with_inputs", None)
             if listed is None:
@@ -709,13 +710,13 @@ class Shuffled(BetweenProfiles):
         6562
         """
         if users is None:
-            if not isinstance(randomizer, Randomizer):
+            if not isinstance(randomizer, Randomizer) or isinstance(randomizer, type):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "
                                 "None; for a function of the budget, pass users as well")
             one = randomizer
             return fewest_users(lambda n: cls(one, n, participation, inputs), eps, delta)
         count = _validate.integer("users", users, 1)
-        if isinstance(randomizer, Randomizer):
+        if isinstance(randomizer, Randomizer) and not isinstance(randomizer, type):
             raise TypeError(f"randomizer={randomizer!r} must be a function that makes a randomizer of a local budget if "
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Callable[[float], Any] = randomizer

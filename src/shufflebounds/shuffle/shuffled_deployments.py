@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _threads, _validate
+from shufflebounds._calls import class_given
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import MANY
 from shufflebounds._types import Bound, FloatArray, plain
@@ -78,7 +79,7 @@ class _DeploymentArray:
 def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     """Return the distinct randomizers of a randomizer, a sequence or an array, and the index of each entry among them."""
     entries: NDArray[Any]
-    if isinstance(randomizer, Randomizer):
+    if isinstance(randomizer, Randomizer | type):
         entries = np.empty((), dtype=object)
         entries[()] = randomizer
     elif isinstance(randomizer, np.ndarray):
@@ -93,9 +94,9 @@ def _numbered(randomizer: Any) -> tuple[list[Randomizer], NDArray[np.intp]]:
     kinds: list[Randomizer] = []
     places = np.empty(entries.shape, dtype=np.intp)
     for index, kind in np.ndenumerate(entries):
-        if not isinstance(kind, Randomizer):
-            raise TypeError(f"randomizer={kind!r} must be a local randomizer of shufflebounds.mechanisms: pass one, or a sequence "
-                            "of them, such as KaryResponse(10, 2.0)")
+        if not isinstance(kind, Randomizer) or isinstance(kind, type):
+            raise TypeError(f"randomizer={kind!r} must be a local randomizer of shufflebounds.mechanisms{class_given(kind)}: pass "
+                            "one, or a sequence of them, such as KaryResponse(10, 2.0)")
         try:
             number = numbers.setdefault(kind, len(kinds))
         except TypeError:

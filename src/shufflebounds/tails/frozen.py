@@ -7,7 +7,7 @@ variates and expectations from them.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds import _validate
+from shufflebounds._calls import Explaining
 from shufflebounds._core._special import log1mexp
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPUTED_ERROR, MOST_ITEMS
@@ -26,7 +27,7 @@ __all__ = ["FrozenLaw"]
 
 
 @with_passages
-class FrozenLaw(ABC):
+class FrozenLaw(metaclass=Explaining):
     r"""A distribution on consecutive integers; ``sf(k)`` is Pr[X > k], and k may be any real number.
 
     Probabilities below the least positive double are 0 in `pmf`, `cdf` and `sf`; the logarithms remain accurate.
