@@ -47,6 +47,9 @@ ROWS = {
     "PersonalizedClones.gaussian(10**4 deviations, target=0)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS, target=0),
     "PersonalizedClones.gaussian(10**4 deviations)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS),
     "VariationRatio(10**4, e, 0.2, e)": shuffle.VariationRatio(10**4, np.e, 0.2, np.e),
+    "DensityRandomizer(1.5 - y, 0.5 + y)": mechanisms.DensityRandomizer(
+        lambda y, x: y + (x - 0.5) * y * (y - 1), lambda y, x: 1 + (x - 0.5) * (2 * y - 1), (0, 1), (0, 1)
+    ),
     "DiscreteGaussianMechanism(10)": mechanisms.DiscreteGaussianMechanism(10),
     "FiniteRandomizer(2 inputs, 3 outputs)": mechanisms.FiniteRandomizer([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]),
     "GaussianMechanism(10)": mechanisms.GaussianMechanism(10),

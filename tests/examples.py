@@ -16,6 +16,7 @@ import shufflebounds
 from shufflebounds import interop, sampling, shuffle
 from shufflebounds import mechanisms as m
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
+from tests.densities import tilted
 
 __all__ = ["EXAMPLES", "Example", "profile_classes"]
 
@@ -240,6 +241,8 @@ EXAMPLES = {
         lambda: [m.DiscreteGaussianMechanism(2.0, 3), m.DiscreteGaussianMechanism(0.4)],
         lambda r: m.DiscreteGaussianMechanism(math.exp(r.uniform(-1, 2)), r.choice([1, 2])), also=OF_NOISE,
     ),
+    "mechanisms.DensityRandomizer": Example(
+        lambda: [tilted()], lambda r: tilted(r.choice([1.0, r.uniform(0.01, 1.99)])), cheap=False),
     "mechanisms.FiniteRandomizer": Example(
         lambda: [m.FiniteRandomizer(MATRIX), m.FiniteRandomizer(WITH_ZEROS)], _matrix, also=OF_ORACLES),
     "mechanisms.GaussianMechanism": Example(
@@ -411,7 +414,8 @@ EXAMPLES = {
     "shuffle.ShuffledHistogram": Example(
         lambda: [shuffle.ShuffledHistogram(5, 2, 0.4), shuffle.ShuffledHistogram(2000, 10, 0.1)],
         lambda r: shuffle.ShuffledHistogram(r.choice([1, 3, 100]), r.choice([1, 2, 5]), r.uniform(0.05, 0.5)), cheap=False,
-        calibrated={"gamma": lambda e, d: shuffle.ShuffledHistogram.calibrate(users=10**5, bins=50, eps=e, delta=d)}, also=OF_COUNTS,
+        calibrated={"gamma": lambda e, d: shuffle.ShuffledHistogram.calibrate(users=10**5, bins=50, eps=e, delta=d)},
+        also=OF_COUNTS,
     ),
     "shuffle.StrongerClones": Example(
         lambda: [shuffle.StrongerClones(10**6, 4.0), shuffle.StrongerClones(200, 0.7)],

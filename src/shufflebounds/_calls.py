@@ -120,7 +120,8 @@ def _mismatch(
         signature.bind(*(() if bound else (self,)), *args, **kwargs)
     except TypeError as problem:
         given = [*(short_repr(value, 40) for value in args), *(f"{word}={short_repr(value, 40)}" for word, value in kwargs.items())]
-        taken, words = [], []
+        taken: list[str] = []
+        words: list[str] = []
         parameters = list(signature.parameters.values())[0 if bound else 1 :]
         for parameter in parameters:
             bare = parameter.replace(annotation=inspect.Parameter.empty)

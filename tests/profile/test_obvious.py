@@ -8,6 +8,7 @@ import mpmath as mp
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
+from tests.densities import Tilted
 from tests.shuffle.test_obvious import LOGS, below, digits, holds  # noqa: F401
 from tests.strategies import slow, thinned
 
@@ -147,6 +148,12 @@ def test_rest_of_the_mechanisms():
         alpha = mp.mpf(beta) / (mp.mpf(p) - 1)
         for profile in (mechanisms.RatioBounded(p, beta, q), shuffle.VariationRatio(1, p, beta, q)):
             holds(profile, below(float(mp.log(p))), (p * alpha, alpha))
+    # The event is that the output is below 1/2.
+    for slope in (0.125, 1.0, 1.75):
+        one = Tilted(slope)
+        randomizer = mechanisms.DensityRandomizer(one.cdf, one.pdf, (0, 1), (0, 1), sf=one.sf)
+        budget = float(mp.log((1 + mp.mpf(slope) / 2) / (1 - mp.mpf(slope) / 2)))
+        holds(randomizer, below(budget), (mp.mpf(0.5) + mp.mpf(slope) / 8, mp.mpf(0.5) - mp.mpf(slope) / 8))
     # The probabilities are multiples of a power of 2, and the second input never produces one of the outputs.
     rows = [[0.5, 0.25, 0.25], [0.0, 2.0**-40, 1 - 2.0**-40]]
     holds(mechanisms.FiniteRandomizer(rows), FAR[:5], (mp.mpf(0.75), mp.mpf(2) ** -40))

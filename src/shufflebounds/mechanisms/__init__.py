@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from shufflebounds._lazy import lazily, module_name
 
 if TYPE_CHECKING:
+    from shufflebounds.mechanisms.density_randomizer import DensityRandomizer
     from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
     from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
     from shufflebounds.mechanisms.gaussian import GaussianMechanism
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
 
 __all__ = [
+    "DensityRandomizer",
     "DiscreteGaussianMechanism",
     "FiniteRandomizer",
     "GaussianMechanism",

@@ -212,15 +212,22 @@ def _assumptions(profile: PrivacyProfile) -> str:
 
 def _class_and_parameters(profile: PrivacyProfile) -> str:
     """Return the class of a profile and its parameters."""
-    described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if value is not None)
+    described = ", ".join(_parameter(name, value) for name, value in parameters(profile).items() if _is_given(value))
     name = type(profile).__name__.lstrip("_")
     return f"{name} with {described}" if described else name
+
+
+def _is_given(value: Any) -> bool:
+    """Return whether a parameter is not None and no tuple of None."""
+    return any(part is not None for part in value) if isinstance(value, tuple) and value else value is not None
 
 
 def _parameter(name: str, value: Any) -> str:
     """Return a parameter in words: another profile with its own parameters, a long list by its size."""
     if isinstance(value, PrivacyProfile):
         return f"{name} = ({_class_and_parameters(value)})"
+    if callable(value):
+        return f"{name} = (a function of the user)"
     shown = plotting.number(value)
     return f"{name} = {shown}" if shown != "…" or not np.ndim(value) else f"{name} of shape {np.shape(value)}"
 

@@ -1,0 +1,412 @@
+"""A randomizer whose outputs are real numbers, given by the distribution functions and densities of its inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shufflebounds import _validate
+from shufflebounds._cached import cached_property
+from shufflebounds._docs import with_passages
+from shufflebounds._limits import BLOCK, LARGEST_EXPONENT
+from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.composing.kept import kept
+from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.mechanisms._density_cells import Cells, Densities, Tails
+from shufflebounds.mechanisms._density_rows import lower_rows, upper_rows
+from shufflebounds.mechanisms._interval import checked, matrix_laws
+from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.pair import LargestPair
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.laws import PairLaws
+
+__all__ = ["DensityRandomizer"]
+
+Function = Callable[[Any, Any], Any]
+
+MOST_INPUTS = 16
+"""Largest number of inputs. All ordered pairs are evaluated, and the upper bound has an output for each cell and input."""
+
+CLOSE = 2.0**-26
+"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. It enters the upper bound times a
+probability that is as small. Raised: wider bounds. Lowered: longer run time."""
+
+MOST_LOST = 2.0**-28
+"""Largest probability of outputs that are left out of the bound over all datasets, for which that bound is computed. It is added
+to delta and to the errors of likelihood ratios. Raised: the bound is computed where it is of no use. Lowered: it is missing more
+often."""
+
+SEARCHED = 600
+"""Number of outputs, cells times inputs, for the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
+
+
+@with_passages
+@dataclass(frozen=True, repr=False)
+class DensityRandomizer(LargestPair, LocalRandomizer):
+    r"""A randomizer of finitely many inputs whose output is a real number, given by vectorized functions.
+
+    .. math:: \delta(\varepsilon) = \max_{x \ne x'} \int \bigl(p_x(y) - e^\varepsilon p_{x'}(y)\bigr)_+\, dy
+
+    Parameters
+    ----------
+    cdf, pdf : callable
+        ``cdf(y, x)`` and ``pdf(y, x)`` of an array of outputs y and one input x: the distribution function and the density of the
+        output of input x, as arrays of the shape of y.
+    inputs : sequence of float
+        The users' possible values x, 2 to 16 different numbers.
+    breakpoints : sequence of float
+        Increasing outputs; the first and the last are the ends of the outputs, and may be infinite. **Between neighbouring
+        breakpoints the log likelihood ratio ln(pdf(y, x)/pdf(y, x')) of any two inputs must be continuous and monotone in y**: list
+        every output where one turns or jumps. This is checked at some hundred outputs, and cannot be proved from them.
+    sf : callable, optional
+        ``sf(y, x)``, the survival function 1 - cdf with a small relative error. Without it, probabilities at the upper end of the
+        outputs are differences from 1, which reveal the input in bounds of a delta below about 1e-11.
+    limits : (array_like or None, array_like or None)
+        Limits of ln pdf(y, x) at the first and at the last breakpoint for all inputs, up to a common number, where they exist but
+        pdf(y, x) is 0 or the end infinite. Without them an output near such an end may reveal the input, and there is no pure
+        budget.
+    accuracy : float
+        Bound of the relative errors of `cdf`, `pdf` and `sf`, in [1e-16, 1e-6]: a value v may have an error of
+        accuracy v (1 + abs(ln v)).
+
+    Notes
+    -----
+    Neighbours: the input is replaced by any other. The functions must be exact up to `accuracy`; discretizing a density by hand
+    gives a lower bound only, because the cell of an output is a post-processing of the output.
+
+    **Local guarantee.** Between breakpoints the outputs with :math:`p_x > e^\varepsilon p_{x'}` form an interval, whose end is
+    found by bisection; delta follows from `cdf` and `sf`, with an error of about `accuracy` times the probabilities.
+
+    **After a shuffle.** The outputs are divided into cells, whose probabilities are differences of `cdf` or `sf`; on each cell a
+    likelihood ratio lies between its values at the two ends. For lower bounds the analyst sees the cell of the output. For upper
+    bounds each output is a post-processing of one of finitely many outputs with likelihood ratios at the corners of these ranges,
+    which have the same mean. So both bounds are valid, their gap decreases with the square of the width of the cells, and the bound
+    over all datasets holds (docs/theorems/worst-dataset).
+
+    There is no general estimate. :meth:`randomize` inverts `cdf` by bisection.
+
+    Examples
+    --------
+    A value 0 or 1 tilts the density on [0, 1]: p_0(y) = 3/2 - y, p_1(y) = 1/2 + y.
+
+    >>> from shufflebounds.mechanisms import DensityRandomizer
+    >>> tilted = DensityRandomizer(
+    ...     cdf=lambda y, x: y + (x - 0.5) * y * (y - 1), pdf=lambda y, x: 1 + (x - 0.5) * (2 * y - 1),
+    ...     inputs=(0, 1), breakpoints=(0, 1))
+    >>> print(f"{tilted.delta(0.0):.12f} {tilted.epsilon(0.0):.12f}")
+    0.250000000000 1.098612288668
+    >>> central = tilted.shuffled(1000)
+    >>> print(f"{central.epsilon(1e-6, bound='lower'):.4f} {central.epsilon(1e-6):.4f}")
+    0.0713 0.0714
+    """
+
+    cdf: Function
+    pdf: Function
+    inputs: tuple[float, ...]
+    breakpoints: tuple[float, ...]
+    sf: Function | None = field(default=None, kw_only=True)
+    limits: tuple[Any, Any] = field(default=(None, None), kw_only=True)
+    accuracy: float = field(default=16 * ULP, kw_only=True)
+
+    theorem: ClassVar[str] = "exact for the densities: the largest hockey-stick divergence of two inputs"
+    neighbours: ClassVar[str] = "replace the user's input; the analyst sees the output"
+
+    def __post_init__(self) -> None:
+        for name in ("cdf", "pdf", "sf"):
+            function = getattr(self, name)
+            if not callable(function) and not (name == "sf" and function is None):
+                raise TypeError(f"{name}={_validate.short_repr(function)} must be a function of an array y and one input x, such "
+                                "as lambda y, x: scipy.stats.norm.cdf(y, x)")
+        inputs = _validate.real_array("inputs", self.inputs)
+        if inputs.ndim != 1 or not 2 <= inputs.size <= MOST_INPUTS or np.unique(inputs).size < inputs.size:
+            raise ValueError(f"inputs={_validate.short_repr(self.inputs)} must hold 2 to {MOST_INPUTS} different numbers")
+        points = _validate.floats("breakpoints", self.breakpoints, "a number, or -inf or inf at the ends")
+        if points.ndim != 1 or points.size < 2 or not (np.diff(points) > 0).all() or not np.isfinite(points[1:-1]).all():
+            raise ValueError(f"breakpoints={_validate.short_repr(self.breakpoints)} must hold at least two increasing numbers, the "
+                             "first and the last of which are the ends of the outputs")
+        _validate.real_field(self, "accuracy", 1e-16, 1e-6)
+        object.__setattr__(self, "inputs", tuple(inputs.tolist()))
+        object.__setattr__(self, "breakpoints", tuple(points.tolist()))
+        object.__setattr__(self, "limits", self._checked_limits())
+        # The cells for the local guarantee are made now, so that functions that do not fit are refused at once.
+        self._check_between()
+
+    def _checked_limits(self) -> tuple[tuple[float, ...] | None, tuple[float, ...] | None]:
+        """Return the limits of the log densities at both ends."""
+        given = self.limits
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise ValueError(f"limits={_validate.short_repr(given)} must be a pair: the limits at the first breakpoint and at the "
+                             "last, None where they are not given")
+        found: list[tuple[float, ...] | None] = []
+        for limit in given:
+            if limit is None:
+                found.append(None)
+                continue
+            logs = _validate.real_array("limits", limit)
+            if logs.shape != (len(self.inputs),):
+                raise ValueError(f"limits has an entry of shape {logs.shape}: it must be ({len(self.inputs)},), one for each input")
+            found.append(tuple(logs.tolist()))
+        return found[0], found[1]
+
+    def __repr__(self) -> str:
+        return f"DensityRandomizer(<{len(self.inputs)} inputs, {len(self.breakpoints)} breakpoints>)"
+
+    @cached_property
+    def _densities(self) -> Densities:
+        return Densities(self.cdf, self.pdf, self.sf, self.inputs, self.accuracy)
+
+    def _cells(self, count: int, log_cut: float) -> Cells:
+        """Return about `count` cells, and cells next to ends with unknown ratios of probability at most e^log_cut."""
+        left, right = (None if limit is None else np.array(limit) for limit in self.limits)
+        return Cells.of(self._densities, np.array(self.breakpoints), (left, right), count, log_cut)
+
+    @cached_property
+    def _coarse(self) -> Cells:
+        """Cells for the local guarantee, which is computed within them by bisection."""
+        return self._cells(32 * (len(self.breakpoints) - 1), -600.0)
+
+    def _check_between(self) -> None:
+        """Evaluate the likelihood ratios at random outputs in the cells, which raises ValueError where one is not monotone."""
+        cells = self._coarse
+        with np.errstate(invalid="ignore"):
+            inside = np.isfinite(cells.left) & np.isfinite(cells.right) & (cells.right - cells.left > 4 * ULP * np.abs(cells.left))
+        at = cells.left[inside] + np.random.default_rng(0).random(int(inside.sum())) * (cells.right - cells.left)[inside]
+        cells.divided(self._densities, inside, at)
+        upper_rows(self._densities, cells)
+
+    def pairs(self) -> tuple[DominatingPair, ...]:
+        return tuple(_DensityPair(self, i, j) for i, j in permutations(range(len(self.inputs)), 2))
+
+    def _pair_info(self) -> DominatingPairInfo:
+        return replace(super()._pair_info(), single=False)
+
+    @property
+    def _inputs(self) -> int:
+        return len(self.inputs)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"{value:g}" for value in self.inputs)
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int]]:
+        return list(permutations(range(len(self.inputs)), 2))
+
+    @kept(4)
+    def _laws(self, cells: int, log_cut: float) -> tuple[PairLaws, ...]:
+        # The upper bound has an output for each cell and input.
+        whole = self._cells(max(1, cells // len(self.inputs)), log_cut)
+        rows, revealed, error = upper_rows(self._densities, whole)
+        above = np.concatenate([rows, np.diag(revealed)[:, revealed > 0]], axis=1)
+        below, miss = lower_rows(self._densities, whole)
+        over = matrix_laws(above, self._places, names=self._names, error=error)
+        under = matrix_laws(below, self._places, names=self._names, error=miss)
+        return tuple(replace(one, lower=other.lower) for one, other in zip(over, under))
+
+    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+        return self._laws(*checked(cells, log_cut))
+
+    @cached_property
+    def _datasets(self) -> MatrixDatasets | None:
+        rows, revealed, error = upper_rows(self._densities, self._cells(SEARCHED // len(self.inputs), -60.0))
+        # Outputs that reveal something are left out, and the others get their probability, which changes the likelihood ratios.
+        certain = rows.min(axis=0) > 0
+        revealed = revealed + rows[:, ~certain].sum(axis=1)
+        lost = float(revealed.max())
+        if lost > MOST_LOST:
+            return None
+        found = MatrixDatasets(rows[:, certain] / (1 - revealed)[:, None], error + 2 * lost, lost)
+        return found if found.offered else None
+
+    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+        return self._datasets.of(*self._places[pair]) if self._datasets is not None else None
+
+    def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
+        """Return one output for each input, in the order of the users, for all users or any part of them.
+
+        Parameters
+        ----------
+        values : array_like of float, shape (users,)
+            The users' inputs, each one of `inputs`.
+        {rng}
+
+        Returns
+        -------
+        ndarray, shape (users,)
+
+        {raises: If an entry of `values` is none of the inputs, or `rng` is no source of randomness.}
+        """
+        given = np.empty(0) if np.shape(values) == (0,) else _validate.real_array("values", values)
+        if given.ndim != 1:
+            raise ValueError(f"values has shape {given.shape}: it must be one-dimensional, one input for each user")
+        _validate.every_entry("values", given, np.isin(given, self.inputs), f"one of inputs={_validate.short_repr(self.inputs)}")
+        level = _validate.generator(rng).random(given.size)
+        out = np.empty(given.size)
+        for x in np.unique(given):
+            out[given == x] = self._quantiles(float(x), level[given == x])
+        return out
+
+    def _quantiles(self, x: float, level: FloatArray) -> FloatArray:
+        """Return the outputs of one input up to which the distribution function is at most the level, by bisection."""
+        edges = np.append(self._coarse.left, self._coarse.right[-1])
+        below = np.append(self._coarse.tails_left[0], self._coarse.tails_right[0][:, -1:], axis=1)[self.inputs.index(x)]
+        place = np.clip(np.searchsorted(below, level, side="right") - 1, 0, edges.size - 2)
+        largest = 1e300
+        low, high = np.maximum(edges[place], -largest), np.minimum(edges[place + 1], largest)
+        for _ in range(1100):
+            middle = low + (high - low) / 2
+            if not ((low < middle) & (middle < high)).any():
+                break
+            over = np.asarray(self.cdf(middle, x)) > level
+            low, high = np.where(over, low, middle), np.where(over, middle, high)
+        return np.asarray(high)
+
+    @property
+    def local_eps(self) -> float:
+        """The pure budget of the randomizer in nats, rounded up; inf if a likelihood ratio is unbounded or unknown."""
+        return self._pure_epsilon()
+
+
+@dataclass(frozen=True, eq=False)
+class _DensityPair(DominatingPair):
+    """The densities of two inputs of a randomizer, given by their indices."""
+
+    randomizer: DensityRandomizer
+    first: int
+    second: int
+
+    def reverse(self) -> _DensityPair:
+        return _DensityPair(self.randomizer, self.second, self.first)
+
+    @cached_property
+    def _ratios(self) -> tuple[FloatArray, FloatArray]:
+        """The log likelihood ratios at the left and the right ends of the cells; NaN if unknown, or if both densities are 0."""
+        cells = self.randomizer._coarse
+        with np.errstate(invalid="ignore"):
+            left, right = (logs[self.first] - logs[self.second] for logs in (cells.log_left, cells.log_right))
+        return left, right
+
+    def _slack(self, size: float) -> float:
+        """Return a bound of the error of a log likelihood ratio, for log densities of that size."""
+        return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + size)
+
+    def _pair_info(self) -> DominatingPairInfo:
+        # A value takes some calls of the density, tens of microseconds each.
+        return replace(super()._pair_info(), effort=5e-5)
+
+    def _pure_epsilon(self) -> float:
+        cells = self.randomizer._coarse
+        both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
+        mass = cells.masses(self.randomizer._densities)[0]
+        # Cells in which neither input, or the first one, has no probability do not matter.
+        seen = ~((both[:, 0] == -np.inf).all(axis=0) & (mass[self.first] == 0))
+        ratios = np.stack(self._ratios)[:, seen]
+        if np.isnan(ratios).any() or (ratios == np.inf).any():
+            return math.inf
+        return float(ratios.max(initial=-np.inf)) + self._slack(float(np.abs(both[np.isfinite(both)]).max(initial=0.0)))
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        parts = [self._some_log_delta(eps[i : i + BLOCK // 64]) for i in range(0, eps.size, BLOCK // 64)]
+        return IntervalArray(*(np.concatenate(side) for side in zip(*parts))) if parts else IntervalArray(eps, eps)
+
+    def _some_log_delta(self, eps: FloatArray) -> IntervalArray:
+        randomizer, cells = self.randomizer, self.randomizer._coarse
+        mass, miss = cells.masses(randomizer._densities)
+        (p, q), (p_miss, q_miss) = (table[[self.first, self.second]] for table in (mass, miss))
+        # Beyond LARGEST_EXPONENT e^eps would overflow. delta decreases in eps, so the upper bound there is valid.
+        near = np.minimum(eps, LARGEST_EXPONENT)
+        ratio = np.exp(near)
+        left, right = (one[None, :] - near[:, None] for one in self._ratios)
+        unknown = np.isnan(self._ratios[0] + self._ratios[1]) & (p + p_miss > 0)
+        full, crossed = (left >= 0) & (right >= 0), ((left > 0) & (right < 0)) | ((left < 0) & (right > 0))
+        gain = full @ p - ratio * (full @ q)
+        error = full @ p_miss + ratio * (full @ q_miss) + 4 * ULP * (full @ p + ratio * (full @ q))
+        low, high = gain - error, gain + error
+        # Where no ratio is known, the cell as a whole gives the lower bound, and the probability under the first input the upper
+        # one.
+        alone = np.maximum((p - p_miss)[unknown] - ratio[:, None] * (q + q_miss)[unknown], 0.0)
+        low, high = low + alone.sum(axis=1), high + (p + p_miss)[unknown].sum()
+        which, cell = np.nonzero(crossed)
+        if which.size:
+            below, above = self._parts(near[which], cell, left[which, cell], right[which, cell])
+            np.add.at(low, which, below)
+            np.add.at(high, which, above)
+        with np.errstate(divide="ignore"):
+            lower, upper = np.log(np.maximum(low, 0.0)), np.log(np.maximum(high, 0.0))
+        beyond = eps >= self._pure_epsilon()
+        return IntervalArray(np.where(beyond | (near < eps), -np.inf, lower), np.where(beyond, -np.inf, np.minimum(upper, 0.0)))
+
+    def _parts(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return bounds of the integral of the positive part of p - e^eps q over cells in which the ratio crosses e^eps.
+
+        `left` and `right` are the values of ln(p/q) - eps at the ends of the cells; one of them is positive.
+        """
+        densities, cells, both = self.randomizer._densities, self.randomizer._coarse, [self.first, self.second]
+        points, excess = self._crossings(eps, cell, left, right)
+        falls = left > 0
+        inner, outer = (np.where(falls, points[i], points[1 - i]) for i in (0, 1))
+        tails = [_pair(densities.tails(y), both) for y in (inner, outer)]
+        edges = [_pair(side, both, cell) for side in (cells.tails_left, cells.tails_right)]
+
+        def between(one: Tails, other: Tails) -> tuple[FloatArray, FloatArray]:
+            left, right = ((np.where(falls, a, b), np.where(falls, c, d)) for (a, c), (b, d) in ((one, other), (other, one)))
+            return densities.between(left, right)
+
+        start = tuple(np.where(falls, a, b) for a, b in zip(*edges))
+        mass, miss = between((start[0], start[1]), tails[0])
+        rest, rest_miss = between(*tails)
+        ratio = np.exp(eps)
+        gain, error = mass[0] - ratio * mass[1], miss[0] + ratio * miss[1] + 4 * ULP * (mass[0] + ratio * mass[1])
+        # Between the inner and the outer point, p - e^eps q is at most p (1 - e^-excess).
+        return np.maximum(gain - error, 0.0), np.maximum(gain, 0.0) + error + (rest[0] + rest_miss[0]) * np.minimum(excess, 1.0)
+
+    def _crossings(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray,
+                   right: FloatArray) -> tuple[tuple[FloatArray, FloatArray], FloatArray]:
+        """Return two outputs between which ln(p/q) crosses eps in each cell, and the larger one of its distances from eps there.
+
+        Steps of the Illinois method, and of bisection where an end has no finite value.
+        """
+        densities, cells = self.randomizer._densities, self.randomizer._coarse
+        start, end = cells.left[cell], cells.right[cell]
+        # A cell without end is mapped to the interval [0, 1).
+        unit = 1 + np.where(np.isfinite(start), np.abs(start), np.where(np.isfinite(end), np.abs(end), 0.0))
+
+        def output(t: FloatArray) -> FloatArray:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                endless = np.where(np.isfinite(start), start + unit * t / (1 - t), end - unit * (1 - t) / t)
+                return np.where(np.isfinite(end - start), start + t * (end - start), endless)
+
+        low, high = np.zeros(cell.size), np.ones(cell.size)
+        weights, values = [left.copy(), right.copy()], [left.copy(), right.copy()]
+        last = np.zeros(cell.size)
+        for step in range(100):
+            apart = np.maximum(np.abs(values[0]), np.abs(values[1]))
+            middle = low + (high - low) / 2
+            if not ((apart > CLOSE) & (low < middle) & (middle < high)).any():
+                break
+            with np.errstate(invalid="ignore", over="ignore"):
+                chosen = low + (high - low) * (weights[0] / (weights[0] - weights[1]))
+            at = np.where(np.isfinite(chosen) & (low < chosen) & (chosen < high) & (step % 4 < 3), chosen, middle)
+            logs = densities.log_pdf(output(at))
+            with np.errstate(invalid="ignore"):
+                found = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            before = (found > 0) == (left > 0)
+            for side, moved in ((0, before), (1, ~before)):
+                # An end that stays twice counts half.
+                weights[side] = np.where(moved, found, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
+                values[side] = np.where(moved, found, values[side])
+            low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)
+        return (output(low), output(high)), np.maximum(np.abs(values[0]), np.abs(values[1]))
+
+
+def _pair(tails: Tails, both: list[int], cell: Any = slice(None)) -> Tails:
+    """Return the tails of two inputs at some cells."""
+    return tails[0][both][:, cell], tails[1][both][:, cell]

@@ -1,0 +1,256 @@
+"""Randomizers given by densities, against closed forms, quadrature, the built-in noise, and exact values of few users."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from shufflebounds import shuffle
+from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
+from shufflebounds.mechanisms._density_rows import lower_rows, upper_rows
+
+INF = math.inf
+TILTED = {"cdf": lambda y, x: y + (x - 0.5) * y * (y - 1), "pdf": lambda y, x: 1 + (x - 0.5) * (2 * y - 1), "inputs": (0, 1),
+          "breakpoints": (0, 1), "sf": lambda y, x: (1 - y) * (1 + (x - 0.5) * y)}
+
+
+def truncated(rate):
+    """Return the functions of Laplace noise on [0, 1], conditioned on staying there, with the density at 0 of the lower part."""
+    def pdf(y, x):
+        return rate * np.exp(-rate * np.abs(y - x)) / (2 - np.exp(-rate * x) - np.exp(-rate * (1 - x)))
+
+    def cdf(y, x):
+        low = np.exp(-rate * x) * np.expm1(rate * np.minimum(y, x))
+        return (low - np.expm1(-rate * np.maximum(y - x, 0.0))) / (2 - np.exp(-rate * x) - np.exp(-rate * (1 - x)))
+
+    return {"cdf": cdf, "pdf": pdf, "sf": lambda y, x: cdf(1 - y, 1 - x)}
+
+
+def normal(sf=True, **more):
+    return DensityRandomizer(stats.norm.cdf, stats.norm.pdf, (0, 1), (-INF, INF), sf=stats.norm.sf if sf else None, **more)
+
+
+def laplace(inputs=(0, 1)):
+    # ln pdf(y, x) is y - x at the lower end and x - y at the upper one.
+    places = np.array(inputs, dtype=float)
+    return DensityRandomizer(lambda y, x: stats.laplace.cdf(y - x), lambda y, x: stats.laplace.pdf(y - x), inputs,
+                             (-INF, *inputs, INF), sf=lambda y, x: stats.laplace.sf(y - x), limits=(-places, places))
+
+
+CASES = {
+    "tilted": DensityRandomizer(**TILTED),
+    "three truncated": DensityRandomizer(**truncated(2.0), inputs=(0, 0.5, 1), breakpoints=(0, 0.5, 1)),
+    "normal": normal(),
+    "normal without sf": normal(sf=False),
+    "four normal": DensityRandomizer(stats.norm.cdf, stats.norm.pdf, (0, 0.3, 0.6, 1), (-INF, INF), sf=stats.norm.sf),
+    "laplace": laplace(),
+    # The ratio is unbounded at both ends, where one of the densities vanishes.
+    "beta": DensityRandomizer(lambda y, x: stats.beta.cdf(y, 1 + x, 2 - x), lambda y, x: stats.beta.pdf(y, 1 + x, 2 - x), (0, 1),
+                              (0, 1), sf=lambda y, x: stats.beta.sf(y, 1 + x, 2 - x)),
+    # The supports differ.
+    "uniform": DensityRandomizer(lambda y, x: np.clip(y - x, 0, 1), lambda y, x: ((y >= x) & (y <= x + 1)) * 1.0, (0, 0.25),
+                                 (0, 0.25, 1, 1.25), sf=lambda y, x: np.clip(1 + x - y, 0, 1)),
+}
+every = pytest.mark.parametrize("randomizer", CASES.values(), ids=CASES)
+
+
+def integral(randomizer, function):
+    """Return the integral of a function of the densities of all inputs, by quadrature between breakpoints."""
+    ends = np.clip(randomizer.breakpoints, -40, 41)
+    points = np.unique(np.concatenate([np.linspace(a, b, 400) for a, b in itertools.pairwise(ends)]))
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    half = np.diff(points)[:, None] / 2
+    y = (points[:-1, None] + half * (1 + nodes)).ravel()
+    return float((half * weights).ravel() @ function(np.array([randomizer.pdf(y, x) for x in randomizer.inputs])))
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 0.9, 1.0986])
+def test_a_closed_form(eps):
+    ratio = math.exp(eps)
+    cross = (1.5 - 0.5 * ratio) / (1 + ratio)
+    exact = cross**2 * (1 + ratio) / 2
+    lower, upper = (CASES["tilted"].delta(eps, bound=side) for side in ("lower", "upper"))
+    assert lower <= exact * (1 + 1e-12) + 1e-16
+    assert upper >= exact * (1 - 1e-12)
+    assert upper - lower <= 1e-12
+    assert CASES["tilted"].epsilon(0.0) == pytest.approx(math.log(3), rel=1e-13)
+    assert CASES["tilted"].epsilon(0.0) >= math.log(3)
+    assert CASES["tilted"].local_eps == CASES["tilted"].epsilon(0.0)
+
+
+@every
+@pytest.mark.parametrize("eps", [0.0, 0.2, 1.0, 3.0])
+def test_local_delta_by_quadrature(randomizer, eps):
+    def positive(densities):
+        return np.maximum(densities[:, None] - math.exp(eps) * densities[None, :], 0.0).reshape(-1, densities.shape[-1])
+
+    exact = max(integral(randomizer, lambda p, i=i: positive(p)[i]) for i in range(len(randomizer.inputs) ** 2))
+    lower, upper = (randomizer.delta(eps, bound=side) for side in ("lower", "upper"))
+    assert lower <= exact + 3e-5
+    assert upper >= exact - 3e-5
+    assert upper - lower <= 1e-11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mine", "built_in"), [("normal", GaussianMechanism(1.0)), ("laplace", LaplaceMechanism(1.0))])
+def test_against_the_built_in_noise(mine, built_in):
+    randomizer = CASES[mine]
+    for eps in (0.0, 0.5, 0.999, 5.0, 25.0):
+        lower, upper = (randomizer.log_delta(eps, bound=side) for side in ("lower", "upper"))
+        assert lower <= built_in.log_delta(eps)
+        assert upper >= built_in.log_delta(eps, bound="lower")
+        assert upper == lower or upper - lower < 1e-10 * (1 - lower)
+    assert randomizer.epsilon(0.0) == pytest.approx(built_in.epsilon(0.0), rel=1e-13)
+    week = randomizer.self_compose(7)
+    exact = built_in.self_compose(7).epsilon(1e-6)
+    assert week.epsilon(1e-6, bound="lower") <= exact <= week.epsilon(1e-6) * (1 + 1e-9)
+    assert week.epsilon(1e-6) < exact * 1.001
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mine", "built_in"), [("normal", GaussianMechanism(1.0)), ("laplace", LaplaceMechanism(1.0))])
+def test_shuffled_against_the_built_in_noise(mine, built_in):
+    mine, theirs = CASES[mine].shuffled(10**4), built_in.shuffled(10**4, inputs=(0, 1))
+    low, high = (theirs.epsilon(1e-6, bound=side) for side in ("lower", "upper"))
+    assert mine.epsilon(1e-6, bound="lower") <= high
+    assert low <= mine.epsilon(1e-6)
+    assert mine.epsilon(1e-6) <= high * 1.002
+    assert mine.epsilon(1e-6, bound="lower") >= low * 0.998
+    assert mine.argument(0.01) == "worst dataset"
+
+
+@every
+def test_rows_bound_every_convex_function(randomizer):
+    # For post-processing, sums of absolute values of linear functions of the densities decrease.
+    cells = randomizer._cells(100, -40.0)
+    rows, revealed, _ = upper_rows(randomizer._densities, cells)
+    below, _ = lower_rows(randomizer._densities, cells)
+    assert rows.sum(axis=1) + revealed == pytest.approx(np.ones(len(rows)), abs=1e-9)
+    assert below.sum(axis=1) == pytest.approx(np.ones(len(rows)), abs=1e-12)
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        c = rng.normal(size=len(rows)) * np.exp(rng.normal(size=len(rows)))
+        exact = integral(randomizer, lambda p, c=c: np.abs(c @ p))
+        assert np.abs(c @ below).sum() <= exact + 2e-4
+        assert np.abs(c @ rows).sum() + np.abs(c) @ revealed >= exact - 2e-4
+        assert np.abs(c @ rows).sum() + np.abs(c) @ revealed - np.abs(c @ below).sum() < 0.02
+
+
+@pytest.mark.parametrize("users", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("eps", [0.0, 0.4])
+def test_few_shuffled_users_exactly(users, eps):
+    # The largest delta over all inputs of the others and both orders, by quadrature with one output at a time.
+    p = [lambda y: 1.5 - y, lambda y: 0.5 + y]
+    ratio = math.exp(eps)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    y, w = (1 + nodes) / 2, weights / 2
+    p = np.array([one(y) for one in p])
+    exact = 0.0
+    for a, b in ((0, 1), (1, 0)):
+        for ones in range(users):
+            others = [0] * (users - 1 - ones) + [1] * ones
+            # The messages are the sum over the place of the target among the others, in every order of the outputs.
+            total = np.zeros((y.size,) * users)
+            for place in range(users):
+                rest = iter(others)
+                factors = [p[a] - ratio * p[b] if i == place else p[next(rest)] for i in range(users)]
+                total = total + np.einsum(",".join("ijk"[:users]) + "->" + "ijk"[:users], *factors)
+            # All orders of the others are equally likely.
+            total = sum(np.transpose(total, order) for order in itertools.permutations(range(users))) / math.factorial(users)
+            gain = np.maximum(total / users, 0.0)
+            for _ in range(users):
+                gain = gain @ w
+            exact = max(exact, float(gain))
+    central = CASES["tilted"].shuffled(users)
+    assert central.delta(eps, bound="lower") <= exact + 2e-5
+    assert central.delta(eps) >= exact - 2e-5
+    assert central.delta(eps, bound="lower") >= exact - 2e-3
+
+
+@pytest.mark.slow
+def test_without_a_survival_function_bounds_are_wider_and_valid():
+    best, other = CASES["normal"].shuffled(1000), CASES["normal without sf"].shuffled(1000)
+    for delta in (1e-4, 1e-8):
+        assert best.epsilon(delta, bound="lower") <= other.epsilon(delta)
+        assert other.epsilon(delta, bound="lower") <= best.epsilon(delta)
+        assert other.epsilon(delta) <= best.epsilon(delta) * 1.05
+
+
+@pytest.mark.slow
+def test_more_inputs_are_less_private():
+    two, three = (laplace(inputs).shuffled(1000) for inputs in ((0, 1), (0, 0.5, 1)))
+    assert three.epsilon(1e-6) >= two.epsilon(1e-6, bound="lower")
+    assert three.epsilon(1e-6) <= two.epsilon(1e-6) * 1.01
+    built_in = LaplaceMechanism(1.0).shuffled(1000, inputs=(0, 0.5, 1))
+    assert three.epsilon(1e-6, bound="lower") <= built_in.epsilon(1e-6)
+    assert built_in.epsilon(1e-6, bound="lower") <= three.epsilon(1e-6)
+
+
+def test_cells_made_by_hand_give_a_lower_bound():
+    edges = np.linspace(0, 1, 9)
+    tilted = CASES["tilted"]
+    by_hand = FiniteRandomizer(np.array([np.diff(tilted.cdf(edges, x)) for x in tilted.inputs]))
+    assert by_hand.epsilon(0.0) < 0.94 < math.log(3)
+    assert by_hand.shuffled(1000).epsilon(1e-6) < tilted.shuffled(1000).epsilon(1e-6, bound="lower")
+
+
+@every
+def test_outputs_have_the_distribution(randomizer):
+    values = np.repeat(randomizer.inputs, 4000)
+    drawn = randomizer.randomize(values, rng=5)
+    for x in randomizer.inputs:
+        assert stats.kstest(drawn[values == x], lambda y, x=x: randomizer.cdf(y, x)).pvalue > 1e-4
+    assert randomizer.randomize([], 1).size == 0
+
+
+@pytest.mark.slow
+def test_composed_sampled_compared():
+    tilted = CASES["tilted"]
+    assert tilted.self_compose(3).epsilon(1e-6) <= 3 * tilted.local_eps
+    assert tilted.rdp(2.0) == pytest.approx(
+        math.log(float(mp.quad(lambda y: (mp.mpf(3) / 2 - y) ** 2 / (mp.mpf(1) / 2 + y), [0, 1]))), rel=1e-3)
+    assert tilted.tradeoff().delta(0.0) == pytest.approx(0.25, rel=1e-3)
+    central = tilted.shuffled(10**6)
+    assert isinstance(central, shuffle.Shuffled)
+    assert central.epsilon(1e-8) < shuffle.StrongerClones(10**6, tilted.local_eps).epsilon(1e-8)
+
+
+@pytest.mark.parametrize(("change", "error", "text"), [
+    ({"cdf": 3}, TypeError, "cdf=3 must be a function of an array y and one input x"),
+    ({"inputs": (0,)}, ValueError, r"inputs=\(0,\) must hold 2 to 16 different numbers"),
+    ({"inputs": (0, 0)}, ValueError, "must hold 2 to 16 different numbers"),
+    ({"breakpoints": (1, 0)}, ValueError, "must hold at least two increasing numbers"),
+    ({"breakpoints": (0,)}, ValueError, "must hold at least two increasing numbers"),
+    ({"breakpoints": (0, math.nan)}, ValueError, "must hold at least two increasing numbers"),
+    ({"breakpoints": (0, 0.5)}, ValueError, r"cdf\(0.5, 1\) is 0.625 at the last of breakpoints: all outputs must lie between"),
+    ({"limits": (1, 2, 3)}, ValueError, r"limits=\(1, 2, 3\) must be a pair"),
+    ({"limits": (None, (1.0,))}, ValueError, r"limits has an entry of shape \(1,\): it must be \(2,\)"),
+    ({"accuracy": 0.1}, ValueError, r"accuracy=0.1 must be in \[1e-16, 1e-06\]"),
+    ({"pdf": lambda y, x: 1.0}, ValueError, r"pdf\(y, x\) has shape \(\) .* it must be vectorized"),
+    ({"pdf": lambda y, x: y - 0.5}, ValueError, r"pdf\(.*, 0\) is -0.5: it must be >= 0"),
+    ({"cdf": lambda y, x: 2 * y}, ValueError, r"cdf\(.*, 0\) is 2: it must be in \[0, 1\]"),
+    ({"cdf": lambda y, x: y**2}, ValueError, "cdf and pdf disagree for x=.*: is cdf the integral of pdf"),
+    ({"pdf": lambda y, x: 1 + (x - 0.5) * np.sin(2 * np.pi * y)}, ValueError, r"is not monotone for y from .*: add to breakpoints"),
+])
+def test_mistakes(change, error, text):
+    given = {**TILTED, "sf": None, **change}
+    with pytest.raises(error, match=text):
+        DensityRandomizer(**given)
+
+
+def test_a_value_that_is_no_input():
+    with pytest.raises(ValueError, match=r"values holds 2: every entry must be one of inputs=\(0.0, 1.0\)"):
+        CASES["tilted"].randomize([0, 2])
+
+
+def test_equality_and_repr():
+    assert repr(CASES["tilted"]) == "DensityRandomizer(<2 inputs, 2 breakpoints>)"
+    assert DensityRandomizer(**TILTED) == CASES["tilted"]
+
+
+def test_quadrature_agrees_with_scipy():
+    found = integral(CASES["tilted"], lambda p: np.maximum(p[0] - 1.2 * p[1], 0.0))
+    assert found == pytest.approx(integrate.quad(lambda y: max(1.5 - y - 1.2 * (0.5 + y), 0.0), 0, 1, points=[0.4])[0], abs=1e-5)
