@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "log_ndtr", "logsumexp",
-    "ndtr", "ndtri_exp", "toeplitz",
+    "ndtr", "ndtri", "ndtri_exp", "toeplitz",
 ]
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         log_ndtr,
         logsumexp,
         ndtr,
+        ndtri,
         ndtri_exp,
     )
 else:

@@ -10,10 +10,14 @@ import pytest
 dp_accounting = pytest.importorskip("dp_accounting")
 
 import attr  # noqa: E402
+import numpy as np  # noqa: E402
 from dp_accounting import dp_event  # noqa: E402
 from dp_accounting.pld import PLDAccountant  # noqa: E402
+from scipy import stats  # noqa: E402
 
+from shufflebounds.composition import zcdp_to_dp  # noqa: E402
 from shufflebounds.interop import opacus  # noqa: E402
+from shufflebounds.interop._concentrated import Concentrated  # noqa: E402
 from shufflebounds.interop.dp_accountant import (  # noqa: E402
     ProfileDpEvent,
     RandomAllocationDpEvent,
@@ -21,7 +25,7 @@ from shufflebounds.interop.dp_accountant import (  # noqa: E402
     ShuffleAccountant,
     ShuffledDpEvent,
 )
-from shufflebounds.mechanisms import GaussianMechanism, RandomizedResponse  # noqa: E402
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, RandomizedResponse  # noqa: E402
 from shufflebounds.sampling import RandomAllocation  # noqa: E402
 from shufflebounds.shuffle import StrongerClones  # noqa: E402
 from tests.strategies import slow  # noqa: E402
@@ -100,7 +104,6 @@ def test_events_of_this_library():
         (Relation.REPLACE_ONE, dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(1.0))),
         (Relation.REPLACE_ONE, RandomAllocationDpEvent(dp_event.GaussianDpEvent(1.0), 10)),
         (Relation.ADD_OR_REMOVE_ONE, dp_event.SampledWithoutReplacementDpEvent(10, 5, dp_event.GaussianDpEvent(1.0))),
-        (Relation.ADD_OR_REMOVE_ONE, dp_event.ZCDpEvent(1.0)),
     ],
 )
 def test_other_adjacency_relations_are_refused(relation, event):
@@ -119,7 +122,138 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
     delta: float
 
 
+@attr.s(frozen=True, auto_attribs=True)
+class DiscreteGaussianDpEvent(dp_event.DpEvent):
+    """As EpsilonDeltaDpEvent, an event of later releases."""
+
+    sigma: float
+    sensitivity: float = 1.0
+    dimension: int | None = None
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class ExponentialMechanismDpEvent(dp_event.DpEvent):
+    """As EpsilonDeltaDpEvent, an event of later releases."""
+
+    epsilon: float
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class PermuteAndFlipDpEvent(dp_event.DpEvent):
+    """As EpsilonDeltaDpEvent, an event of later releases."""
+
+    epsilon: float
+
+
+@attr.s(frozen=True, auto_attribs=True)
+class TruncatedSubsampledGaussianDpEvent(dp_event.DpEvent):
+    """As EpsilonDeltaDpEvent, an event of later releases."""
+
+    dataset_size: int
+    sampling_probability: float
+    truncated_batch_size: int
+    noise_multiplier: float
+
+
+def test_discrete_gaussian_noise():
+    exact = DiscreteGaussianMechanism(2.0, 1).self_compose(3)
+    one = ShuffleAccountant().compose(DiscreteGaussianDpEvent(2.0, 1, 1), 3)
+    assert one.get_epsilon(1e-5) == exact.epsilon(1e-5)
+    assert one.get_epsilon(1e-5, bound="lower") == exact.epsilon(1e-5, bound="lower")
+    assert ShuffleAccountant(Relation.REPLACE_ONE).compose(DiscreteGaussianDpEvent(2.0, 1, 1)).get_delta(
+        1.0) == DiscreteGaussianMechanism(2.0, 2).delta(1.0)
+    # In several dimensions the zero-concentrated guarantee counts: 4.011322 is the value of RdpAccountant, on its grid of orders.
+    several = ShuffleAccountant().compose(DiscreteGaussianDpEvent(2.0), 3)
+    assert one.get_epsilon(1e-5) < several.get_epsilon(1e-5) == pytest.approx(zcdp_to_dp(3 / 8, delta=1e-5)[0], rel=1e-12)
+    assert 4.0113 < several.get_epsilon(1e-5) < 4.011322
+    assert several.get_epsilon(1e-5, bound="lower") == 0
+    sampled = ShuffleAccountant().compose(dp_event.PoissonSampledDpEvent(0.125, DiscreteGaussianDpEvent(2.0, 1, 1)), 4)
+    assert sampled.get_epsilon(1e-5) == DiscreteGaussianMechanism(2.0, 1).subsampled(0.125).self_compose(4).epsilon(1e-5)
+    assert ShuffleAccountant().compose(DiscreteGaussianDpEvent(2.0, 0.5, 1)).get_epsilon(1e-5) == 0
+    assert ShuffleAccountant().compose(DiscreteGaussianDpEvent(2.0, 0)).get_epsilon(1e-5) == 0
+    assert ShuffleAccountant().compose(DiscreteGaussianDpEvent(0.0)).get_epsilon(1e-5) == math.inf
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+def test_zero_concentrated_guarantees_add_up(relation):
+    accountant = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.05), 2).compose(dp_event.ZCDpEvent(0.1, 0.25))
+    accountant.compose(dp_event.ZCDpEvent(0.0, 0.0))
+    for delta in (1e-3, 1e-9):
+        assert accountant.get_epsilon(delta) == pytest.approx(zcdp_to_dp(0.2, delta=delta, xi=0.25)[0], rel=1e-10)
+        assert accountant.get_epsilon(delta) >= zcdp_to_dp(0.2, delta=delta, xi=0.25)[0] * (1 - 1e-12)
+    assert len(accountant.profile.factors) == 1
+    assert accountant.profile.rdp(3.0) == pytest.approx(0.25 + 0.6, rel=1e-12)
+    # Gaussian noise has this guarantee with rho = 1/(2 sigma^2), and a smaller delta.
+    noise = GaussianMechanism(2.0)
+    for eps in (0.0, 0.5, 3.0):
+        assert noise.log_delta(eps) < Concentrated(1 / 8).log_delta(eps) <= 0
+    pure = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.0, 0.5), 2)
+    assert pure.get_epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
+    with_noise = ShuffleAccountant(relation).compose(dp_event.ZCDpEvent(0.05)).compose(dp_event.GaussianDpEvent(2.0))
+    assert with_noise.get_epsilon(1e-5, bound="lower") <= with_noise.get_epsilon(1e-5)
+    assert with_noise.get_epsilon(1e-5) > ShuffleAccountant(relation).compose(dp_event.GaussianDpEvent(2.0)).get_epsilon(1e-5)
+
+
+@pytest.mark.parametrize("event", [ExponentialMechanismDpEvent(0.5), PermuteAndFlipDpEvent(0.5)])
+def test_events_that_count_as_any_pure_mechanism(event):
+    accountant = ShuffleAccountant().compose(event, 4)
+    assert accountant.get_epsilon(0.0) == pytest.approx(2.0, rel=1e-12)
+    assert accountant.get_epsilon(1e-5) == pytest.approx(RandomizedResponse(0.5).self_compose(4).epsilon(1e-5), rel=1e-6)
+
+
+@pytest.mark.parametrize(("sensitivities", "chances"), [([0.0, 1.0, 2.0], [0.2, 0.6, 0.2]), ([1.0, 2.0], [0.5, 0.5])])
+def test_mixtures_of_several_sensitivities(sensitivities, chances):
+    accountant = ShuffleAccountant().compose(dp_event.MixtureOfGaussiansDpEvent(1.5, sensitivities, chances))
+    for eps in (0.0, 0.7, 2.0):
+        # The likelihood ratio increases, so the best tests are thresholds, found on a fine grid.
+        y = np.linspace(-15, 20, 700_001)
+        upper = sum(p * stats.norm.sf((y - c) / 1.5) for c, p in zip(sensitivities, chances))
+        lower = sum(p * stats.norm.cdf((y - c) / 1.5) for c, p in zip(sensitivities, chances))
+        removed = (upper - math.exp(eps) * stats.norm.sf(y / 1.5)).max()
+        added = (stats.norm.cdf(y / 1.5) - math.exp(eps) * lower).max()
+        low, high = (accountant.get_delta(eps, bound=side) for side in ("lower", "upper"))
+        assert low - 1e-9 <= max(removed, added) <= high + 1e-12
+        assert high - low < 1e-10
+    sampled = dp_event.PoissonSampledDpEvent(0.5, dp_event.MixtureOfGaussiansDpEvent(1.5, sensitivities, chances))
+    assert ShuffleAccountant().compose(sampled).get_delta(0.5) < accountant.get_delta(0.5)
+
+
+@pytest.mark.slow
+def test_composed_mixtures_near_the_pld_accountant():
+    event = dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.2, 0.6, 0.2])
+    ours, theirs = (kind().compose(event, 3) for kind in (ShuffleAccountant, PLDAccountant))
+    low, high = (ours.get_epsilon(1e-5, bound=side) for side in ("lower", "upper"))
+    assert low - 1e-9 <= theirs.get_epsilon(1e-5) <= high + 6e-4
+    assert high < low * (1 + 1e-4)
+
+
+def test_power_of_tests_and_mu():
+    accountant = ShuffleAccountant().compose(dp_event.GaussianDpEvent(2.0), 4)
+    levels = np.array([0.01, 0.1, 0.5])
+    exact = stats.norm.sf(stats.norm.isf(levels) - 1.0)
+    for side, sign in (("lower", -1), ("upper", 1)):
+        power = accountant.get_true_positive_rates(levels, bound=side)
+        assert (sign * (power - exact) >= -1e-12).all()
+        assert power == pytest.approx(exact, rel=1e-3)
+        assert sign * (accountant.get_gdp_parameter_estimate(bound=side) - 1.0) >= -1e-12
+        assert accountant.get_gdp_parameter_estimate(levels, bound=side) == pytest.approx(1.0, rel=2e-3)
+    assert isinstance(accountant.get_true_positive_rates(0.1), float)
+    assert accountant.get_true_positive_rates(0.1, np.logspace(-6, 0)) == accountant.get_true_positive_rates(0.1)
+    assert ShuffleAccountant().get_true_positive_rates(0.5) == 0.5
+    assert ShuffleAccountant().get_gdp_parameter_estimate() == 0
+    lost = ShuffleAccountant().compose(dp_event.NonPrivateDpEvent())
+    assert lost.get_true_positive_rates([0.1, 0.2]).tolist() == [1, 1]
+    assert lost.get_gdp_parameter_estimate() == math.inf
+    assert ShuffleAccountant().compose(EpsilonDeltaDpEvent(1.0, 1e-3)).get_gdp_parameter_estimate() == math.inf
+    with pytest.raises(ValueError, match="false_positive_rates=2"):
+        accountant.get_true_positive_rates(2.0)
+
+
 @pytest.mark.parametrize(("event", "named"), [
+    (DiscreteGaussianDpEvent(-1.0), "sigma=-1 must be finite and >= 0"),
+    (dp_event.ZCDpEvent(-1.0), "rho=-1 must be finite and >= 0"),
+    (ExponentialMechanismDpEvent(-1.0), "epsilon=-1"),
+    (TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 2.0), r"is not supported: .* pass ProfileDpEvent\(profile\)"),
     (dp_event.GaussianDpEvent(-1.0), "noise_multiplier=-1 must be finite and >= 0"),
     (dp_event.LaplaceDpEvent(-2.0), "noise_multiplier=-2 must be finite and >= 0"),
     (dp_event.GaussianDpEvent(math.nan), "noise_multiplier=nan"),
@@ -128,7 +262,7 @@ class EpsilonDeltaDpEvent(dp_event.DpEvent):
     (dp_event.RandomizedResponseDpEvent(1.5, 4), r"noise_parameter=1.5 must be in \[0, 1\]"),
     (dp_event.RandomizedResponseDpEvent(0.5, 0), "num_buckets=0"),
     (dp_event.PoissonSampledDpEvent(0.5, dp_event.GaussianDpEvent(-1.0)), "noise_multiplier=-1 must be finite and >= 0"),
-    (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0, 2.0], [0.5, 0.25, 0.25]), "at most one value other than 0"),
+    (dp_event.SingleEpochTreeAggregationDpEvent(1.0, 10), r"is not supported: .* pass ProfileDpEvent\(profile\)"),
     (dp_event.MixtureOfGaussiansDpEvent(1.0, [0.0, 1.0], [0.5, 0.4]), "sum to 1"),
     (EpsilonDeltaDpEvent(-1.0, 0.0), "epsilon=-1"),
 ])

@@ -6,11 +6,22 @@ import math
 from typing import Any
 
 import attr
+import numpy as np
 from dp_accounting import dp_event, privacy_accountant
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
-from shufflebounds._types import ULP, Bound
-from shufflebounds.mechanisms import GaussianMechanism, GeometricMechanism, KaryResponse, LaplaceMechanism
+from shufflebounds._scipy import ndtr, ndtri
+from shufflebounds._types import ULP, Bound, FloatArray, plain
+from shufflebounds.interop._concentrated import Concentrated
+from shufflebounds.mechanisms import (
+    DensityRandomizer,
+    DiscreteGaussianMechanism,
+    GaussianMechanism,
+    GeometricMechanism,
+    KaryResponse,
+    LaplaceMechanism,
+)
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.sampling import RandomAllocation, Subsampled, WithoutReplacement
 from shufflebounds.shuffle import StrongerClones
@@ -61,12 +72,16 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
 
     Notes
     -----
-    Events: Gaussian, Laplace, DiscreteLaplace, RandomizedResponse, EpsilonDelta (in releases after 0.6), mixtures of Gaussians with
-    one sensitivity other than 0; PoissonSampled and SampledWithoutReplacement of one of them, or of a composition of Gaussians;
-    SelfComposed, Composed, NoOp and NonPrivate; :class:`RandomAllocationDpEvent`, :class:`ShuffledDpEvent` and
-    :class:`ProfileDpEvent`. An event with a guarantee for another adjacency relation is refused. A noise multiplier is relative to
-    the sensitivity to adding a record; that to replacing one is twice as large, as in PLDAccountant (RdpAccountant does not double
-    it).
+    Events: Gaussian, Laplace, DiscreteLaplace, DiscreteGaussian, RandomizedResponse, EpsilonDelta, ZCDp, ExponentialMechanism,
+    PermuteAndFlip, mixtures of Gaussians; PoissonSampled and SampledWithoutReplacement of one of them, or of a composition of
+    Gaussians; SelfComposed, Composed, NoOp and NonPrivate; :class:`RandomAllocationDpEvent`, :class:`ShuffledDpEvent` and
+    :class:`ProfileDpEvent`. Events of releases after 0.6 are recognized by their names. An event with a guarantee for another
+    adjacency relation is refused. A noise multiplier is relative to the sensitivity to adding a record; that to replacing one is
+    twice as large, as in PLDAccountant (RdpAccountant does not double it).
+
+    An exponential mechanism and permute-and-flip count as any eps-DP mechanism. Discrete Gaussian noise is exact for
+    ``dimension=1``; for other dimensions it counts as any mechanism with its zero-concentrated guarantee, as a ZCDp event does: the
+    lower bound is then that of the other events, and the parameters of such events add up.
 
     Examples
     --------
@@ -110,9 +125,19 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             if profile is None:
                 self._lost = True
             elif profile is not _NOTHING:
-                self._factors.append((profile, count))
-                self._whole = None
+                self._add(profile, count)
         return None
+
+    def _add(self, profile: PrivacyProfile, count: int) -> None:
+        """Add a number of releases; the parameters of zero-concentrated guarantees add up."""
+        if isinstance(profile, Concentrated):
+            known = [one for one in self._factors if isinstance(one[0], Concentrated)]
+            self._factors = [one for one in self._factors if one not in known]
+            parts = [*known, (profile, count)]
+            rho, xi = (math.fsum(times * getattr(one, name) for one, times in parts) * (1 + 4 * ULP) for name in ("rho", "xi"))
+            profile, count = Concentrated(rho, xi), 1
+        self._factors.append((profile, count))
+        self._whole = None
 
     def _profile_of(self, event: Any) -> Any:
         """Return the profile of one event, _NOTHING if its output does not depend on the data, None if it is not private."""
@@ -147,7 +172,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
                 return _NOTHING if event.sample_size == 0 else inner
             return WithoutReplacement(inner, event.source_dataset_size, event.sample_size)
         noise = self._noise_of(event)
-        if _is_approximate(event):
+        if _kind(event) in _APPROXIMATE:
             # The pair that dominates (eps, delta) is symmetric, so it covers removing as well as adding a record.
             return noise
         # A DominatingPair covers one direction only, but a record may be removed or added; subsampling at rate 1 covers both.
@@ -169,8 +194,21 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return GeometricMechanism(noise * reach, sensitivity=reach) if noise > 0 else None
         if isinstance(event, dp_event.MixtureOfGaussiansDpEvent):
             return self._mixture_of(event)
-        if _is_approximate(event):
-            return _approximate(_validate.real("epsilon", event.epsilon, 0), _validate.real("delta", event.delta, 0, 1))
+        if _kind(event) in _APPROXIMATE:
+            eps = _validate.real("epsilon", event.epsilon, 0)
+            return _approximate(eps, _validate.real("delta", event.delta, 0, 1) if hasattr(event, "delta") else 0.0)
+        if _kind(event) == "ZCDpEvent":
+            rho, xi = (_validate.real(name, getattr(event, name), 0) for name in ("rho", "xi"))
+            return _NOTHING if rho == xi == 0 else Concentrated(rho, xi)
+        if _kind(event) == "DiscreteGaussianDpEvent":
+            sigma = _validate.real("sigma", event.sigma, 0)
+            farthest = _validate.real("sensitivity", event.sensitivity, 0) * far
+            if farthest == 0 or sigma == 0:
+                return _NOTHING if farthest == 0 else None
+            if event.dimension == 1:
+                # Two whole numbers differ by a whole number.
+                return DiscreteGaussianMechanism(sigma, math.floor(farthest)) if farthest >= 1 else _NOTHING
+            return Concentrated((farthest / sigma) ** 2 / 2 * (1 + 4 * ULP))
         if isinstance(event, dp_event.RandomizedResponseDpEvent):
             if self._neighboring_relation == Relation.ADD_OR_REMOVE_ONE:
                 raise ValueError("a randomized response needs a value: use REPLACE_ONE or REPLACE_SPECIAL")
@@ -185,10 +223,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             # With REPLACE_SPECIAL the record is replaced by a special value, whose response is uniform.
             wrong = noise * (bins - 1) / bins
             return DominatingPair.from_pmfs([math.log1p(-wrong), math.log(wrong)], [-math.log(bins), math.log1p(-1 / bins)])
-        raise TypeError(f"{type(event).__name__} has no profile in this library")
+        raise TypeError(f"{type(event).__name__} is not supported: if you know its privacy profile, pass ProfileDpEvent(profile)")
 
     def _mixture_of(self, event: Any) -> Any:
-        """Return a mixture of Gaussians with one sensitivity other than 0: a Poisson-sampled Gaussian."""
+        """Return the profile of a mixture of Gaussians against the Gaussian without the record."""
         if self._neighboring_relation == Relation.REPLACE_ONE:
             raise ValueError("a mixture of Gaussians is for a record added or removed: use ADD_OR_REMOVE_ONE or REPLACE_SPECIAL")
         noise = _validate.real("standard_deviation", event.standard_deviation, 0)
@@ -199,10 +237,10 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
         kept = {reach: 0.0 for reach, chance in zip(reaches, chances) if reach > 0 and chance > 0}
         if kept and noise == 0:
             return None
-        if len(kept) > 1:
-            raise ValueError(f"sensitivities={reaches!r} must have at most one value other than 0: no other mixture is supported")
         if not kept:
             return _NOTHING
+        if len(kept) > 1:
+            return _mixture(noise, reaches, chances)
         reach = next(iter(kept))
         # The rate is rounded up, because a larger sampling rate is less private.
         rate = min(1.0, math.fsum(chance for at, chance in zip(reaches, chances) if at == reach) * (1 + _SUM_ERROR))
@@ -251,6 +289,58 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             return 0.0 if whole is None else whole.delta(1e6, bound=bound or self._bound)
         return whole.delta(target_epsilon, bound=bound or self._bound)
 
+    def get_true_positive_rates(
+        self, false_positive_rates: ArrayLike, deltas: ArrayLike | None = None, *, bound: Bound | None = None
+    ) -> float | FloatArray:
+        """Return the upper or lower bound of the largest power of a test between neighbouring datasets.
+
+        Parameters
+        ----------
+        false_positive_rates : float or array_like
+            Levels of the test, in [0, 1].
+        deltas : array_like, optional
+            Taken for compatibility with PLDAccountant, and ignored: the trade-off function has no grid of deltas.
+        bound : {"upper", "lower"}, optional
+            By default the bound that was passed to the accountant.
+
+        Returns
+        -------
+        float or ndarray
+            1 minus the trade-off function of the composition, in the order of the datasets that gives the larger power.
+        """
+        rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1)
+        if self._lost or self.profile is None:
+            return plain(np.ones(rates.shape) if self._lost else rates)
+        curve = self.profile.tradeoff(bound="lower" if (bound or self._bound) == "upper" else "upper")
+        return plain(np.asarray(1.0 - np.minimum(curve.beta(rates), curve.inverse().beta(rates))))
+
+    def get_gdp_parameter_estimate(
+        self, false_positive_rates: ArrayLike | None = None, deltas: ArrayLike | None = None, *, bound: Bound | None = None
+    ) -> float:
+        """Return the upper or lower bound of the mu of Gaussian differential privacy.
+
+        Parameters
+        ----------
+        false_positive_rates : array_like, optional
+            The levels at which the power is compared with that of Gaussian differential privacy, in (0, 1); all of them by default.
+        deltas : array_like, optional
+            As in :meth:`get_true_positive_rates`.
+        bound : {"upper", "lower"}, optional
+            By default the bound that was passed to the accountant.
+
+        Returns
+        -------
+        float
+            inf if an output reveals the record with positive probability, and no level excludes it.
+        """
+        side = bound or self._bound
+        if self._lost or self.profile is None:
+            return math.inf if self._lost else 0.0
+        if false_positive_rates is None:
+            return self.profile.gdp_mu(bound=side)
+        rates = _validate.real_array("false_positive_rates", false_positive_rates, 0, 1, open_low=True, open_high=True).ravel()
+        power = np.asarray(self.get_true_positive_rates(rates, bound=side))
+        return float(np.max(ndtri(power) - ndtri(rates)))
 
     def gap(self, target_delta: float) -> float:
         """Return the relative gap between the bounds of eps at a delta.
@@ -278,9 +368,32 @@ _SUM_ERROR = 1e-9
 """Largest distance from 1 of the sum of given probabilities; dp-accounting has the same tolerance."""
 
 
-def _is_approximate(event: Any) -> bool:
-    """Return whether the event states an (eps, delta) guarantee; dp-accounting has this event in releases after 0.6."""
-    return type(event).__name__ == "EpsilonDeltaDpEvent"
+_APPROXIMATE = ("EpsilonDeltaDpEvent", "ExponentialMechanismDpEvent", "PermuteAndFlipDpEvent")
+"""Names of events of which only an (eps, delta) guarantee is used; dp-accounting has most of them in releases after 0.6."""
+
+
+def _kind(event: Any) -> str:
+    """Return the name of the class of an event. Releases differ in which of these classes they have."""
+    return type(event).__name__
+
+
+def _mixture(noise: float, reaches: list[float], chances: list[float]) -> Subsampled:
+    """Return the profile of Gaussian noise on a random sensitivity, against noise on 0; the record is removed or added."""
+    places, weights = np.array(reaches), np.array(chances)
+
+    def mixed(function: Any, y: FloatArray, x: float) -> FloatArray:
+        if x == 0:
+            return np.asarray(function(y / noise))
+        return np.asarray(function((y[..., None] - places) / noise) @ weights)
+
+    none = float(weights[places == 0].sum())
+    # The likelihood ratio increases with the output, from the probability of sensitivity 0.
+    left = (0.0, math.log(none)) if none > 0 else None
+    randomizer = DensityRandomizer(
+        lambda y, x: mixed(ndtr, y, x), lambda y, x: mixed(lambda z: np.exp(-0.5 * z * z) / (noise * math.sqrt(2 * math.pi)), y, x),
+        (0.0, 1.0), (-math.inf, math.inf), sf=lambda y, x: mixed(lambda z: ndtr(-z), y, x), limits=(left, None))
+    # The pairs are those of inputs (0, 1) and (1, 0); input 1 is the record.
+    return Subsampled(randomizer.pairs()[1], 1.0)
 
 
 def _gaussians(event: Any, count: int) -> list[tuple[float, int]]:

@@ -1,0 +1,81 @@
+"""The privacy profile of every mechanism with a given zero-concentrated guarantee."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from shufflebounds import _validate
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds.composing import DominatingPairInfo
+from shufflebounds.profile import PrivacyProfile
+
+__all__ = ["Concentrated"]
+
+
+@dataclass(frozen=True)
+class Concentrated(PrivacyProfile):
+    r"""An upper bound for every mechanism whose Renyi divergence of order a is at most xi + rho a, for all a > 1.
+
+    .. math:: \delta(\varepsilon) \le \min_{a > 1} \frac{1}{a} \Bigl(1 - \frac{1}{a}\Bigr)^{a-1} e^{(a-1)(\xi + \rho a -
+    \varepsilon)}
+
+    Parameters
+    ----------
+    rho : float
+        Slope of the divergence, in [0, 1e6].
+    xi : float
+        Intercept, in [0, 1e6].
+
+    Notes
+    -----
+    The lower bound is 0, because the mechanism is not known. Compositions add the parameters.
+
+    References
+    ----------
+    Canonne, C., Kamath, G., Steinke, T. The discrete Gaussian for differential privacy, 2020, Proposition 12.
+    """
+
+    rho: float
+    xi: float = 0.0
+
+    theorem: ClassVar[str] = (
+        "upper bound for every mechanism with this zero-concentrated guarantee (Canonne, Kamath, Steinke 2020, Proposition 12)")
+    neighbours: ClassVar[str] = "those of the zero-concentrated guarantee"
+    relation: ClassVar[str] = "either"
+
+    def __post_init__(self) -> None:
+        _validate.real_field(self, "rho", 0, 1e6)
+        _validate.real_field(self, "xi", 0, 1e6)
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        # The exponent is convex in x = a - 1; the root of its derivative is found by bisection of log x. Every order is valid.
+        low, high = np.full(eps.size, -40.0), np.full(eps.size, 80.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            x = np.exp(middle)
+            rises = (2 * x + 1) * self.rho + self.xi - eps - np.log1p(1 / x) >= 0
+            low, high = np.where(rises, low, middle), np.where(rises, middle, high)
+        x = np.exp(high)
+        parts = [x * (self.xi + self.rho * (1 + x)), -x * eps, -x * np.log1p(1 / x), -np.log1p(x)]
+        upper = np.sum(parts, axis=0) + SLACK * np.sum(np.abs(parts), axis=0)
+        beyond = eps >= self._pure_epsilon()
+        return IntervalArray(np.full(eps.size, -np.inf), np.where(beyond, -np.inf, np.minimum(upper, 0.0)))
+
+    def _pure_epsilon(self) -> float:
+        return self.xi if self.rho == 0 else math.inf
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if not upper:
+            return np.zeros(orders.size)
+        with np.errstate(invalid="ignore"):
+            value = (self.xi + np.where(self.rho == 0, 0.0, self.rho * orders)) * (1 + 4 * ULP)
+        return np.asarray(value)
+
+    def _pair_info(self) -> DominatingPairInfo:
+        # A minimum of convex functions need not be convex.
+        return replace(super()._pair_info(), convex=False, power=lambda times: replace(
+            self, rho=self.rho * times * (1 + ULP), xi=self.xi * times * (1 + ULP))._pair_info())
