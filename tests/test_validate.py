@@ -205,4 +205,4 @@ def test_views_of_nothing_are_not_copied():
 
 def test_bits_may_be_booleans():
     for value in ([True, False, True], np.array([True, False, True])):
-        assert _validate.zeros_and_ones("values", value, (3,), "one bit for each user").tolist() == [1.0, 0.0, 1.0]
+        assert _validate.bits("values", value).tolist() == [1, 0, 1]

@@ -186,7 +186,7 @@ def test_the_methods_of_frozen_distributions_that_scipy_has_too():
 def test_whether_records_or_k_ary_response_are_more_accurate_depends_on_the_data():
     """docs/protocols/flipped-reports.md says that k-ary response is better for even data, and not for every dataset."""
     users, bins, target = 2 * 10**6, 500, {"eps": 0.126, "delta": 1e-8}
-    records = shuffle.FlippedReports.calibrate(users, bins, view="records", **target)
+    records = shuffle.FlippedReports.calibrate(users=users, bins=bins, view="records", **target)
     response = shuffle.Shuffled.calibrate(lambda eps0: mechanisms.KaryResponse(bins, eps0), users=users, **target).randomizer
     assert response.error_quantile(0.05, users, of="any") > 1.5 * records.error_quantile(0.05, of="any")
     even = users // bins
