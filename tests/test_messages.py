@@ -111,7 +111,7 @@ MISTAKES = [
     (lambda: GaussianMechanism(sigma2=4.0), "'sigma'", "GaussianMechanism(sigma2=4.0)", "(sigma, sensitivity=1.0)", "sigma= for sigma2"),
     (lambda: RandomizedResponse(1.0, bins=4), "'bins'", "RandomizedResponse(1.0, bins=4)", "(eps, upper=1.0)", "call it as"),
     (lambda: shufflebounds.StrongerClones, "StrongerClones", "shufflebounds", "", "it is in shufflebounds.shuffle"),
-    (lambda: KaryResponse(4, 1.0).error_quantile(0.05), "'users'", "KaryResponse.error_quantile(0.05)", "users", "call it as"),
+    (lambda: KaryResponse(4, 1.0).error_quantile(0.05), "users", "=None", "number of users", "error_quantile(0.05, users=10**5)"),
     (lambda: StrongerClones(4.0, 10**6), "users", "=4.0", "1..2**53", "order of the arguments"),
     (lambda: clones.compose([clones, clones]), "[StrongerClones(", "PrivacyProfile", "", "pass several profiles as arguments, compose(p, q)"),
     (lambda: clones.compose(StrongerClones), "class StrongerClones", "PrivacyProfile", "", "pass an instance, StrongerClones(users"),

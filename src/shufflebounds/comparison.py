@@ -320,7 +320,7 @@ def _errors(law: ErrorLaw) -> tuple[float, float, float]:
     are spread evenly over them.
     """
     beta = 0.05
-    return (law.error_quantile(beta), law.error_quantile(beta, of="any"), law.error_quantile(beta, law._even(), of="any"))
+    return (law.error_quantile(beta), law.error_quantile(beta, of="any"), law._even_quantile(beta))
 
 
 def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:

@@ -156,7 +156,7 @@ def test_the_error_of_the_worst_bin_against_that_of_one_bin():
         mechanisms.HadamardResponse(bins, 2.0), mechanisms.UnaryEncoding.symmetric(bins, 2.0),
         mechanisms.UnaryEncoding.optimized(bins, 2.0),
     ]
-    ratios = [one.error_quantile(0.05, 10**5, of="any") / one.error_quantile(0.05, 10**5) for one in oracles]
+    ratios = [one.error_quantile(0.05, users=10**5, of="any") / one.error_quantile(0.05, users=10**5) for one in oracles]
     assert [round(min(ratios), 1), round(max(ratios), 1)] == [low, high]
 
 
@@ -188,9 +188,9 @@ def test_whether_records_or_k_ary_response_are_more_accurate_depends_on_the_data
     users, bins, target = 2 * 10**6, 500, {"eps": 0.126, "delta": 1e-8}
     records = shuffle.FlippedReports.calibrate(users=users, bins=bins, view="records", **target)
     response = shuffle.Shuffled.calibrate(lambda eps0: mechanisms.KaryResponse(bins, eps0), users=users, **target).randomizer
-    assert response.error_quantile(0.05, users, of="any") > 1.5 * records.error_quantile(0.05, of="any")
+    assert response.error_quantile(0.05, users=users, of="any") > 1.5 * records.error_quantile(0.05, of="any")
     even = users // bins
-    assert response.error_quantile(0.05, users, truth=even, of="any") < 0.5 * records.error_quantile(0.05, even, of="any")
+    assert response.error_quantile(0.05, even, users=users, of="any") < 0.5 * records.error_quantile(0.05, even, of="any")
 
 
 MADE = {"_build", "_generated", "generated"}
@@ -288,7 +288,7 @@ def test_the_title_of_the_printed_flips():
 def test_what_no_shuffler_costs_a_count():
     for number, users in zip(stated("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
         local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
-        assert round(local.error_quantile(0.05, users // 10)) == number
+        assert round(local.error_quantile(0.05, users=users // 10)) == number
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ ITSELF: list = []
 ITSELF.append(ITSELF)
 
 REFUSED = [
-    (lambda: mechanisms.PrivUnit(10, 1e-300).error_quantile(1e-9, 1000), "the error of an estimate overflows"),
+    (lambda: mechanisms.PrivUnit(10, 1e-300).error_quantile(1e-9, users=1000), "the error of an estimate overflows"),
     (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], np.matrix([0.5, 2])), "rng="),
     (lambda: shuffle.ShuffledBits(2, 0.1).randomize([0, 1], ITSELF), "rng="),
     (lambda: shuffle.PersonalizedBits([1.0, 2.0]).randomize(None), "values="),
@@ -82,7 +82,7 @@ ANSWERED = [
     (lambda: published.balcer_cheu_table(1000, 10, 1e-150, 0.1)[2].messages, 1e300, 1e302),
     (lambda: tradeoff.renyi_divergence(*LAWS, 1.7e308), math.log(3) - 1e-15, math.log(3) + 1e-15),
     (lambda: tradeoff.renyi_divergence(LAWS[0], LAWS[0], 1.7e308), 0, 0),
-    (lambda: mechanisms.PrivUnit(2, 300.0).error_quantile(1e-9, 10**6), 0, 1e-4),
+    (lambda: mechanisms.PrivUnit(2, 300.0).error_quantile(1e-9, users=10**6), 0, 1e-4),
     (lambda: mechanisms.PrivUnit(2, 300.0).variance, 0, 1e-15),
     # The cap has almost all of the mass, but its vectors are equal in double precision.
     (lambda: mechanisms.PrivUnit(2, 700.0, 1e-300).scale, 0.9, 1),

@@ -100,6 +100,6 @@ def test_error_quantile_of_a_matrix_is_near_the_exact_one(users, beta):
             if tail > Fraction(beta):
                 worst = max(worst, error)
                 break
-    quantile = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_quantile(beta, users)
+    quantile = FiniteRandomizer([[0.75, 0.25], [0.25, 0.75]]).error_quantile(beta, users=users)
     # For two normal tails, Chernoff's bound is at most sqrt(2 log 40)/1.96 = 1.39 times the quantile for beta = .05.
     assert worst * (1 - Fraction(1, 10**12)) <= quantile <= 1.5 * worst

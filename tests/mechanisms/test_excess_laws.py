@@ -198,14 +198,15 @@ def test_estimate_of_a_matrix():
 def test_error_quantile_of_a_matrix_is_close_above_the_exact_one():
     matrix, oracle = FiniteRandomizer(listing.matrix(KaryResponse(4, 1.0))), KaryResponse(4, 1.0)
     for users in (1, 10, 200):
-        exact = oracle.error_quantile(0.05, users, bound="lower")
+        exact = oracle.error_quantile(0.05, users=users, bound="lower")
         # For a normal tail, the exact quantile is 1.96 and Chernoff's bound is sqrt(2 ln 40) = 2.72.
-        assert exact * (1 - 1e-9) <= matrix.error_quantile(0.05, users) <= 1.5 * exact + 3
-        assert oracle.error_quantile(0.05, users, users, of="any", bound="lower") <= matrix.error_quantile(0.05, users, of="any")
+        assert exact * (1 - 1e-9) <= matrix.error_quantile(0.05, users=users) <= 1.5 * exact + 3
+        least = oracle.error_quantile(0.05, users, users=users, of="any", bound="lower")
+        assert least <= matrix.error_quantile(0.05, users=users, of="any")
     with pytest.raises(ValueError, match="dependent"):
-        FiniteRandomizer([[0.5, 0.5], [0.5, 0.5]]).error_quantile(0.1, 5)
+        FiniteRandomizer([[0.5, 0.5], [0.5, 0.5]]).error_quantile(0.1, users=5)
     with pytest.raises(ValueError, match="beta"):
-        matrix.error_quantile(0.0, 5)
+        matrix.error_quantile(0.0, users=5)
 
 
 @pytest.mark.parametrize(("dimension", "eps0", "users"), [(2, 1.0, 5), (3, 4.0, 1000), (20, 6.0, 200)])
@@ -213,7 +214,7 @@ def test_error_quantile_of_priv_unit(dimension, eps0, users):
     unit, rng = PrivUnit(dimension, eps0), np.random.default_rng(users)
     values = rng.normal(size=(users, dimension))
     values /= np.linalg.norm(values, axis=1)[:, None]
-    bound = unit.error_quantile(0.1, users)
+    bound = unit.error_quantile(0.1, users=users)
     error = [float(np.linalg.norm(unit.estimate(unit.randomize(values, rng)) - values.mean(axis=0))) for _ in range(60)]
     assert sum(e > bound for e in error) <= 10
     assert bound <= 5 * math.sqrt(unit.variance / users) + 4 * (1 / unit.scale + 1) / users

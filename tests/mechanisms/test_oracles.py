@@ -144,7 +144,9 @@ def test_small_sets_of_many_bins_are_uniform():
     assert (np.abs(np.array(pairs) - together) < 5 * math.sqrt(together)).all()
 
 
-@pytest.mark.parametrize("mechanism", [KaryResponse(3, 1.0), SubsetSelection(4, 1.0, 2), UnaryEncoding(3, 0.5, 0.25)], ids=repr)
+@pytest.mark.parametrize("mechanism", [
+    KaryResponse(3, 1.0), SubsetSelection(4, 1.0, 2), UnaryEncoding(3, 0.5, 0.25), UnaryEncoding(3, 0.95, 0.4),
+], ids=repr)
 def test_error_tail_by_enumeration(mechanism):
     n, (own, _, other, _, gap) = 7, mechanism._support_probabilities()
 
@@ -164,22 +166,31 @@ def test_error_tail_by_enumeration(mechanism):
         worst = max(tail(held, a) for held in range(n + 1))
         assert errors.error_tail(a) == pytest.approx(worst, rel=1e-9)
         # The quantile of the largest error over all bins is between that of one bin and the union bound for the worst histogram.
-        union = max(sum(tail(held, a) for held in counts) for counts in itertools.product(range(n + 1), repeat=mechanism.bins)
-                    if sum(counts) == n)
+        tails = [tail(held, a) for held in range(n + 1)]
+        unions = {counts: sum(tails[held] for held in counts)
+                  for counts in itertools.product(range(n + 1), repeat=mechanism.bins) if sum(counts) == n}
+        union = max(unions.values())
         assert errors.error_tail(a, of="any", bound="lower") <= worst
         assert min(1, union) <= errors.error_tail(a, of="any") * (1 + 1e-9)
         assert errors.error_tail(a, of="any") <= min(1, mechanism.bins * worst) * (1 + 1e-9)
+        for counts in ((n, *[0] * (mechanism.bins - 1)), tuple(np.bincount(np.arange(n) % mechanism.bins).tolist())):
+            assert errors.error_tail(a, counts, of="any") == pytest.approx(min(1, unions[counts]), rel=1e-9)
+            assert errors.error_tail(a, counts) == pytest.approx(max(tails[held] for held in counts), rel=1e-9)
+        # Where the users of a value cause less error than the others, a union bound of bins with the largest number is too small.
+        for largest in range(-(-n // mechanism.bins), n + 1):
+            of_largest = max(value for counts, value in unions.items() if max(counts) == largest)
+            assert min(1, of_largest) <= errors.error_tail(a, largest, of="any") * (1 + 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", [0, 300, 2000])
 def test_error_quantile_of_many_users_holds_for_all_data(held):
     mechanism = LocalHashing(50, 1.0)
-    one, any_bin = (mechanism.error_quantile(0.05, 2000, of=of) for of in ("bin", "any"))
-    assert mechanism.error_quantile(0.05, 2000, held) <= one <= any_bin
+    one, any_bin = (mechanism.error_quantile(0.05, users=2000, of=of) for of in ("bin", "any"))
+    assert mechanism.error_quantile(0.05, held, users=2000) <= one <= any_bin
     assert one >= 1.95 * math.sqrt(mechanism.variance(0, 2000))
-    assert mechanism.error_quantile(0.05, 2000, bound="lower") <= one
-    assert mechanism.error_quantile(0.05, 2000, held, of="any") >= mechanism.error_quantile(0.05, 2000, held)
+    assert mechanism.error_quantile(0.05, users=2000, bound="lower") <= one
+    assert mechanism.error_quantile(0.05, held, users=2000, of="any") >= mechanism.error_quantile(0.05, held, users=2000)
 
 
 @given(k=st.integers(2, 10**6), eps0=st.floats(1e-6, 700))
@@ -226,8 +237,8 @@ def test_three_buckets_are_independent():
         (lambda: KaryResponse(3, 1.0).randomize([3]), "values holds 3"),
         (lambda: KaryResponse(3, 1.0).estimate([]), "messages must not be empty"),
         (lambda: KaryResponse(3, 1.0).variance(5, 4), "held=5"),
-        (lambda: KaryResponse(3, 1.0).error_quantile(0.05, 0), "users=0"),
-        (lambda: KaryResponse(3, 1.0).error_quantile(0.05, 5, of="all"), "of='all'"),
+        (lambda: KaryResponse(3, 1.0).error_quantile(0.05, users=0), "users=0"),
+        (lambda: KaryResponse(3, 1.0).error_quantile(0.05, users=5, of="all"), "of='all'"),
         (lambda: KaryResponse(3, 1.0).estimate(counts=[5, 0, 0], users=4), "counts are those of 5 users, not of users=4"),
         (lambda: SubsetSelection(3, 1.0, 3), "size=3"),
         (lambda: SubsetSelection(5, 1.0, 2).estimate([[1, 1]]), "does not rise"),

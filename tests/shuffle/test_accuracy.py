@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shufflebounds.mechanisms import FiniteRandomizer, KaryResponse, UnaryEncoding
 from shufflebounds.shuffle import BinomialNoise, ClearReports, FlippedReports, RealSum, ShuffledBits, ShuffledHistogram
 from tests.oracles import assert_error_tail, binomial, total
 
@@ -106,6 +107,34 @@ def test_quantiles_of_errors_below_the_normal_doubles():
     noise = BinomialNoise(1, 5e-324)
     assert noise.error_tail(noise.error_quantile(0.5)) <= 0.5
     assert noise.error_quantile(0.5, bound="lower") <= noise.error_quantile(0.5)
+
+
+def test_the_errors_of_all_histograms_are_called_alike():
+    held, users = np.array([300, 150, 50]), 500
+    ways = [ClearReports(900, 3), FlippedReports(users, 0, 3, 0.1, view="sums"), ShuffledHistogram(users, 3, 0.2),
+            KaryResponse(3, 2.0), UnaryEncoding.optimized(3, 2.0), FiniteRandomizer(np.full((3, 3), 0.2) + 0.4 * np.eye(3))]
+    for law in ways:
+        whole, even = (law.error_quantile(0.05, truth, users=users, of="any") for truth in (held, [167, 167, 166]))
+        worst = law.error_quantile(0.05, users=users, of="any")
+        assert max(whole, even) <= worst * (1 + 1e-9)
+        assert law.error_quantile(0.05, held.tolist(), users=users) <= whole
+        if not isinstance(law, FiniteRandomizer):
+            assert law.error_quantile(0.05, 50, users=users) <= law.error_quantile(0.05, users=users)
+            assert whole <= law.error_quantile(0.05, 300, users=users, of="any") * (1 + 1e-9)
+            assert law.error_quantile(0.05, 300, users=users, of="any") <= worst * (1 + 1e-9)
+        if not isinstance(law, ClearReports):
+            with pytest.raises(ValueError, match="truth sums to 499"):
+                law.error_quantile(0.05, [300, 150, 49], users=users)
+    for law in ways[1:3]:
+        with pytest.raises(ValueError, match="users=501 must be 500"):
+            law.error_quantile(0.05, users=501)
+    with pytest.raises(ValueError, match=r"truth=100 .* must be at least 167"):
+        ways[1].error_quantile(0.05, 100, of="any")
+    with pytest.raises(ValueError, match="users=None"):
+        ways[3].error_quantile(0.05, 100)
+    assert ways[5].error_quantile(0.05, held) == ways[5].error_quantile(0.05, held, users=500)
+    with pytest.raises(ValueError, match=r"truth=3 must be None or a histogram of shape \(3,\)"):
+        ways[5].error_quantile(0.05, 3, users=users)
 
 
 @pytest.mark.slow

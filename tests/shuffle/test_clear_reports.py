@@ -113,7 +113,7 @@ def test_protocol_on_data():
         (lambda: ClearReports(1, 3).estimate([2]), r"messages has shape \(1,\): it must have more than fakes=1 entries"),
         (lambda: ClearReports(1, 3).randomize([0.5]), r"values holds 0\.5"),
         (lambda: ClearReports(1, 3).estimate([[1]]), "messages has shape"),
-        (lambda: ClearReports(1, 3).error_tail(1, 3), "truth=3 must be None"),
+        (lambda: ClearReports(1, 3).error_tail(1, [1, 2]), "truth has shape"),
         (lambda: ClearReports.calibrate(bins=3, eps=1.0, delta=0), "delta=0"),
     ],
 )

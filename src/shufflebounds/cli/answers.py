@@ -150,7 +150,7 @@ def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     else:
         told["error_95_one_bin"] = profile.error_quantile(0.05)
         told["error_95_any_bin"] = profile.error_quantile(0.05, of="any")
-        told["error_95_any_bin_even_data"] = profile.error_quantile(0.05, profile._even(), of="any")
+        told["error_95_any_bin_even_data"] = profile._even_quantile(0.05)
     cost = getattr(profile, "messages_per_user", None)
     if cost is not None and not _needs_users(profile):
         told["messages_per_user"] = cost()

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,7 @@ class SupportProbabilities(NamedTuple):
 
 @dataclass(frozen=True)
 class CountErrors(CountErrorLaw):
-    """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated.
-
-    `truth` is the number of users with the value; with ``of="any"``, the largest number of users with the same value.
-    """
+    """The error of the estimated number of users with a value, out of `users` users; `bins` values are estimated."""
 
     probabilities: SupportProbabilities
     users: int
@@ -61,16 +58,13 @@ class CountErrors(CountErrorLaw):
     def _many(self) -> int:
         return self.bins
 
-    def _even(self) -> int:
-        return -(-self.users // self.bins)
-
-    def _error(self, a: Fraction, truth: int | None) -> Interval:
+    def _one_error(self, a: Fraction, held: int | None) -> Interval:
         reach = a * Fraction(self.probabilities.gap)
-        if truth is not None:
-            return self._known(truth, self.users - truth, reach)
+        if held is not None:
+            return self._known(held, self.users - held, reach)
         return largest_tail(self.users, self._known, self._largest_variance, reach)
 
-    def _rounding(self, a: Fraction, truth: int | None) -> float:
+    def _rounding(self, a: Fraction, truth: Any) -> float:
         # The estimate has three operations. The computed probabilities are unbiased up to their rounding, at most 8 ULP of `own`.
         own, _, _, _, gap = self.probabilities
         return ULP * (16 * self.users * own / gap + 4 * float(a))
@@ -80,13 +74,13 @@ class CountErrors(CountErrorLaw):
         own, not_own, other, not_other, _ = self.probabilities
         return max(own * not_own, other * not_other)
 
-    def _any_error(self, a: Fraction, truth: int | None) -> Interval:
-        if truth is not None:
-            return super()._any_error(a, truth)
+    def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
         # The counts of all values add up to `users`, so their mean is users/bins. The union bound is at most `bins` times the
         # concave envelope of the tail, as a function of the count, at this mean.
         reach = a * Fraction(self.probabilities.gap)
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
+        if largest is not None:
+            lower, points = self._one_error(a, largest).lower, [point for point in points if point[0] <= largest]
         return Interval(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:

@@ -23,7 +23,7 @@ from shufflebounds.mechanisms._two_level import Others, TwoLevel
 from shufflebounds.shuffle._accuracy import Of
 from shufflebounds.shuffle._counted import Counted
 
-__all__ = ["CountEstimate", "FrequencyOracle"]
+__all__ = ["CountEstimate", "FrequencyOracle", "stated_users"]
 
 
 def _of_users(name: str, value: ArrayLike, users: int) -> tuple[int, FloatArray]:
@@ -101,7 +101,7 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         return 1
 
     def error_quantile(
-        self, beta: float, users: int, truth: int | None = None, *, of: Of = "bin", bound: Bound = "upper"
+        self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
     ) -> float:
         """Return a bound of the smallest error of an estimated count that is exceeded with probability at most `beta`.
 
@@ -109,10 +109,11 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         ----------
         beta : float
             Probability of a larger error, in (0, 1).
-        {users}
-        truth : int, optional
-            Number of users with the value; with ``of="any"``, the largest number of users with the same value. None, the default,
-            stands for the worst dataset.
+        truth : int or array_like of int, optional
+            The dataset, or None, the default, for the worst one: the numbers of users with all values, of shape (bins,), or one
+            number: that of the users with the value (``of="bin"``), or the largest one of all values (``of="any"``).
+        users : int, optional
+            Number of users. It may be left out if `truth` is a histogram.
         of : {"bin", "any"}
             The error of one value that is chosen beforehand, or the largest error of any value.
         bound : {"upper", "lower"}
@@ -130,7 +131,17 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
         The number of supporting messages is a sum of two binomials, evaluated exactly. For ``of="any"`` the upper bound is the
         union bound, for the worst dataset over all histograms of `users` users.
         """
-        return self.errors(users).error_quantile(beta, truth, of=of, bound=bound)
+        return self.errors(stated_users(users, truth)).error_quantile(beta, truth, of=of, bound=bound)
+
+
+def stated_users(users: int | None, truth: ArrayLike | None) -> int:
+    """Return the number of users that is given, or the sum of a histogram, or raise ValueError."""
+    if users is not None:
+        return _validate.integer("users", users, 1)
+    if truth is None or np.ndim(truth) == 0:
+        raise ValueError(f"users=None: pass the number of users, such as error_quantile(0.05, users=10**5); "
+                         f"truth={_validate.short_repr(truth)} is no histogram, which would determine it")
+    return _validate.integer("users", int(_validate.whole_array("truth", truth, 0).sum()), 1)
 
 
 @with_passages

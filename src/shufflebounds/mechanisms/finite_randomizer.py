@@ -16,6 +16,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.mechanisms._counts import stated_users
 from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
@@ -195,18 +196,26 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
         mean = self._rows @ weights
         return np.asarray(counts @ np.maximum(self._rows @ weights**2 - mean**2, 0.0))
 
-    def error_quantile(self, beta: float, users: int, *, of: Of = "bin") -> float:
-        r"""Return an upper bound of the error of :meth:`estimate`, with probability 1 - beta, for every dataset.
+    def error_quantile(
+        self, beta: float, truth: ArrayLike | None = None, *, users: int | None = None, of: Of = "bin"
+    ) -> float:
+        r"""Return an upper bound of the error of :meth:`estimate`, with probability 1 - beta.
 
-        .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(n \max_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
+        .. math:: \max_\pm \min_{\theta > 0} \frac{1}{\theta} \Bigl(\sum_z n_z \ln \mathbb{E}_z\, e^{\pm\theta (w_x(Y) - [x = z])}
             + \ln\frac{2}{\beta}\Bigr)
 
-        where w_x(y) is the contribution of output y to the estimate of input x (Chernoff's bound). A bound of the rounding error of
-        the estimate is added; it is large only if rows of the matrix are nearly dependent.
+        where w_x(y) is the contribution of output y to the estimate of input x, and n_z users have the input z (Chernoff's bound).
+        For every dataset, the sum is the number of users times the largest logarithm. A bound of the rounding error of the
+        estimate is added; it is large only if rows of the matrix are nearly dependent.
 
         Parameters
         ----------
-        {rare_error}
+        beta : float
+            Probability of a larger error, in (0, 1).
+        truth : array_like of int, shape (inputs,), optional
+            Number of users with each input, or None, the default, for every dataset.
+        users : int, optional
+            Number of users. It may be left out if `truth` is given.
         of : {"bin", "any"}
             The error of one input that is chosen beforehand (the bound is for the worst one), or the largest error of any input.
 
@@ -225,22 +234,30 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
         172
         """
         beta = _validate.failure(beta)
-        users = _validate.integer("users", users, 1)
+        total = stated_users(users, truth)
+        held = None
+        if truth is not None:
+            if np.ndim(truth) == 0:
+                raise ValueError(f"truth={truth} must be None or a histogram of shape ({len(self.matrix)},): the error of an "
+                                 "estimate depends on the numbers of users with all inputs")
+            held = _validate.counts("truth", truth, total, len(self.matrix))
+            if held.sum() != total:
+                raise ValueError(f"truth sums to {_validate.format_value(float(held.sum()))}: it must sum to users={total}")
         inputs = len(self.matrix) if _validate.choice("of", of, ("bin", "any")) == "any" else 1
         depth = math.log(2 * inputs / beta)
-        return max(self._one_sided(self._weights[:, x], x, side, users, depth)
-                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(users)
+        return max(self._one_sided(self._weights[:, x], x, side, total, held, depth)
+                   for x in range(len(self.matrix)) for side in (-1, 1)) * (1 + 1e-9) + self._rounding(total)
 
     def _rounding(self, users: int) -> float:
         """Return an upper bound of the error of `estimate` by rounding: by the bias of the weights, and in the sum over outputs."""
         bias = np.abs(self._rows @ self._weights - np.eye(len(self.matrix))).max()
         return users * float(bias + 3 * ULP * self._weights.shape[0] * np.abs(self._weights).max())
 
-    def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, depth: float) -> float:
-        """Return Chernoff's bound of the error in one direction: the smallest (n K(theta) + depth)/theta over a list of theta.
+    def _one_sided(self, weight: FloatArray, x: int, side: int, users: int, held: FloatArray | None, depth: float) -> float:
+        """Return Chernoff's bound of the error in one direction: the smallest (K(theta) + depth)/theta over a list of theta.
 
-        K is the largest log moment generating function of one user's error over all inputs, and `depth` the logarithm of the
-        inverse of the allowed probability. Every theta gives a valid bound.
+        K is the sum of the log moment generating functions of the users' errors, for `held` users with each input or for the worst
+        ones, and `depth` the logarithm of the inverse of the allowed probability. Every theta gives a valid bound.
         """
         rows = self._rows
         gain = side * (weight[None, :] - (np.arange(len(rows)) == x)[:, None])
@@ -253,5 +270,6 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
                 break
             # The mean of u = theta * gain is 0, so K is the log of 1 + E(e^u - 1 - u), which has no cancellation.
             change = np.where(np.abs(up) < 1e-3, up * up * (0.5 + up / 6 + up * up / 24 * 1.01), np.expm1(up) - up)
-            best = min(best, (users * float(np.log1p((rows * change).sum(axis=1)).max()) + depth) / float(theta))
+            logs = np.log1p((rows * change).sum(axis=1))
+            best = min(best, (float(held @ logs if held is not None else users * logs.max()) + depth) / float(theta))
         return min(best, users * float(gain.max()))

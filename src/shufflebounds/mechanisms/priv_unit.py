@@ -169,7 +169,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         square = math.exp(self._log_base()) / d + lifted * 0.5 * float(betaincc(1.5, (d - 1) / 2, tau * tau)) / d
         return max(square / self.scale**2 - 1, (1 - square) / ((d - 1) * self.scale**2), 0.0)
 
-    def error_quantile(self, beta: float, users: int) -> float:
+    def error_quantile(self, beta: float, *, users: int) -> float:
         r"""Return an upper bound, with probability 1 - beta, of the distance of :meth:`estimate` from the mean vector.
 
         .. math:: \min\left(\sqrt{2 v x_2 + (B x_2/3)^2} + \frac{B x_2}{3},\;

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,13 @@ from shufflebounds.shuffle._worst_count import largest_tail
 
 Of = Literal["bin", "any"]
 """The error of one bin that is chosen beforehand, or the largest error of any bin."""
+
+
+class Histogram(NamedTuple):
+    """A histogram of the users: the different numbers of users in a bin, and how many bins have each of them."""
+
+    totals: tuple[int, ...]
+    bins: tuple[int, ...]
 
 
 def _doubles(value: Interval) -> int:
@@ -63,9 +70,15 @@ class ErrorLaw(ABC):
         """Return the number of bins that are estimated."""
         return 1
 
-    def _even(self) -> Any:
-        """Return the dataset, as a `truth`, whose users are spread evenly over the bins; None if no dataset affects the error."""
-        return None
+    def _even_quantile(self, beta: float) -> float:
+        """Return the upper quantile of the largest error of any bin if the users are spread evenly over the bins."""
+        return self.error_quantile(beta, of="any")
+
+    def _check_users(self, users: int | None) -> None:
+        """Raise ValueError if a number of users is given that is not that of the class."""
+        own = getattr(self, "users", None)
+        if users is not None and _validate.integer("users", users, 1) != own and own is not None:
+            raise ValueError(f"users={users} must be {own}, as in the protocol, or left out")
 
     def _any_error(self, a: Fraction, truth: Any) -> Interval:
         low, high = self._error(a, truth)
@@ -85,7 +98,9 @@ class ErrorLaw(ABC):
     def _rounding(self, a: Fraction, truth: Any) -> float:
         """Return an upper bound of the rounding error of `estimate` at every outcome whose exact error is at most a."""
 
-    def error_tail(self, a: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
+    def error_tail(
+        self, a: float, truth: Any = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
+    ) -> float:
         r"""Return a bound of the probability that the absolute error of the estimate is larger than `a`.
 
         Parameters
@@ -93,7 +108,11 @@ class ErrorLaw(ABC):
         a : float
             Error that is exceeded, finite and >= 0, in the units of the estimate.
         truth : optional
-            The dataset, in the form described for the class, or None for the worst dataset.
+            The dataset, or None, the default, for the worst dataset. For a count: the number of users who have the value. For a
+            histogram: the numbers of users in all bins, array_like of shape (bins,), or one number: the number of users in the bin
+            (``of="bin"``), or the largest number of users in any bin (``of="any"``). For a sum: the numbers of all users.
+        users : int, optional
+            Number of users. Protocols have it as a parameter, and it may then be left out.
         of : {"bin", "any"}
             The error of one bin that is chosen beforehand, or the largest error of any bin. They are equal if one number is
             estimated.
@@ -117,21 +136,33 @@ class ErrorLaw(ABC):
         """
         upper = _validate.upper_side(bound)
         a = _validate.real("a", a, 0)
+        self._check_users(users)
         _validate.choice("of", of, ("bin", "any"))
-        return self._tail(Fraction(a), self._checked_truth(truth), of, upper)
+        return self._tail(Fraction(a), self._dataset(truth, of), of, upper)
+
+    def _dataset(self, truth: Any, of: str) -> Any:
+        """Return the dataset in the form of `_error`, or raise ValueError."""
+        known, bins = self._checked_truth(truth), self._many()
+        if of == "any" and bins > 1 and isinstance(known, int) and known * bins < self.users:  # type: ignore[attr-defined]
+            users = self.users  # type: ignore[attr-defined]
+            raise ValueError(f"truth={known} with of='any' is the largest number of users in any bin: it must be at least "
+                             f"{-(-users // bins)}, because {users} users are in {bins} bins; or pass the numbers of all bins")
+        return known
 
     def _tail(self, a: Fraction, truth: Any, of: str, upper: bool) -> float:
-        sides = self._error(a, truth) if of == "bin" else self._any_error(a, truth)
+        sides = self._error(a, truth) if of == "bin" or self._many() == 1 else self._any_error(a, truth)
         return float(probability(min(0.0, sides[upper]), upper))
 
-    def error_quantile(self, beta: float, truth: Any = None, *, of: Of = "bin", bound: Bound = "upper") -> float:
+    def error_quantile(
+        self, beta: float, truth: Any = None, *, users: int | None = None, of: Of = "bin", bound: Bound = "upper"
+    ) -> float:
         """Return a bound of the smallest error that is exceeded with probability at most `beta`.
 
         Parameters
         ----------
         beta : float
             Probability of a larger error, in (0, 1). Above 1/2 a UserWarning says what it is.
-        truth : optional
+        truth, users : optional
             As in :meth:`error_tail`.
         of : {"bin", "any"}
             As in :meth:`error_tail`.
@@ -155,8 +186,12 @@ class ErrorLaw(ABC):
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)
+        self._check_users(users)
         _validate.choice("of", of, ("bin", "any"))
-        known = self._checked_truth(truth)
+        return self._quantile(beta, self._dataset(truth, of), of, upper)
+
+    def _quantile(self, beta: float, known: Any, of: str, upper: bool) -> float:
+        """Return the quantile for a dataset in the form of `_error`."""
 
         def exceeded(a: float) -> bool:
             rounding = Fraction(self._rounding(Fraction(a), known))
@@ -178,12 +213,50 @@ def shift_rounding(shift: float, largest: int) -> float:
 
 
 class CountErrorLaw(ErrorLaw):
-    """An error law whose dataset is given by the number of users who have the value that is estimated."""
+    """An error law whose dataset is given by the numbers of users who have each of the values that are estimated.
+
+    ``_one_error(a, held)`` returns bounds of log Pr[|error| > a] for a value that `held` users have, or for the worst number.
+    """
 
     users: int
 
-    def _checked_truth(self, truth: Any) -> Any:
-        return None if truth is None else _validate.integer("truth", truth, 0, self.users)
+    @abstractmethod
+    def _one_error(self, a: Fraction, held: int | None) -> Interval: ...
+
+    def _checked_truth(self, truth: Any) -> int | Histogram | None:
+        if truth is None:
+            return None
+        if np.ndim(truth) == 0 or self._many() == 1:
+            return _validate.integer("truth", truth, 0, self.users)
+        counts = _validate.counts("truth", truth, self.users, self._many())
+        if counts.sum() != self.users:
+            raise ValueError(f"truth sums to {_validate.format_value(float(counts.sum()))}: it must sum to users={self.users}")
+        totals, bins = np.unique(counts.astype(np.int64), return_counts=True)
+        return Histogram(tuple(totals.tolist()), tuple(bins.tolist()))
+
+    def _even_quantile(self, beta: float) -> float:
+        each, more = divmod(self.users, self._many())
+        parts = [(each, self._many() - more), (each + 1, more)]
+        return self._quantile(beta, Histogram(*zip(*(part for part in parts if part[1]))), "any", True)
+
+    def _error(self, a: Fraction, truth: int | Histogram | None) -> Interval:
+        if not isinstance(truth, Histogram):
+            return self._one_error(a, truth)
+        sides = [self._one_error(a, total) for total in truth.totals]
+        return Interval(max(low for low, _ in sides), max(high for _, high in sides))
+
+    def _any_error(self, a: Fraction, truth: int | Histogram | None) -> Interval:
+        if not isinstance(truth, Histogram):
+            return self._largest_error(a, truth)
+        sides = [self._one_error(a, total) for total in truth.totals]
+        # Union bound
+        high = float(np.logaddexp.reduce([side.upper + math.log(bins) for side, bins in zip(sides, truth.bins)]))
+        return Interval(max(low for low, _ in sides), min(0.0, high + 8 * ULP * abs(high)))
+
+    def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
+        """Return bounds of log Pr[|error| > a for any bin] over all histograms, or those with this largest number of users."""
+        high = self._one_error(a, None).upper + math.log(self._many()) * (1 + ULP)
+        return Interval(self._one_error(a, largest).lower, min(0.0, high))
 
 
 def log_exceeded(

@@ -9,7 +9,7 @@ import numpy as np
 
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._accuracy import CountErrorLaw, ErrorLaw
+from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle._counted import Counted, Counts, Estimate
 
 __all__ = ["FlippedProtocol", "ShuffleProtocol"]
@@ -19,7 +19,7 @@ class ShuffleProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
     """A shuffle protocol with an estimate and the distribution of its error."""
 
 
-class FlippedProtocol(ShuffleProtocol[Counts, Estimate], CountErrorLaw):
+class FlippedProtocol(ShuffleProtocol[Counts, Estimate]):
     """A protocol whose users flip each of their bits with probability `flip`."""
 
     users: int

@@ -24,7 +24,7 @@ from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter
 from shufflebounds.profile.curves import convex_hull
 from shufflebounds.shuffle import _all_data
-from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._counted import SumOfBits
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
@@ -36,7 +36,7 @@ __all__ = ["ShuffledBits"]
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
+class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     r"""Every user's bit is flipped with probability q; the analyst sees the shuffled bits, that is their sum.
 
     Let W be the other users' sum if m of their bits are 1, distributed as :math:`\mathrm{Bin}(m, 1-q) + \mathrm{Bin}(n-1-m, q)`.
@@ -373,12 +373,12 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float]):
         """Return the number of messages per user: 1 + fakes/users."""
         return self._bits / self.users
 
-    def _error(self, a: Fraction, truth: int | None) -> Interval:
+    def _one_error(self, a: Fraction, held: int | None) -> Interval:
         self._informative()
         width = a * (1 - 2 * Fraction(self.flip))
         if not self.fakes:
-            return bits_exceeded(self.users, self.flip, width, truth)
+            return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
-        lower, upper = bits_exceeded(self.users, self.flip, width, truth, fakes)
+        lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
         # A second upper bound treats the dummy zeros as users: its datasets include the actual one, and its search is tighter.
-        return Interval(lower, upper if truth is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))
+        return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

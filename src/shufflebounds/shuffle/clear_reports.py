@@ -52,7 +52,7 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
 
     The users' values are bins 0..d - 1, and so are the messages, int64: :meth:`randomize` returns the values themselves, and the
     messages of :meth:`dummies` hide them. Counts: the number of reports of each bin. The estimate of a bin is its number of reports
-    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, so `truth` is None
+    minus m/d. Its error is :math:`\mathrm{Bin}(m, 1/d) - m/d` for every dataset, whatever `truth` is
     in :meth:`error_tail`. ``of="any"`` is the union bound: d times the probability of an error in one bin.
 
     References
@@ -195,6 +195,13 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         {raises: If `users` lies outside its range.}
         """
         return 1 + self.fakes / _validate.integer("users", users, 1)
+
+    def _checked_truth(self, truth: Any) -> None:
+        # The error is the same for every dataset.
+        if truth is not None and np.ndim(truth) == 0:
+            _validate.integer("truth", truth, 0)
+        elif truth is not None:
+            _validate.counts("truth", truth, _validate.MAX_COUNT, self.bins)
 
     def _many(self) -> int:
         return self.bins

@@ -23,7 +23,7 @@ from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
-from shufflebounds.shuffle._accuracy import bits_exceeded
+from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._clones.law import CloneLaw
 from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._known_bits import repeated
@@ -48,7 +48,7 @@ Raised: longer run time. Lowered: less tight bounds."""
 
 @with_passages
 @dataclass(frozen=True)
-class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray]):
+class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
     r"""Users and m dummies report one-hot vectors of d bits, in which every bit is flipped with probability q.
 
     The guarantees depend on what the analyst sees, so `view` has no default:
@@ -489,13 +489,10 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _many(self) -> int:
         return self.bins
 
-    def _even(self) -> int:
-        return -(-self.users // self.bins)
-
-    def _error(self, a: Fraction, truth: int | None) -> Interval:
+    def _one_error(self, a: Fraction, held: int | None) -> Interval:
         self._informative()
         q, share = Fraction(self.flip), Fraction(1, self.bins)
         exact = share * (1 - q) + (1 - share) * q
         extra = float(exact), float(1 - exact), self.fakes, exact
         rounding = ULP if self.fakes else 0.0
-        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), truth, extra, rounding=rounding)
+        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), held, extra, rounding=rounding)

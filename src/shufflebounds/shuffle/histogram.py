@@ -17,6 +17,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds.shuffle._accuracy import CountErrorLaw, Histogram
 from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -28,7 +29,7 @@ __all__ = ["ShuffledHistogram"]
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray]):
+class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin and, independently for every bin, its name with probability :math:`1-\gamma`. The
@@ -56,11 +57,9 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
     The users' values are bins 0..d - 1. Messages are given as rows, int8: how often a user sends each name, 0, 1 or 2 times.
     Counts: how often each name was sent by all users, which is what the analyst sees.
 
-    `truth` in :meth:`error_tail` is the number of users in the bin, or the histogram of the dataset; ``of="any"`` needs the
-    histogram, and with it ``of="bin"`` refers to the bin with the largest probability of an error. The noise of the bins is
-    independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the upper bound assumes that
-    as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an estimate of 0 is an error,
-    and that the others have at most a users. The lower bound is that of one such histogram.
+    The noise of the bins is independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the
+    upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an
+    estimate of 0 is an error, and that the others have at most a users. The lower bound is that of one such histogram.
 
     {balcer2020: Figure 2, Theorem 3.2}
 
@@ -216,54 +215,39 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         r"""Return the mean number of messages of a user, :math:`1 + d(1-\gamma)`; the largest is d + 1."""
         return 1 + self.bins * (1 - self.gamma)
 
-    def _checked_truth(self, truth: Any) -> NDArray[np.float64] | int | None:
-        if truth is None:
-            return None
-        if np.ndim(truth) == 0:
-            return _validate.integer("truth", truth, 0, self.users)
-        counts = _validate.counts("truth", truth, self.users, self.bins)
-        if counts.sum() != self.users:
-            raise ValueError(f"truth sums to {_validate.format_value(float(counts.sum()))}: it must sum to users={self.users}")
-        return counts
-
-    def _error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Interval:
-        if truth is None:
-            totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)]
-        elif isinstance(truth, int):
-            totals = [truth]
-        else:
-            totals = [int(total) for total in np.unique(truth)]
+    def _one_error(self, a: Fraction, held: int | None) -> Interval:
+        totals = [min(math.floor(a) + 1, self.users), max(min(math.floor(a), self.users), 1)] if held is None else [held]
         sides = [log_missed(self.users, self.gamma, total, a) for total in totals if total]
         if not sides:
             # The estimate of an empty bin has no error.
             return Interval(-math.inf, -math.inf)
         return Interval(max(low for low, _ in sides) - 1e-13, min(0.0, max(high for _, high in sides) + 1e-13))
 
-    def _rounding(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> float:
+    def _rounding(self, a: Fraction, truth: int | Histogram | None) -> float:
         return self.one_bin._rounding(a, truth if isinstance(truth, int) else None)
 
     def _many(self) -> int:
         return self.bins
 
-    def _even(self) -> NDArray[np.float64]:
-        each, more = divmod(self.users, self.bins)
-        return np.where(np.arange(self.bins) < more, each + 1.0, float(each))
+    def _any_error(self, a: Fraction, truth: int | Histogram | None) -> Interval:
+        if not isinstance(truth, Histogram):
+            return self._largest_error(a, truth)
+        sides = [self._one_error(a, total) for total in truth.totals]
+        low, high = (union_probability([(side[i], count) for side, count in zip(sides, truth.bins)]) for i in (0, 1))
+        return Interval(low - 1e-13, min(0.0, high + 1e-13))
 
-    def _any_error(self, a: Fraction, truth: NDArray[np.float64] | int | None) -> Interval:
-        if isinstance(truth, int):
-            raise ValueError(f"truth={truth} must be a histogram of shape ({self.bins},), or None, where of='any'")
-        if truth is not None:
-            totals, bins = np.unique(truth[truth > 0], return_counts=True)
-            sides = [log_missed(self.users, self.gamma, int(total), a) for total in totals]
-            low, high = (union_probability([(side[i], count) for side, count in zip(sides, bins.tolist())]) for i in (0, 1))
-            return Interval(low - 1e-13, min(0.0, high + 1e-13))
-        worst = min(math.floor(a) + 1, self.users)
+    def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
+        most = self.users if largest is None else largest
+        worst = min(math.floor(a) + 1, most)
         # `full` is the largest possible number of bins with `worst` users each, and `left` is the number of users left.
         full = min(self.bins, self.users // worst)
         left = self.users - full * worst
         others = min(self.bins, self.users) - full
         at_worst, at_most = (log_missed(self.users, self.gamma, total, a) for total in (worst, max(worst - 1, 1)))
         upper = union_probability([(at_worst[1], full), (at_most[1], others)])
+        if largest is not None:
+            lower = self._one_error(a, largest).lower
+            return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
         # The remaining users are all in one more bin if there is one, and otherwise in one of the full bins.
         in_full = worst if left and full == self.bins else 0
         rest, alone = log_missed(self.users, self.gamma, in_full + left, a).lower, full - 1 if in_full else full

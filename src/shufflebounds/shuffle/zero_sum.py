@@ -172,11 +172,11 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
         r"""Return the mean number of messages of a user with bit 1, :math:`2-\gamma`; no user sends more than 2."""
         return 2 - self.gamma
 
-    def _error(self, a: Fraction, truth: int | None) -> Interval:
-        worst = min(math.floor(a) + 1, self.users) if truth is None else truth
+    def _one_error(self, a: Fraction, held: int | None) -> Interval:
+        worst = min(math.floor(a) + 1, self.users) if held is None else held
         return log_missed(self.users, self.gamma, worst, a)
 
-    def _rounding(self, a: Fraction, truth: int | None) -> float:
+    def _rounding(self, a: Fraction, truth: Any) -> float:
         # Without ones the estimate is exactly 0.
         return 0.0 if truth == 0 else shift_rounding(self.users * self.gamma, 2 * self.users)
 
