@@ -227,7 +227,7 @@ GAUSSIAN, LAPLACE = m.GaussianMechanism(1.0), m.LaplaceMechanism(1.0)
 """Objects and parameters that several examples share."""
 
 OF_COUNTS = ("error_quantile(0.05)", "error_quantile(0.05, of='any')", "error_tail(20.0)")
-OF_ORACLES = ("error_quantile(0.05, 1000)", "error_quantile(0.05, 1000, of='any')", "rmse(1000)")
+OF_ORACLES = ("error_quantile(0.05, users=1000)", "error_quantile(0.05, users=1000, of='any')", "rmse(1000)")
 OF_NOISE = ("error_quantile(0.05, 7)", "error_tail(3.0)", "error_tail(30.0, 20)", "rdp(2.5)", "tradeoff.epsilon(0.01)")
 """Questions about the error of an estimate: of a protocol, of local randomizers, and of noise (also in closed forms of its own)."""
 

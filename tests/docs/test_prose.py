@@ -288,7 +288,7 @@ def test_the_title_of_the_printed_flips():
 def test_what_no_shuffler_costs_a_count():
     for number, users in zip(stated("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
         local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
-        assert round(local.error_quantile(0.05, users=users // 10)) == number
+        assert round(local.error_quantile(0.05, users // 10)) == number
 
 
 @pytest.mark.slow
