@@ -114,6 +114,10 @@ eps : float
     Target privacy loss in nats, finite and >= 0.
 delta : float
     Target failure probability, in (0, 1). Above 1e-3 a UserWarning says what such a delta means.
+[releases]
+releases : int
+    Number of releases that meet the target together, 1 to 2**53. The protocol of one release is returned: that with the largest
+    eps, to a relative 1e-3, at the delta of all divided by their number, for which ``self_compose(releases)`` meets the target.
 [users]
 users : int
     Number of users, 1 to 2**53.

@@ -1,7 +1,12 @@
-"""A line with the elapsed time of a long computation on a terminal."""
+"""The elapsed time of a long computation.
+
+On a terminal this is a line that is erased at the end. Elsewhere it is a message of level INFO to the logger "shufflebounds", if
+this level is enabled: after CALM_SECONDS, and whenever the time has doubled.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -14,16 +19,18 @@ from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
 
 __all__ = ["announced", "elsewhere", "tick"]
 
+LOGGER = logging.getLogger("shufflebounds")
+
 
 class _Line(threading.local):
     """The computation of this thread whose line is shown, or will be shown after CALM_SECONDS.
 
-    `name` is empty if there is no such computation.
+    `name` is empty if there is no such computation. The line is written again when the elapsed seconds reach `due`.
     """
 
     name = ""
-    start = drawn = 0.0
-    elsewhere = False
+    start = due = 0.0
+    shown = logged = elsewhere = False
 
 
 _line = _Line()
@@ -48,7 +55,7 @@ def elsewhere() -> Iterator[None]:
 
 
 class announced(ContextDecorator):
-    """Show a line on the terminal while a long computation runs inside the context; it is erased at the end.
+    """Show a line on the terminal, or log messages elsewhere, while a long computation runs inside the context.
 
     The line appears at the first tick after CALM_SECONDS. A computation inside an announced one shows no line of its own. An
     instance is a context manager or the decorator of a function.
@@ -68,15 +75,18 @@ class announced(ContextDecorator):
         return type(self)(self._name)
 
     def __enter__(self) -> None:
-        if _line.elsewhere or _line.name or not _on_terminal():
+        if _line.elsewhere or _line.name:
             return
-        self._shows = True
-        _line.name, _line.start, _line.drawn = self._name, time.monotonic(), CALM_SECONDS - UPDATE_SECONDS
+        terminal = _on_terminal()
+        if not terminal and not LOGGER.isEnabledFor(logging.INFO):
+            return
+        self._shows, _line.logged, _line.shown = True, not terminal, False
+        _line.name, _line.start, _line.due = self._name, time.monotonic(), CALM_SECONDS
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None) -> None:
         if not self._shows:
             return
-        if _line.drawn >= CALM_SECONDS:
+        if _line.shown and not _line.logged:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
         _line.name, self._shows = "", False
@@ -87,7 +97,14 @@ def tick() -> None:
     if not _line.name:
         return
     spent = time.monotonic() - _line.start
-    if spent - _line.drawn >= UPDATE_SECONDS:
-        _line.drawn = spent
-        sys.stderr.write(f"\r\033[K{_line.name}: {spent:.0f} s so far; Ctrl-C stops")
+    if spent < _line.due:
+        return
+    _line.shown = True
+    text = f"{_line.name}: {spent:.0f} s so far; Ctrl-C stops"
+    if _line.logged:
+        _line.due = 2 * spent
+        LOGGER.info(text)
+    else:
+        _line.due = spent + UPDATE_SECONDS
+        sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()

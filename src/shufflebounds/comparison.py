@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from shufflebounds import _validate
 from shufflebounds._calls import explained
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._progress import announced
 from shufflebounds._search import expand_bracket, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
+from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import parts_of_releases
 from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.flipped_reports import FlippedReports
@@ -36,11 +43,13 @@ class ComparisonRow:
     name : str
         Name of the protocol or oracle.
     profile : PrivacyProfile
-        The calibrated protocol; its upper delta at the target eps was evaluated and is at most the target delta.
+        The calibrated protocol of one release. The upper delta of all releases at the target eps was evaluated and is at most the
+        target delta.
     trusted : str
         Who must be honest for the central guarantee to hold.
     local_eps : float
-        The guarantee of one user against the shuffler itself, in nats; inf if a message shows the user's value as plain text.
+        The guarantee of one user against the shuffler itself in one release, in nats; inf if a message shows the user's value as
+        plain text. Over several releases from the same value it is added up.
     rmse : float
         Root of the mean squared error of a bin, in users, where the mean is over all bins; it is the same for every dataset.
     error_one_bin, error_any_bin : float
@@ -49,9 +58,11 @@ class ComparisonRow:
         The same as `error_any_bin` for the dataset with the users spread evenly over the bins; other datasets may have larger
         errors.
     messages : float
-        Number of messages per user, including the dummy reports.
+        Number of messages per user in one release, including the dummy reports.
     bits : float
-        Number of bits sent per user.
+        Number of bits sent per user in one release.
+    error_any_bin_truth : float, optional
+        The same as `error_any_bin` for the caller's histogram; None if none was given.
     """
 
     name: str
@@ -64,6 +75,12 @@ class ComparisonRow:
     error_any_bin_even: float
     messages: float
     bits: float
+    error_any_bin_truth: float | None = None
+
+    @property
+    def error_of_data(self) -> float:
+        """The error of any bin for the caller's histogram if one was given, otherwise for evenly spread users."""
+        return self.error_any_bin_even if self.error_any_bin_truth is None else self.error_any_bin_truth
 
 
 @dataclass(frozen=True)
@@ -76,10 +93,13 @@ class Comparison:
         The most accurate first.
     left_out : tuple of (str, str)
         Names of the protocols that cannot meet the target, and the reasons.
+    releases : int
+        Number of releases that meet the target together. Errors, messages and bits are those of one of them.
     """
 
     rows: tuple[ComparisonRow, ...]
     left_out: tuple[tuple[str, str], ...] = ()
+    releases: int = 1
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -99,18 +119,24 @@ class Comparison:
                 for row in self.rows]
 
     def __str__(self) -> str:
-        head = (f"{'':26}{'any bin':>10}{'even data':>10}{'one bin':>10}{'rmse':>10}"
+        given = any(row.error_any_bin_truth is not None for row in self.rows)
+        head = (f"{'':26}{'any bin':>10}{'your data' if given else 'even data':>10}{'one bin':>10}{'rmse':>10}"
                 f"{'messages':>11}{'bits':>11}{'local eps':>11}  trusted")
-        lines = [f"{row.name:26}{row.error_any_bin:10.4g}{row.error_any_bin_even:10.4g}{row.error_one_bin:10.4g}{row.rmse:10.4g}"
+        lines = [f"{row.name:26}{row.error_any_bin:10.4g}{row.error_of_data:10.4g}{row.error_one_bin:10.4g}{row.rmse:10.4g}"
                  f"{row.messages:11.4g}{row.bits:11.4g}{row.local_eps:11.4g}  {row.trusted}" for row in self.rows]
+        data = "(your data)\nfor the histogram given" if given else "(even data) for one\nwhose users are evenly spread"
         caption = ("The first three columns are errors in users that are exceeded with probability 0.05, for every dataset or "
-                   "(even data) for one\nwhose users are spread evenly over the bins. Messages and bits are those of one user.")
+                   f"{data}. Messages and bits are those of one user.")
+        if self.releases > 1:
+            caption += f"\nAll columns are those of one release; {self.releases} releases meet the target together."
         return "\n".join([head, *lines, caption, *(f"{name}: {reason}" for name, reason in self.left_out)])
 
 
 @explained
 @with_passages
-def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison:
+def compare_at(
+    *, users: int, bins: int, eps: float, delta: float, releases: int = 1, truth: ArrayLike | None = None
+) -> Comparison:
     r"""Return protocols and frequency oracles for a histogram, all calibrated to one central guarantee.
 
     Parameters
@@ -122,6 +148,11 @@ def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison
         Privacy loss in nats, in [1e-12, 690]: the guarantee of the shuffled messages, one user's bin replaced.
     delta : float
         Failure probability, in (0, 1).
+    releases : int
+        Number of releases that meet (eps, delta) together, 1 to 2**53: each row is the protocol of one release.
+    truth : array_like of int, shape (bins,), optional
+        Numbers of users in the bins, which sum to `users`: the column `error_any_bin_truth` is the error for this histogram. It
+        does not affect the calibration. A histogram of real data that is not public must not be chosen by its results.
 
     Returns
     -------
@@ -138,14 +169,14 @@ def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison
 
     The messages of dummy reports are shared evenly among the users. The protocols of many messages need shufflers that keep all
     messages of a user apart; clear reports also need trust in whoever adds the dummy reports. The run time is a few seconds, most
-    of it for the flipped reports.
+    of it for the flipped reports, and about half a minute for several releases.
 
     `users` is the number of users who take part. With fewer users the guarantee is weaker, except for clear reports: give the
     least number that is sure to take part. If every user sends a message with a known probability only, calibrate
     :class:`~shufflebounds.shuffle.Shuffled` with its parameter `participation`.
 
-    The order may differ if the same users send several histograms: calibrate each protocol for all releases together with
-    :func:`~shufflebounds.composition.calibrate_releases` then.
+    With several releases the budget of one is found as in :func:`~shufflebounds.composition.calibrate_releases`. The order of the
+    protocols may then differ from that for one release.
 
     Examples
     --------
@@ -159,48 +190,61 @@ def compare_at(*, users: int, bins: int, eps: float, delta: float) -> Comparison
     users = _validate.integer("users", users, 1)
     bins = _validate.integer("bins", bins, 2, 2**16)
 
-    target = _Target(eps, delta, users)
+    releases = _validate.integer("releases", releases, 1)
+    if truth is not None:
+        # The histogram is checked before anything is computed.
+        CountErrors(SupportProbabilities(0.75, 0.25, 0.25, 0.75, 0.5), users, bins)._checked_truth(truth)
+        if np.ndim(truth) == 0:
+            raise ValueError(f"truth={truth} must be None or a histogram of shape ({bins},), the numbers of users in the bins")
+    rows, left_out, near = [], [], None
+    with announced("compare_at"):
+        for name, calibrate in _ways(users, bins).items():
+            try:
+                with _validate.quiet():
+                    profile, near = parts_of_releases(calibrate, releases, eps, delta, near)
+                    rows.append(_row(name, profile, users, truth))
+            except ValueError as problem:
+                # The arguments were checked, so this protocol cannot meet the target, or its error would not be finite.
+                left_out.append((name, str(problem)))
+    return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out), releases)
 
-    def oracle(build: Callable[[float], FrequencyOracle]) -> Callable[[], ComparisonRow]:
-        return lambda: _oracle_row(target.largest(build), users)
 
-    def sized(build: Callable[[int], Callable[[float], FrequencyOracle]], start: int, least: int, most: int
-              ) -> Callable[[], ComparisonRow]:
-        def row() -> ComparisonRow:
-            size, budget = _best_size(build, target, start, least, most)
-            return _oracle_row(target.largest(build(size), budget), users)
+Calibration = Callable[..., PrivacyProfile]
 
-        return row
 
-    def flipped(view: Literal["sums", "records"]) -> Callable[[], ComparisonRow]:
-        return lambda: _flipped_row(FlippedReports.calibrate(users=users, bins=bins, eps=eps, delta=delta, view=view))
+def _ways(users: int, bins: int) -> dict[str, Calibration]:
+    """Return the calibrations of all protocols to a target (eps, delta), by name."""
 
-    # The search for sizes starts at the best size for `guess`, a local budget near the one that amplification allows.
-    guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))))
-    ways: dict[str, Callable[[], ComparisonRow]] = {
+    def oracle(build: Callable[[float], FrequencyOracle]) -> Calibration:
+        return lambda *, eps, delta: _Target(eps, delta, users).largest(build)
+
+    def sized(family: Callable[..., FrequencyOracle], size_of: Callable[[Any], int], least: int, most: int) -> Calibration:
+        def calibrated(*, eps: float, delta: float) -> PrivacyProfile:
+            target = _Target(eps, delta, users)
+            # The search for sizes starts at the best size for a local budget near the one that amplification allows.
+            guess = max(eps, math.log1p(users * min(eps, 1.0) ** 2 / (16 * -math.log(delta))), 1e-3)
+
+            def build(size: int) -> Callable[[float], FrequencyOracle]:
+                return lambda budget: family(bins, budget, size)
+
+            size, budget = _best_size(build, target, size_of(family(bins, guess)), least, most)
+            return target.largest(build(size), budget)
+
+        return calibrated
+
+    return {
+        "clear reports": partial(ClearReports.calibrate, bins=bins),
+        "histogram": partial(ShuffledHistogram.calibrate, users=users, bins=bins),
         "k-ary response": oracle(lambda budget: KaryResponse(bins, budget)),
-        "subset selection": sized(lambda size: lambda budget: SubsetSelection(bins, budget, size),
-                                  SubsetSelection(bins, max(guess, 1e-3))._d, 1, bins - 1),
-        "local hashing": sized(lambda size: lambda budget: LocalHashing(bins, budget, size),
-                               LocalHashing(bins, max(guess, 1e-3))._g, 2, 2**30),
+        "subset selection": sized(SubsetSelection, lambda oracle: oracle._d, 1, bins - 1),
+        "local hashing": sized(LocalHashing, lambda oracle: oracle._g, 2, 2**30),
         "Hadamard response": oracle(lambda budget: HadamardResponse(bins, budget)),
         # UnaryEncoding.symmetric accepts at most 72 nats: above, the probability p of its reports rounds to 1.
         "unary encoding, symmetric": oracle(lambda budget: UnaryEncoding.symmetric(bins, min(budget, 72.0))),
         "unary encoding, optimized": oracle(lambda budget: UnaryEncoding.optimized(bins, budget)),
-        "clear reports": lambda: _clear_row(ClearReports.calibrate(bins=bins, eps=eps, delta=delta), users),
-        "flipped reports, records": flipped("records"),
-        "flipped reports, sums": flipped("sums"),
-        "histogram": lambda: _histogram_row(ShuffledHistogram.calibrate(users=users, bins=bins, eps=eps, delta=delta)),
+        "flipped reports, records": partial(FlippedReports.calibrate, users=users, bins=bins, view="records"),
+        "flipped reports, sums": partial(FlippedReports.calibrate, users=users, bins=bins, view="sums"),
     }
-    rows, left_out = [], []
-    for name, row in ways.items():
-        try:
-            with _validate.quiet():
-                rows.append(replace(row(), name=name))
-        except ValueError as problem:
-            # The arguments were checked, so this protocol cannot meet the target, or its error would not be finite.
-            left_out.append((name, str(problem)))
-    return Comparison(tuple(sorted(rows, key=lambda row: row.error_any_bin)), tuple(left_out))
 
 
 @dataclass(frozen=True)
@@ -306,38 +350,25 @@ def _best_size(
             factor = math.sqrt(factor)
 
 
-def _oracle_row(shuffled: Shuffled, users: int) -> ComparisonRow:
-    oracle = shuffled.randomizer
-    assert isinstance(oracle, FrequencyOracle)
-    law = oracle.errors(users)
-    return ComparisonRow("", shuffled, SHUFFLER, oracle.local_eps, oracle.rmse(users), *_errors(law), 1.0, oracle.message_bits)
-
-
-def _errors(law: ErrorLaw) -> tuple[float, float, float]:
-    """Return three errors that are exceeded with the customary probability of 5 %.
-
-    The errors are that of one bin and the largest of all bins, both for the worst dataset, and the largest of all bins if the users
-    are spread evenly over them.
-    """
+def _row(name: str, profile: PrivacyProfile, users: int, truth: ArrayLike | None) -> ComparisonRow:
+    """Return the row of a calibrated protocol. Errors are exceeded with the customary probability of 5 %."""
+    if isinstance(profile, Shuffled):
+        oracle = profile.randomizer
+        assert isinstance(oracle, FrequencyOracle)
+        law: ErrorLaw = oracle.errors(users)
+        rmse, local, messages, bits = oracle.rmse(users), oracle.local_eps, 1.0, oracle.message_bits
+    else:
+        assert isinstance(profile, ClearReports | FlippedReports | ShuffledHistogram)
+        law, local = profile, math.inf
+        rmse = math.sqrt(profile.variance)
+        messages = profile.messages_per_user(users) if isinstance(profile, ClearReports) else profile.messages_per_user()
+        bits = messages * math.log2(profile.bins)
+        if isinstance(profile, FlippedReports):
+            # For view="sums" every bit is a separate message, which contains the number of its bin.
+            bits = messages * (profile.bins if profile.view == "records" else 1 + math.log2(profile.bins))
+            local = 2 * (math.log1p(-profile.flip) - math.log(profile.flip)) if profile.flip else math.inf
     beta = 0.05
-    return (law.error_quantile(beta), law.error_quantile(beta, of="any"), law._even_quantile(beta))
-
-
-def _clear_row(protocol: ClearReports, users: int) -> ComparisonRow:
-    messages = protocol.messages_per_user(users)
-    return ComparisonRow("", protocol, DUMMIES, math.inf, math.sqrt(protocol.variance), *_errors(protocol), messages,
-                         messages * math.log2(protocol.bins))
-
-
-def _flipped_row(protocol: FlippedReports) -> ComparisonRow:
-    messages = protocol.messages_per_user()
-    # For view="sums" every bit is a separate message, which contains the number of its bin.
-    bits = messages * (protocol.bins if protocol.view == "records" else 1 + math.log2(protocol.bins))
-    local = 2 * (math.log1p(-protocol.flip) - math.log(protocol.flip)) if protocol.flip else math.inf
-    return ComparisonRow("", protocol, SHUFFLER, local, math.sqrt(protocol.variance), *_errors(protocol), messages, bits)
-
-
-def _histogram_row(protocol: ShuffledHistogram) -> ComparisonRow:
-    messages = protocol.messages_per_user()
-    return ComparisonRow("", protocol, SHUFFLER, math.inf, math.sqrt(protocol.variance), *_errors(protocol), messages,
-                         messages * math.log2(protocol.bins))
+    trusted = DUMMIES if isinstance(profile, ClearReports) else SHUFFLER
+    errors = law.error_quantile(beta), law.error_quantile(beta, of="any"), law._even_quantile(beta)
+    given = None if truth is None else law.error_quantile(beta, truth, of="any")
+    return ComparisonRow(name, profile, trusted, local, rmse, *errors, messages, bits, given)

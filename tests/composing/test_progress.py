@@ -41,6 +41,27 @@ def test_the_elapsed_time_is_shown_after_two_seconds(clock, monkeypatch):
     assert stream.getvalue().endswith("\r\033[K")
 
 
+def test_elsewhere_than_on_a_terminal_the_progress_is_logged(monkeypatch, caplog):
+    now = [100.0]
+    monkeypatch.setattr("shufflebounds._progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr", stream := io.StringIO())
+
+    @announced("calibrate")
+    def work(seconds):
+        for _ in range(round(8 * seconds)):
+            now[0] += 0.125
+            tick()
+
+    work(60)
+    assert caplog.messages == []
+    with caplog.at_level("INFO", "shufflebounds"):
+        work(1.75)
+        assert caplog.messages == []
+        work(60)
+    assert caplog.messages == [f"calibrate: {seconds} s so far; Ctrl-C stops" for seconds in (2, 4, 8, 16, 32)]
+    assert stream.getvalue() == ""
+
+
 def test_the_elapsed_time_is_shown_on_an_open_terminal_only(clock, monkeypatch):
     monkeypatch.setattr("sys.stderr", stream := io.StringIO())
     work(clock, 5)

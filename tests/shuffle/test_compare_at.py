@@ -85,6 +85,39 @@ def test_the_order_holds_for_uneven_data(table):
     assert row.error_any_bin > 2 * row.error_any_bin_even
 
 
+@pytest.fixture(scope="module")
+def quarters():
+    return shuffle.compare_at(eps=1.0, delta=1e-4, users=2000, bins=4, releases=4, truth=[1000, 600, 300, 100])
+
+
+@pytest.mark.slow
+def test_several_releases_meet_the_target_together(quarters, table):
+    assert len(quarters) == 10
+    once = {row.name: row for row in table}
+    for row in quarters:
+        whole = row.profile.self_compose(4)
+        assert whole.delta(1.0) <= 1e-4
+        assert whole.epsilon(1e-4) <= 1.0
+        assert row.error_any_bin > once[row.name].error_any_bin
+        assert row.error_any_bin_truth <= row.error_any_bin * (1 + 1e-9)
+        # The eps of one release is the largest one to a relative 1e-3; the composition of integer parameters jumps.
+        assert whole.delta(1.0) > 0.8 * 1e-4 or row.name == "clear reports"
+    assert "4 releases meet the target together" in str(quarters)
+    assert "your data" in str(quarters)
+    assert [row.error_any_bin_truth for row in table] == [None] * 10
+
+
+@pytest.mark.slow
+def test_errors_for_a_histogram_hold_in_simulations(quarters):
+    truth, rng = np.array([1000, 600, 300, 100]), np.random.default_rng(8)
+    data = np.repeat(np.arange(4), truth)
+    for row in quarters:
+        protocol = row.profile.randomizer if isinstance(row.profile, Shuffled) else row.profile
+        counts = (protocol.simulate(data, rng) for _ in range(300))
+        worst = [np.abs(protocol.estimate(counts=one, users=2000) - truth).max() for one in counts]
+        assert (np.array(worst) > row.error_any_bin_truth).mean() < 0.05 + 4 * math.sqrt(0.05 / 300)
+
+
 @pytest.mark.slow
 def test_command(capsys):
     given = ["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4"]
@@ -99,9 +132,33 @@ def test_command(capsys):
     assert any(line.startswith("users: those who take part") for line in lines)
 
 
+@pytest.mark.slow
+def test_command_for_several_releases_and_given_data(capsys, tmp_path):
+    file = tmp_path / "counts.txt"
+    file.write_text("1500, 500\n")
+    given = ["compare", "--users", "2000", "--bins", "2", "--eps", "1", "--delta", "1e-4", "--releases", "3", "--truth", str(file)]
+    assert main(given) == 0
+    text = capsys.readouterr().out
+    assert "your data" in text
+    assert "3 releases meet the target together" in text
+    file.write_text("1500, many")
+    with pytest.raises(SystemExit):
+        main(given)
+    assert "argument --truth" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("given", "text"), [
     ((10, 2, 0.0, 1e-6), "eps=0"), ((10, 2, 1.0, 0.0), "delta=0"), ((0, 2, 1.0, 1e-6), "users=0"), ((10, 1, 1.0, 1e-6), "bins=1"),
 ])
 def test_bad_input(given, text):
     with pytest.raises(ValueError, match=text):
         shuffle.compare_at(users=given[0], bins=given[1], eps=given[2], delta=given[3])
+
+
+@pytest.mark.parametrize(("given", "text"), [
+    ({"releases": 0}, "releases=0"), ({"truth": 7}, r"truth=7 must be None or a histogram of shape \(2,\)"),
+    ({"truth": [3, 3]}, "truth sums to 6: it must sum to users=10"), ({"truth": [3, 3, 4]}, "truth has shape"),
+])
+def test_bad_releases_and_data(given, text):
+    with pytest.raises(ValueError, match=text):
+        shuffle.compare_at(users=10, bins=2, eps=1.0, delta=1e-6, **given)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 
+from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.printing import as_json, as_table
 from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
 
-HEADER = ("protocol", "95 % of any bin", "even data", "95 % of one bin", "rmse over all bins", "messages", "bits",
+HEADER = ("protocol", "95 % of any bin", "{data}", "95 % of one bin", "rmse over all bins", "messages", "bits",
           "local eps", "trusted")
 NOTES = """\
-errors in users, exceeded with probability 0.05; they hold for every dataset, but the column "even data", where the users are spread
-evenly over the bins; the table is sorted by the first
+errors in users, exceeded with probability 0.05; they hold for every dataset, but the column "{data}", {which}; the table is
+sorted by the first
 local eps: the guarantee against the shuffler itself; "plain text" if a message shows the user's value to whoever reads it
 users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
 
@@ -25,23 +26,43 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     for name, text in {"users": "number of users", "bins": "number of bins", "eps": "central privacy loss, in nats",
                        "delta": "failure probability"}.items():
         command.add_argument(f"--{name}", type=number, required=True, help=text)
+    command.add_argument("--releases", type=number, default=1,
+                         help="number of releases that meet the target together (default 1); the table shows one of them")
+    text = "the numbers of users in the bins, separated by commas or white space: a column shows the errors of these data"
+    command.add_argument("--truth", metavar="FILE", help=f"{text} (- reads standard input)")
     add_forms(command, "print what the errors assume about the dataset, and which protocols could not meet the target")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the table, the most accurate first."""
-    found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta)
+    truth = None if arguments.truth is None else _counts(arguments.truth)
+    found = compare_at(users=arguments.users, bins=arguments.bins, eps=arguments.eps, delta=arguments.delta,
+                       releases=arguments.releases, truth=truth)
     if arguments.json:
         print(as_json({"rows": found.records(), "left_out": dict(found.left_out)}))
         return
-    rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_any_bin_even, row.error_one_bin, row.rmse,
+    rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_of_data, row.error_one_bin, row.rmse,
                                                        row.messages, row.bits)),
              f"{row.local_eps:.5g}" if row.local_eps < math.inf else "plain text", row.trusted) for row in found]
-    print(as_table([HEADER, *rows]))
-    print(NOTES)
+    data, which = ("even data", "where the users are spread evenly over the bins") if truth is None else (
+        "your data", f"the histogram in {arguments.truth}")
+    print(as_table([tuple(name.format(data=data) for name in HEADER), *rows]))
+    print(NOTES.format(data=data, which=which))
+    if found.releases > 1:
+        print(f"all columns are those of one release; {found.releases} releases meet the target together, and local eps adds up")
     if arguments.explain:
         print("rmse: root of the mean over all bins of the squared error, for every dataset; messages and bits of every user")
         for row in found:
             print(f"{row.name}: {row.profile!r}")
         for name, reason in found.left_out:
             print(f"{name}: {reason}")
+
+
+def _counts(file: str) -> list[float]:
+    """Return the numbers in a file, separated by commas or white space."""
+    words = text_of("--truth", file).replace(",", " ").split()
+    try:
+        return [float(word) for word in words]
+    except ValueError as problem:
+        raise ValueError(f"argument --truth: {file!r} must hold the numbers of users in the bins, separated by commas or white "
+                         f"space: {problem}") from None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TypeVar
 
 from shufflebounds import _validate
 from shufflebounds._docs import with_passages
-from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.calibration import least_parameter
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import one_of_releases
 
 __all__ = ["calibrate_releases"]
 
@@ -45,7 +44,8 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
 
     Examples
     --------
-    A year of monthly histograms of 200,000 people:
+    A year of monthly histograms of 200,000 people. The protocols of this library have the parameter `releases` instead, as in
+    ``ClearReports.calibrate(bins=20, releases=12, eps=1.0, delta=1e-9)``; this function is for calibrations of your own.
 
     >>> from functools import partial
     >>> from shufflebounds import composition, shuffle
@@ -55,24 +55,7 @@ def calibrate_releases(calibrate: Callable[..., Protocol], releases: int, *, eps
     True
     """
     eps, delta = _validate.target(eps, delta, open_eps=True)
-    releases = _validate.integer("releases", releases, 1)
     if not callable(calibrate):
         raise TypeError(f"calibrate={_validate.short_repr(calibrate)} must be a function of eps and delta that returns a protocol, "
                         "such as lambda eps, delta: ShuffledBits.calibrate(eps=eps, delta=delta, users=1000)")
-
-    @cache
-    def made(parts: float) -> tuple[Protocol, Composition]:
-        protocol = calibrate(eps=eps / parts, delta=delta / releases)
-        return protocol, protocol.self_compose(releases)
-
-    def rounded(parts: float) -> float:
-        # The search has a tolerance of 1e-3, so six digits suffice, and its last steps need no further calibration.
-        return parts if parts in (1.0, releases) else float(f"{parts:.6g}")
-
-    # `parts` is eps/eps', where eps' is the target of one release. By basic composition, releases that are (eps/releases,
-    # delta/releases)-private each meet the target, so parts is at most `releases`. A tenfold smaller tolerance rtol of parts takes
-    # one or two more compositions.
-    parts = 1.0
-    if releases > 1:
-        parts = rounded(least_parameter(lambda parts: made(rounded(parts))[1], 1.0, float(releases), eps, delta, rtol=1e-3))
-    return made(parts)[0]
+    return one_of_releases(calibrate, releases, eps=eps, delta=delta)

@@ -8,15 +8,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import TypeVar
 
+from shufflebounds import _validate
 from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._progress import announced
-from shufflebounds._search import least_int, least_real
+from shufflebounds._search import least_int, least_real, narrowed
 from shufflebounds._types import probability
 from shufflebounds._validate import MAX_COUNT, quiet
 from shufflebounds.profile.profile import PrivacyProfile
 
-__all__ = ["least_count", "least_parameter", "meets"]
+__all__ = ["least_count", "least_parameter", "meets", "one_of_releases", "parts_of_releases"]
+
+Protocol = TypeVar("Protocol", bound=PrivacyProfile)
+
+SHARE = 1e-3
+"""Relative tolerance of the eps of one of several releases. A tenfold smaller one takes one or two more compositions."""
+
+NEAR = 1.02
+"""Factor by which eps/eps' of two protocols differs at most, for the search to be short that starts from one of them."""
 
 
 @quiet()
@@ -86,3 +96,57 @@ def least_count(
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)
+
+
+def one_of_releases(calibrate: Callable[..., Protocol], releases: int, *, eps: float, delta: float) -> Protocol:
+    """Return the protocol of each of several releases that are (eps, delta)-private together.
+
+    The arguments are those of :func:`~shufflebounds.composition.calibrate_releases`, and are validated.
+    """
+    releases = _validate.integer("releases", releases, 1)
+    eps, delta = _validate.target(eps, delta)
+    return parts_of_releases(calibrate, releases, eps, delta)[0]
+
+
+@quiet()
+@announced("calibrate")
+def parts_of_releases(
+    calibrate: Callable[..., Protocol], releases: int, eps: float, delta: float, near: float | None = None
+) -> tuple[Protocol, float]:
+    """Return the protocol of one release, and eps/eps', where eps' is the target of one release.
+
+    `near` is the second result for another protocol, where the search starts.
+    """
+    made: dict[float, Protocol] = {}
+    goal = math.sqrt(-math.log(delta))
+
+    def build(parts: float) -> PrivacyProfile:
+        if parts not in made:
+            made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
+        return made[parts].self_compose(releases)
+
+    @lru_cache(CACHED_ANSWERS)
+    def excess(log_parts: float) -> float:
+        log_delta = build(math.exp(log_parts)).log_delta(eps)
+        return goal - math.sqrt(-log_delta) if log_delta > -math.inf else -goal
+
+    # By basic composition, releases that are (eps/releases, delta/releases)-private each meet the target.
+    most = math.log(releases)
+    found = most
+    if releases > 1 and eps > 0:
+        # About sqrt(releases) for Gaussian noise and small eps.
+        at, step = min(math.log(near) if near else most / 2, most), math.log(NEAR) * (1 if near else 4)
+        ends = [(at, excess(at))]
+        rises = ends[0][1] > 0
+        while (ends[-1][1] > 0) == rises and (ends[-1][0] < most if rises else ends[-1][0] > 0):
+            at, step = (min(at + step, most) if rises else max(at - step, 0.0)), 2 * step
+            # The target is met at `most`, where it need not be evaluated.
+            ends.append((at, excess(at) if at < most else -goal))
+        (low, at_low), (high, at_high) = sorted(ends[-2:]) if len(ends) > 1 else (ends[0], ends[0])
+        if at_low > 0 > at_high:
+            _, high, _, _ = narrowed(excess, low, high, at_low, at_high, rtol=0.0, xtol=SHARE / 2)
+        found = high if at_low > 0 else low
+        while found < most and not meets(build(math.exp(found)), eps, delta):
+            found = min(found + SHARE, most)
+    build(math.exp(found))
+    return made[math.exp(found)], math.exp(found)

@@ -21,7 +21,7 @@ from shufflebounds._types import FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.profile.calibration import least_parameter
+from shufflebounds.profile.calibration import least_parameter, one_of_releases
 from shufflebounds.profile.curves import convex_hull
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
@@ -294,7 +294,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return log_odds(self.flip).above
 
     @classmethod
-    def calibrate(cls, *, users: int, eps: float, delta: float, fakes: int = 0) -> Self:
+    def calibrate(cls, *, users: int, eps: float, delta: float, fakes: int = 0, releases: int = 1) -> Self:
         """Return the mechanism with the smallest flip probability whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters
@@ -303,6 +303,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         {target}
         fakes : int
             Number of dummy zeros, >= 0. More of them permit a smaller flip probability.
+        {releases}
 
         Returns
         -------
@@ -333,6 +334,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         0.1542 5.72
         0.0302 5.81
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, users=users, fakes=fakes), releases, eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
         fakes = _validate.integer("fakes", fakes, 0, _validate.MAX_COUNT - users)
         eps, delta = _validate.target(eps, delta)

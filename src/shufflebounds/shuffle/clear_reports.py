@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from shufflebounds._core import _clones
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.profile.calibration import least_count
+from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._counted import CountsOfLabels
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -110,7 +111,7 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, *, bins: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, bins: int, eps: float, delta: float, releases: int = 1) -> Self:
         """Return the mechanism with the smallest number of dummy reports whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -118,6 +119,7 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         bins : int
             Number of bins, 1 to 2**53.
         {target}
+        {releases}
 
         Returns
         -------
@@ -138,6 +140,8 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         >>> shuffle.ClearReports.calibrate(bins=100, eps=0.1, delta=1e-9).fakes
         505157
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, bins=bins), releases, eps=eps, delta=delta)
         bins = _validate.integer("bins", bins, 1)
         eps, delta = _validate.target(eps, delta)
         if bins == 1:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from shufflebounds._limits import LARGEST_EXPONENT, MANY
 from shufflebounds._types import FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.curves import rounded
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
@@ -60,7 +62,7 @@ class _UniformClones(PrivacyProfile):
 
     @classmethod
     def calibrate(
-        cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None
+        cls, *, eps: float, delta: float, users: int | None = None, local_eps: float | None = None, releases: int = 1
     ) -> Self:
         """Return the bound with the smallest number of users for a local budget, or with the largest budget for a number of users.
 
@@ -74,6 +76,7 @@ class _UniformClones(PrivacyProfile):
             Number of users; the largest local budget for it is returned, to a relative 1e-9.
         local_eps : float, optional
             Local budget; the smallest number of users for it is returned. Give exactly one of the two.
+        {releases}
 
         Returns
         -------
@@ -95,6 +98,8 @@ class _UniformClones(PrivacyProfile):
         if (users is None) == (local_eps is None):
             raise ValueError(f"users={users!r} and local_eps={local_eps!r}: give exactly one of the two, users for the largest "
                              "local budget or local_eps for the fewest users")
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, users=users, local_eps=local_eps), releases, eps=eps, delta=delta)
         if users is None:
             budget = float(local_eps or 0.0)
             return fewest_users(lambda n: cls(n, budget), eps, delta)

@@ -21,7 +21,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_ea
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile._budget import log_odds
-from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._clones.law import CloneLaw
@@ -405,6 +405,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         fakes: int = 0,
         view: Literal["sums", "records"],
         fake: Literal["uniform", "known"] = "uniform",
+        releases: int = 1,
     ) -> Self:
         """Return the mechanism with the smallest flip probability found whose upper delta at `eps` is at most `delta`.
 
@@ -417,6 +418,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
             Number of dummy reports.
         view, fake : str
             As in the class.
+        {releases}
 
         Returns
         -------
@@ -437,6 +439,9 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.users * protocol.flip)
         (True, 50)
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate,
+                users=users, bins=bins, fakes=fakes, view=view, fake=fake), releases, eps=eps, delta=delta)
         eps, delta = _validate.target(eps, delta)
         build = partial(cls, users, fakes, bins, view=view, fake=fake)
         clear = build(0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.shuffle._accuracy import CountErrorLaw, Histogram
 from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
@@ -126,7 +128,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         return 0.0 if self.bins == 1 else math.inf
 
     @classmethod
-    def calibrate(cls, *, users: int, bins: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1) -> Self:
         """Return the mechanism with the smallest gamma that is found whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -135,6 +137,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         bins : int
             Number of bins, 2 to 2**53.
         {target}
+        {releases}
 
         Returns
         -------
@@ -148,6 +151,8 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         >>> print(f"{protocol.users * protocol.gamma:.2f}")
         72.06
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, users=users, bins=bins), releases, eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
         bins = _validate.integer("bins", bins, 2)
         eps, delta = _validate.target(eps, delta)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from shufflebounds._docs import with_passages
 from shufflebounds._types import FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.calibration import least_count
+from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -149,7 +150,7 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
         return replace(super()._pair_info(), single=self.prob == 0.5, lattice=lattice)
 
     @classmethod
-    def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5) -> Self:
+    def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5, releases: int = 1) -> Self:
         """Return the mechanism with the smallest number of trials whose upper delta at `eps` is at most `delta`.
 
         Parameters
@@ -157,6 +158,7 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
         {target}
         prob : float
             Probability of each noise bit to be 1, in (0, 1).
+        {releases}
 
         Returns
         -------
@@ -173,6 +175,8 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
         >>> shuffle.BinomialNoise.calibrate(eps=0.1, delta=1e-8).trials
         8451
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, prob=prob), releases, eps=eps, delta=delta)
         eps, delta = _validate.target(eps, delta)
         prob = _validate.real("prob", prob, 0, 1, open_low=True, open_high=True)
 

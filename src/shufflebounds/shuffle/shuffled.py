@@ -26,6 +26,7 @@ from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
@@ -674,7 +675,7 @@ class Shuffled(BetweenProfiles):
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
                   users: int | None = None, participation: float = 1.0,
-                  inputs: tuple[float, ...] | None = None) -> Self:
+                  inputs: tuple[float, ...] | None = None, releases: int = 1) -> Self:
         """Return the protocol with the fewest users, or with the largest local budget, that is (eps, delta)-private.
 
         Parameters
@@ -693,6 +694,7 @@ class Shuffled(BetweenProfiles):
             As for the class.
         inputs : sequence of float, optional
             As for the class.
+        {releases}
 
         Returns
         -------
@@ -709,6 +711,9 @@ class Shuffled(BetweenProfiles):
         >>> shuffle.Shuffled.calibrate(mechanisms.KaryResponse(10, 2.0), eps=0.1, delta=1e-6).users
         6562
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate,
+                randomizer, users=users, participation=participation, inputs=inputs), releases, eps=eps, delta=delta)
         if users is None:
             if not isinstance(randomizer, Randomizer) or isinstance(randomizer, type):
                 raise TypeError(f"randomizer={randomizer!r} must be a local randomizer such as KaryResponse(10, 2.0) if users is "

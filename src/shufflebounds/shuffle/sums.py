@@ -24,7 +24,7 @@ from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
 from shufflebounds.shuffle._counted import bernoulli, message_rows
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
@@ -241,7 +241,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     @classmethod
     def calibrate(
-        cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total"
+        cls, *, users: int, bits: int, eps: float, delta: float, view: Literal["total", "columns"] = "total", releases: int = 1
     ) -> Self:
         """Return the mechanism with the smallest lam whose upper delta at `eps`, over all data, is at most `delta`.
 
@@ -253,6 +253,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         {target}
         view : {"total", "columns"}
             What the analyst sees.
+        {releases}
 
         Returns
         -------
@@ -272,6 +273,8 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.lam)
         (True, 381)
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, users=users, bits=bits, view=view), releases, eps=eps, delta=delta)
         whole = cls(users, 0.0, bits, view=view)
         eps, delta = _validate.target(eps, delta)
         # At this lam the local guarantee alone meets the target.

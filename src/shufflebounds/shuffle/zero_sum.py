@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._docs import with_passages
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.calibration import least_count, least_parameter, meets
+from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._accuracy import CountErrorLaw, shift_rounding
 from shufflebounds.shuffle._counted import SumOfBits
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -96,13 +97,14 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
         return self.noise._log_delta(eps)
 
     @classmethod
-    def calibrate(cls, *, users: int, eps: float, delta: float) -> Self:
+    def calibrate(cls, *, users: int, eps: float, delta: float, releases: int = 1) -> Self:
         """Return the mechanism with the smallest gamma that the search finds whose upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
         {users}
         {target}
+        {releases}
 
         Returns
         -------
@@ -122,6 +124,8 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
             ...
         shufflebounds.InfeasibleError: delta=1e-09 cannot be met at eps=0.1 with users=10000: gamma=0.5 ...
         """
+        if releases != 1:
+            return one_of_releases(partial(cls.calibrate, users=users), releases, eps=eps, delta=delta)
         users = _validate.integer("users", users, 1)
         return cls(users, smallest_gamma(cls, users, eps, delta))
 
