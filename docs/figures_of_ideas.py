@@ -11,7 +11,6 @@ from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, SKY
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from scipy.stats import binom, norm
 
-from shufflebounds.composition import calibrate_releases
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from shufflebounds.published import stronger_clones_closed_form
 from shufflebounds.shuffle import BinomialNoise, Shuffled, ShuffledBits, ShuffledHistogram, StrongerClones, ZeroSum
@@ -255,7 +254,7 @@ def year() -> plt.Figure:
     months = np.arange(1, 13)
     for once, line, text in (
         (single(**target), PRINTED, "calibrated for one release"),
-        (calibrate_releases(single, releases=12, **target), EXACT, "calibrated for twelve"),
+        (single(releases=12, **target), EXACT, "calibrated for twelve"),
     ):
         eps = [once.self_compose(int(k)).epsilon(target["delta"]) for k in months]
         ax.plot(months, eps, marker="o", ms=4, **line)
@@ -324,7 +323,7 @@ def decision() -> plt.Figure:
         (
             3.9,
             "a histogram:\nwho adds the noise?",
-            (("a trusted party", "ClearReports"), ("each user", "FlippedReports; ShuffledHistogram if empty bins must be 0")),
+            (("a trusted party", "ClearReports"), ("each user", "k-ary response (Shuffled); FlippedReports; ShuffledHistogram")),
         ),
         (2.3, "one local message:\nrandomizer known?", (("yes", "Shuffled"), ("no", "StrongerClones"))),
         (0.8, "a sum of numbers\nin [0, 1]", (("", "RealSum"),)),
