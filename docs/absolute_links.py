@@ -1,6 +1,7 @@
 """Set the project's public address, once it has one: ``python docs/absolute_links.py https://host/owner/shufflebounds``.
 
-Links in README.md, which a package index cannot follow as they stand, become absolute, and pyproject.toml gets [project.urls].
+Links in README.md, which a package index cannot follow as they stand, become absolute; pyproject.toml gets
+[project.urls], CITATION.cff repository-code, and the conda recipe home.
 Run it on the commit that is released; without an address neither would be true.
 """
 
@@ -25,12 +26,25 @@ def with_urls(settings: str, url: str) -> str:
     return settings.replace("[project.optional-dependencies]\n", f"{block}\n[project.optional-dependencies]\n", 1)
 
 
+def with_repository(citation: str, url: str) -> str:
+    """Return CITATION.cff with the repository after the license."""
+    citation = re.sub(r"^repository-code: .*\n", "", citation, flags=re.M)
+    return re.sub(r"^(license: .*\n)", rf'\g<1>repository-code: "{url}"\n', citation, count=1, flags=re.M)
+
+
+def with_home(recipe: str, url: str) -> str:
+    """Return the conda recipe with the address in its section about."""
+    recipe = re.sub(r"^  home: .*\n", "", recipe, flags=re.M)
+    return recipe.replace("about:\n", f"about:\n  home: {url}\n", 1)
+
+
 def main() -> None:
-    """Rewrite both files."""
+    """Rewrite the four files."""
     if len(sys.argv) != 2 or not sys.argv[1].startswith("https://"):
         sys.exit("usage: python docs/absolute_links.py https://host/owner/shufflebounds")
     url = sys.argv[1].rstrip("/")
-    for name, change in (("README.md", absolute), ("pyproject.toml", with_urls)):
+    changes = {"README.md": absolute, "pyproject.toml": with_urls, "CITATION.cff": with_repository, "recipe/meta.yaml": with_home}
+    for name, change in changes.items():
         path = ROOT / name
         path.write_text(change(path.read_text(encoding="utf-8"), url), encoding="utf-8")
 

@@ -73,7 +73,7 @@ def test_a_passage_keeps_its_indentation_and_takes_its_words():
         def calibrate(cls):
             """Return it.
 
-            {rare_error}
+            {target}
             {raises: If it rains.}
             """
 

@@ -27,13 +27,14 @@ FLOORS = [
 UPWARD = {"top": 7, "types": 1, "string": 11, "function": 0}
 """Number of imports from a floor above, by kind."""
 
-TYPES = 56
-"""Number of imports for type checkers alone. They hide circles from the interpreter, and not from a reader."""
+TYPES = 57
+"""Number of imports for type checkers alone. They hide circles from the interpreter, and not from a reader. A new public class adds
+one."""
 
 STRINGS = 33
 """Number of modules that another module names in a string, to import them when they are needed."""
 
-CIRCLES = [2, 92]
+CIRCLES = [2, 93]
 """Numbers of modules in the groups that import each other if every kind counts. The large group gains the module of a new public
 class."""
 

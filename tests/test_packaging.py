@@ -69,3 +69,19 @@ def test_every_directive_of_a_page_stands_in_a_fence_that_sphinx_reads():
     for page in (ROOT / "docs").rglob("*.md"):
         if not {"_build", "_generated", "generated"} & set(page.parts):
             assert ".. auto" not in read.sub("", page.read_text(encoding="utf-8")), page
+
+
+def test_actions_are_pinned_by_commit():
+    """The owner of an action can move a tag. A commit cannot be moved; the comment names its version."""
+    for workflow in WORKFLOWS.glob("*.yml"):
+        used = re.findall(r"uses: (.*)", workflow.read_text(encoding="utf-8"))
+        assert used
+        for action in used:
+            assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v[\d.]+", action), f"{workflow.name}: {action}"
+
+
+def test_wheels_are_built_for_the_versions_of_python_that_are_classified():
+    named = re.findall(r"Python :: 3\.(\d+)", " ".join(PROJECT["project"]["classifiers"]))
+    built = re.findall(r"cp3(\d+)-", PROJECT["tool"]["cibuildwheel"]["build"])
+    assert set(named) - {"11"} <= set(built)
+    assert "freethreading" not in str(PROJECT["tool"]["cibuildwheel"])

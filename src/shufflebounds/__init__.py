@@ -1,5 +1,6 @@
 """Exact privacy accounting for the shuffle model."""
 
+import os
 from typing import TYPE_CHECKING
 
 from shufflebounds._lazy import lazily
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "compare",
     "composition",
+    "get_include",
     "histograms",
     "interop",
     "mechanisms",
@@ -53,7 +55,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
-    **dict.fromkeys(set(__all__) - {"__version__"}, ""),
+    **dict.fromkeys(set(__all__) - {"__version__", "get_include"}, ""),
     "InconsistentBoundsError": "shufflebounds._types",
     "InfeasibleError": "shufflebounds._validate",
     **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "shufflebounds.profile"),
@@ -61,3 +63,20 @@ _HOMES = {
     "Tradeoff": "shufflebounds.tradeoff",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)
+
+
+def get_include() -> str:
+    """Return the folder of ``shufflebounds.h``, for the ``include_dirs`` of an extension in C that calls the kernels.
+
+    Returns
+    -------
+    str
+        An absolute path. An extension in Cython needs no folder, because ``cimport`` finds the declarations.
+
+    Examples
+    --------
+    >>> import os, shufflebounds
+    >>> os.listdir(shufflebounds.get_include())
+    ['shufflebounds.h']
+    """
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")

@@ -91,11 +91,6 @@ randomizer : Randomizer, or sequence or array of them
     The local randomizers of the deployments: mechanisms of :mod:`shufflebounds.mechanisms`.
 users : int or array_like
     Numbers of users, 1 to 2**53, the target included.
-[rare_error]
-beta : float
-    Probability of a larger error, in (0, 1).
-users : int
-    Number n of users, 1 to 2**53.
 [rng]
 rng : None, int, sequence of int, SeedSequence, BitGenerator or Generator
     Source of randomness: anything that numpy.random.default_rng takes.

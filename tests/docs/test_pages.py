@@ -128,6 +128,11 @@ def test_an_address_makes_every_link_of_the_readme_absolute(monkeypatch):
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     urls = tomllib.loads(links.with_urls(links.with_urls(settings, url), url))["project"]["urls"]
     assert urls["Repository"] == url
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert links.with_repository(links.with_repository(citation, "https://old.example"), url).count("repository-code") == 1
+    assert f'\nrepository-code: "{url}"\n' in links.with_repository(citation, url)
+    recipe = (ROOT / "recipe" / "meta.yaml").read_text(encoding="utf-8")
+    assert links.with_home(links.with_home(recipe, "https://old.example"), url).count("  home: ") == 1
 
 
 def test_the_layout_of_contributing_is_that_of_the_sources():

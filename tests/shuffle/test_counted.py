@@ -20,7 +20,7 @@ from shufflebounds.mechanisms import (
 )
 from shufflebounds.mechanisms._base import AdditiveNoise
 from shufflebounds.shuffle._counted import Counted
-from tests.public_classes import profile_classes
+from tests.examples import profile_classes
 
 RNG = np.random.default_rng(41)
 BINS, BITS, REALS = RNG.integers(0, 5, 60), RNG.integers(0, 2, 60), RNG.random(60)

@@ -179,7 +179,10 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
         Parameters
         ----------
-        {rare_error}
+        beta : float
+            Probability of a larger error, in (0, 1).
+        users : int
+            Number n of users, 1 to 2**53.
 
         Returns
         -------

@@ -435,7 +435,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         Examples
         --------
         >>> from shufflebounds import shuffle
-        >>> protocol = shuffle.FlippedReports.calibrate(users=10**6, bins=1000, eps=1.0, delta=1e-6, view="sums")
+        >>> protocol = shuffle.FlippedReports.calibrate(
+        ...     users=10**6, bins=1000, eps=1.0, delta=1e-6, view="sums")
         >>> protocol.delta(1.0) <= 1e-6, round(protocol.users * protocol.flip)
         (True, 50)
         """
