@@ -14,6 +14,7 @@ import pytest
 from shufflebounds import interop, sampling, shuffle
 from shufflebounds import mechanisms as m
 from shufflebounds.profile import DominatingPair
+from tests.densities import tilted
 from tests.examples import profile_classes
 from tests.strategies import slow
 
@@ -30,6 +31,7 @@ PAIR = DominatingPair.from_pmfs(np.log([1 - 2.0**-50, 2.0**-50 - 2.0**-60, 2.0**
 
 EXTREME = {
     "interop.AccountingProfile": lambda: interop.AccountingProfile((PAIR, PAIR.reverse())),
+    "mechanisms.DensityRandomizer": lambda: tilted(2.0 - 2.0**-40),
     "mechanisms.DiscreteGaussianMechanism": lambda: m.DiscreteGaussianMechanism(0.2, 2),
     "mechanisms.FiniteRandomizer": lambda: HEAVY,
     "mechanisms.GaussianMechanism": lambda: m.GaussianMechanism(0.05),
@@ -146,6 +148,7 @@ def compositions(name, profile):
 VIEWS = [deltas, budgets, tails, curves, divergences, gaussian, compositions]
 
 LONG = {
+    *(("mechanisms.DensityRandomizer", view) for view in ("compositions", "divergences", "budgets")),
     ("mechanisms.LaplaceMechanism", "compositions"), ("shuffle.FlippedReports", "curves"),
     ("shuffle.PersonalizedClones", "compositions"), ("shuffle.ShuffledBits", "compositions"), ("caps", "tails"), ("caps", "curves"),
     ("caps", "divergences"), ("caps", "gaussian"), ("caps", "compositions"), ("large budget", "compositions"),

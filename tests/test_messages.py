@@ -60,7 +60,7 @@ MISTAKES = [
     (lambda: StrongerClones.calibrate(10**6, 1.0, 1e-6), "positional", "1000000, 1.0, 1e-06", "StrongerClones.calibrate(*, eps, delta",
      "given by name"),
     (lambda: Clones.calibrate(1.0, 1e-6, users=10), "positional", "1.0, 1e-06, users=10", "Clones.calibrate(*, eps, delta", "by name"),
-    (lambda: ClearReports.calibrate(200, 1e-9, 1.0), "positional", "200, 1e-09, 1.0", "(*, bins, eps, delta)", "given by name"),
+    (lambda: ClearReports.calibrate(200, 1e-9, 1.0), "positional", "200, 1e-09, 1.0", "(*, bins, eps, delta, releases=1)", "given by name"),
     (lambda: FlippedReports.calibrate(users=100, bins=10, eps=1.0, delta=1e-6), "'view'", "users=100, bins=10, eps=1.0", "view is one of 'sums', 'records'",
      "call it as FlippedReports.calibrate("),
     (lambda: ShuffledBits.calibrate(users=100, eps=1.0), "'delta'", "users=100, eps=1.0", "(*, users, eps, delta, fakes=0, releases=1)", "call it as"),
