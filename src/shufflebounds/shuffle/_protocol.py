@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
