@@ -28,18 +28,14 @@ class Counted:
         return abs(self.estimate(s) - float(self.total)) > q
 
 
-def ones(s, size):
-    return np.repeat([1, 0], [s, size - s])
-
-
 def drawn(rng):
     """Return one protocol of every class with a random dataset."""
     users = int(10 ** rng.uniform(1, 5))
     held, flip = int(rng.integers(0, users + 1)), float(10 ** rng.uniform(-3, -0.4))
     fakes, bins, bits = int(rng.integers(0, 1000)), int(rng.integers(2, 6)), int(rng.integers(1, 9))
     q, reports = Fraction(flip), users + fakes
-    yield Counted(b := ShuffledBits(users, flip), held, held, lambda s: b.estimate(ones(s, users)), users * q, 1 - 2 * q, users)
-    yield Counted(d := ShuffledBits(users, flip, fakes=fakes), held, held, lambda s: d.estimate(ones(s, reports)), reports * q,
+    yield Counted(b := ShuffledBits(users, flip), held, held, lambda s: b.estimate(counts=s), users * q, 1 - 2 * q, users)
+    yield Counted(d := ShuffledBits(users, flip, fakes=fakes), held, held, lambda s: d.estimate(counts=s), reports * q,
                   1 - 2 * q, reports)
 
     x = rng.choice(rng.random(20), users)
@@ -49,36 +45,40 @@ def drawn(rng):
 
         def of_sum(s, numbers=numbers):
             columns = np.diff(np.linspace(0, s, bits + 1).astype(int))
-            return numbers.estimate(columns if numbers.view == "columns" else s)
+            return numbers.estimate(counts=columns if numbers.view == "columns" else s)
 
         yield Counted(numbers, x, sum(map(Fraction, x)), of_sum, users * bits * at, bits * (1 - 2 * at), users * bits)
 
     for fake in ("uniform", "known"):
         sums = FlippedReports(users, fakes, bins, flip, view="sums", fake=fake)
-        yield Counted(sums, held, held, lambda s, sums=sums: sums.estimate(np.full(bins, s))[0],
+        yield Counted(sums, held, held, lambda s, sums=sums: sums.estimate(counts=np.full(bins, s))[0],
                       reports * q + Fraction(fakes, bins) * (1 - 2 * q), 1 - 2 * q, reports)
     records = FlippedReports(users % 100 + 1, fakes, bins, flip, view="records")
     count = records.users + fakes
-    yield Counted(records, 1, 1, lambda s: records.estimate(np.tile(ones(s, count)[:, None], bins))[0],
+    yield Counted(records, 1, 1, lambda s: records.estimate(counts=np.full(bins, s))[0],
                   count * q + Fraction(fakes, bins) * (1 - 2 * q), 1 - 2 * q, count)
 
     clear = ClearReports(1000 + fakes, 7)
-    yield Counted(clear, None, 3000, lambda s: clear.estimate(np.repeat([0, 1], [s, 10**4]))[0], Fraction(1000 + fakes, 7), 1,
+    yield Counted(clear, None, 3000, lambda s: clear._estimated(np.array([s]), 1)[0], Fraction(1000 + fakes, 7), 1,
                   10**4)
     noise = BinomialNoise(users, flip)
     yield Counted(noise, None, 10**9, noise.estimate, users * q, 1, 10**9 + users)
     gamma = min(0.5, flip)
     zero, cells = ZeroSum(users, gamma), ShuffledHistogram(users, 2, gamma)
     shift = users - users * Fraction(gamma)
-    yield Counted(zero, held, held, zero.estimate, shift, 1, 2 * users)
-    yield Counted(cells, held, held, lambda s: cells.estimate([s, s])[0], shift, 1, 2 * users)
+    yield Counted(zero, held, held, lambda s: zero.estimate(counts=s), shift, 1, 2 * users)
+    yield Counted(cells, held, held, lambda s: cells.estimate(counts=[s, s])[0], shift, 1, 2 * users)
 
     for oracle in (mechanisms.KaryResponse(bins, 1.3), mechanisms.UnaryEncoding.optimized(bins, 1.1),
                    mechanisms.SubsetSelection(bins + 3, 0.9), mechanisms.LocalHashing(bins, 0.7), mechanisms.Rappor(0.3),
                    mechanisms.HadamardResponse(bins, 2.0), mechanisms.KaryResponse(10**9, 1.0)):
         law = oracle.errors(users)
         _, _, other, _, gap = law.probabilities
-        yield Counted(law, held, held, lambda s, oracle=oracle: oracle.from_counts(s, users), users * Fraction(other), gap, users)
+
+        def of_support(s, oracle=oracle):
+            return float(oracle._from_support(np.array(s), users))
+
+        yield Counted(law, held, held, of_support, users * Fraction(other), gap, users)
 
 
 def probability(case, q, bound):
@@ -120,4 +120,4 @@ def test_the_bias_of_weights_that_solve_a_nearly_singular_matrix_is_part_of_the_
         masses = [Fraction(p) / sum(map(Fraction, row)) for p in row]
         for x in (0, 1):
             bias = sum(p * w[x] for p, w in zip(masses, weights)) - (x == value)
-            assert 1000 * abs(bias) <= matrix._rounding(1000) <= 1e-4 * matrix.error_quantile(0.5, 1000)
+            assert 1000 * abs(bias) <= matrix._rounding(1000) <= 1e-4 * matrix.error_quantile(0.5, users=1000)
