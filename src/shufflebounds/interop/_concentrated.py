@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -77,5 +78,10 @@ class Concentrated(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A minimum of convex functions need not be convex.
-        return replace(super()._pair_info(), convex=False, power=lambda times: replace(
-            self, rho=self.rho * times * (1 + ULP), xi=self.xi * times * (1 + ULP))._pair_info())
+        return replace(super()._pair_info(), convex=False, power=((self.rho, self.xi), _product))
+
+
+def _product(parts: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:
+    """Return the information about a composition: the parameters of all releases add up."""
+    rho, xi = (math.fsum(times * one[i] for one, times in parts) * (1 + 4 * ULP) for i in (0, 1))
+    return Concentrated(rho, xi)._pair_info()
