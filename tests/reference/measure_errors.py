@@ -312,6 +312,7 @@ KERNELS = {
     "losses": (measure_sums.losses, 200, 2300),
     "tilted": (measure_sums.tilted, 100, 5000),
     "excess": (measure_sums.excess, 12, 500),
+    "moments": (measure_sums.moments, 60, 2000),
     "crossing": (measure_sums.crossing, 300, 20000),
 }
 

@@ -1,4 +1,5 @@
-"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess.
+"""Errors of kernels that compute sums: lattice, blocks, bits, worst, contour, tradeoff, losses, hypergeom, tilted, excess,
+moments.
 
 Each function yields rows for measure_errors.py: the row's name in the kernel's header, and the errors in the unit that the header
 states.
@@ -10,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, ctx
 
-from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _smoothed, _tradeoff, _worst
+from shufflebounds._core import _bits, _blocks, _compound, _contour, _losses, _moments, _smoothed, _tradeoff, _worst
 from shufflebounds.tails import poisson_binom_window
 from tests.oracles import binomial as binomial_law
 from tests.oracles import hockey_stick, logarithm, rational, total
@@ -273,6 +274,60 @@ def excess(rng, trials):
     yield "binary response, n = 1e4..1e9, eps0 to 8", 1, outside
     yield "binary response, n = 1e4..1e9, eps0 to 8", 3, gaps
     yield "Gaussian noise on [0, 1], sigma 1..2", 2, measure_excess.noise(rng, max(1, trials // 10), (1.0, 1.5, 2.0))
+
+
+def _contour_sum(values, masses, count, theta, step, smoothing, nodes):
+    """Return the exact log|phi(theta + i m step)| for each m, and the log of the bound of `_moments.largest`, as intervals.
+
+    The bound is the sum over |m| <= nodes plus the bound of the other terms that the header of _moments.pyx states.
+    """
+    masses = [arb(float(w)).exp() for w in masses]
+    theta, step, smoothing = arb(theta), arb(step), arb(smoothing)
+    logs, total = [], arb(0)
+    for m in range(nodes + 2):
+        t = m * step
+        if m <= nodes:
+            real = sum((w * ((theta * x).exp() * (t * x).cos() - 1) for w, x in zip(masses, values, strict=True)), arb(1))
+            turned = sum((w * (theta * x).exp() * (t * x).sin() for w, x in zip(masses, values, strict=True)), arb(0))
+            logs.append((real * real + turned * turned).log() / 2)
+            part = 1 / (theta * theta + t * t)
+        else:
+            part = 1 / (step * step * nodes)
+        at = logs[m if m <= nodes else 0]
+        total += (1 if m == 0 else 2) * (count * (at - logs[0]) + smoothing * (theta * theta - t * t) / 2).exp() * part
+    return logs, (total * step / (2 * arb.pi())).log() + count * logs[0]
+
+
+def moments(rng, trials):
+    """Yield the rows of _moments.pyx: the excess of the upper bounds; inf if a bound is below the exact value."""
+    ctx.prec = 300
+    draws = np.random.default_rng(rng.randint(0, 2**30))
+    points, sums = [], {"1e6": [], "2**53": []}
+    for _ in range(trials):
+        atoms = draws.integers(1, 41)
+        values = draws.normal(size=atoms) * np.exp(draws.normal(size=atoms) * draws.choice([0.0, 0.5, 1.0]))
+        values[0] = abs(values[0])
+        masses = np.log(draws.dirichlet(np.ones(atoms + 1))[:atoms]) - draws.choice([0, 5, 40]) * draws.random(atoms)
+        most = draws.choice(["1e6", "2**53"])
+        count = math.floor(10 ** draws.uniform(0.5, 6 if most == "1e6" else 15.9))
+        deviation = math.sqrt(count * float(np.exp(masses) @ values**2))
+        theta = min(float(draws.uniform(0.3, 6)) / deviation, 5 / float(np.abs(values).max()))
+        step, smoothing, nodes = 2 * math.pi / (6.5 * deviation), 5e-4 * deviation**2, 40
+        exact, log_sum = _contour_sum(values, masses, count, theta, step, smoothing, nodes)
+        starts = np.array([0, atoms])
+        upper, lower = _moments.log_moments(values, masses, starts, np.array([theta]), step, nodes)
+        tilted = np.exp(masses + theta * values)
+        for m in (0, 1, 5, nodes):
+            above, below = arb(float(upper[0, 0, m])) - exact[m], exact[m] - arb(float(lower[0, 0, m]))
+            size = np.exp(masses) @ np.abs(np.expm1(theta * values)) + m * step * (tilted @ np.abs(values))
+            size += 1e-3 * abs(float(exact[m].mid()))
+            points.append(float(above.mid()) / (ROUND / 2 * size) if above > 0 and below > 0 else math.inf)
+        found = _moments.largest(values, masses, starts, np.array([float(count)]), np.array([theta]), step, smoothing, nodes)
+        excess = arb(float(found[0, 0])) - log_sum
+        sums[most].append(float(excess.mid()) if excess > 0 else math.inf)
+    yield "log|phi|, 1 to 40 atoms, masses to e^-40", 1, points
+    yield "log B, the same, k to 1e6", 1, sums["1e6"]
+    yield "log B, the same, k to 2**53", 1, sums["2**53"]
 
 
 def crossing(rng, trials):
