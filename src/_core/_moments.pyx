@@ -41,7 +41,9 @@ cdef extern from "moments.h" nogil:
                       Py_ssize_t rows, double *sum_re, double *sum_im)
 
 cdef double LOG_2PI = 1.8378770664093453
+cdef double PI = 3.141592653589793
 cdef double OVER = 700.0                          # e^OVER is formed, no larger number
+cdef double GOLDEN = 0.6180339887498949
 
 
 # What bounds the error of phi(theta + i m D), besides rounding of the final logarithm:
@@ -176,66 +178,81 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 
-cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start) noexcept nogil:
-    cdef Py_ssize_t i, j
-    cdef double top = 0, end, low, high, left, right, at_left, at_right, width = 0.25
+cdef double c_objective(const Atoms *law, double count, double smoothing, double log_theta) noexcept nogil:
+    """Returns count log phi(theta) - 2 log theta + smoothing theta^2/2, with theta limited so that nothing overflows."""
+    cdef Py_ssize_t j
+    cdef double theta = exp(log_theta), up, gain = 0
+    for j in range(law.number):
+        up = theta * law.x[j]
+        gain += exp(law.log_w[j]) * expm1(up) if up < 30 else exp(fmin(up + law.log_w[j], OVER))
+    return count * log1p(fmax(gain, -1 + 1e-16)) - 2 * log_theta + 0.5 * smoothing * theta * theta
+
+
+cdef double c_largest_objective(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t number, double count, double smoothing,
+                                double log_theta) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef double most = -INFINITY
     for i in range(number):
-        for j in range(laws[i].number):
-            top = fmax(top, laws[i].x[j])
-    end = log(OVER / top) if top > 0 else INFINITY
-    low = fmin(log(start), end - 1)
-    at_left = c_objective(laws, number, count, smoothing, low)
-    high = low + width
-    at_right = c_objective(laws, number, count, smoothing, fmin(high, end))
-    # the objective is convex in theta: walk downhill until it rises, then golden sections
-    if at_right > at_left:
-        while True:
-            right = low
-            low -= width
-            left = c_objective(laws, number, count, smoothing, low)
-            if left >= at_left or low < -650:
-                break
-            at_left = left
-            high = right
-            width *= 1.5
-    else:
-        while high < end:
-            left = high
+        most = fmax(most, c_objective(&laws[chosen[i]], count, smoothing, log_theta))
+    return most
+
+
+cdef double c_least(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t number, double count, double smoothing,
+                    double at) noexcept nogil:
+    """Returns the log theta that minimizes the largest objective of the chosen distributions; `at` is a first value."""
+    cdef double low = at, high = at, middle = c_largest_objective(laws, chosen, number, count, smoothing, at), width = 0.25
+    cdef double left, right, at_left, at_right
+    # the objective is convex in theta: extend the bracket until it is larger at both ends
+    at_left = at_right = middle
+    while at_left <= middle and low > -650:
+        middle, at = at_left, low
+        low -= width
+        at_left = c_largest_objective(laws, chosen, number, count, smoothing, low)
+        width *= 1.5
+    width = 0.25
+    if at == high:
+        while at_right <= middle and high < 650:
+            middle, low = at_right, fmax(low, high - width)
             high += width
-            right = c_objective(laws, number, count, smoothing, fmin(high, end))
-            if right >= at_right:
-                break
-            at_right = right
-            low = left
+            at_right = c_largest_objective(laws, chosen, number, count, smoothing, high)
             width *= 1.5
-        high = fmin(high, end)
-    left = high - 0.6180339887498949 * (high - low)
-    right = low + 0.6180339887498949 * (high - low)
-    at_left = c_objective(laws, number, count, smoothing, left)
-    at_right = c_objective(laws, number, count, smoothing, right)
+    left = high - GOLDEN * (high - low)
+    right = low + GOLDEN * (high - low)
+    at_left = c_largest_objective(laws, chosen, number, count, smoothing, left)
+    at_right = c_largest_objective(laws, chosen, number, count, smoothing, right)
     while high - low > 1e-4:
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
-            left = high - 0.6180339887498949 * (high - low)
-            at_left = c_objective(laws, number, count, smoothing, left)
+            left = high - GOLDEN * (high - low)
+            at_left = c_largest_objective(laws, chosen, number, count, smoothing, left)
         else:
             low, left, at_left = left, right, at_right
-            right = low + 0.6180339887498949 * (high - low)
-            at_right = c_objective(laws, number, count, smoothing, right)
-    return exp(0.5 * (low + high))
+            right = low + GOLDEN * (high - low)
+            at_right = c_largest_objective(laws, chosen, number, count, smoothing, right)
+    return 0.5 * (low + high)
 
 
-cdef double c_objective(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double log_theta) noexcept nogil:
-    """Returns the maximum over distributions of count log phi(theta) - 2 log theta + smoothing theta^2/2."""
-    cdef Py_ssize_t i, j
-    cdef double theta = exp(log_theta), up, gain, most = -INFINITY
-    for i in range(number):
-        gain = 0
-        for j in range(laws[i].number):
-            up = theta * laws[i].x[j]
-            gain += exp(laws[i].log_w[j]) * expm1(up) if up < 30 else exp(up + laws[i].log_w[j])
-        most = fmax(most, log1p(fmax(gain, -1 + 1e-16)))
-    return count * most - 2 * log_theta + 0.5 * smoothing * theta * theta
+cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
+                   Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil:
+    cdef Py_ssize_t used = 0, i, best
+    cdef double at = log(start), value, most, known = -INFINITY
+    # the distributions that can be the largest near the minimum are found one by one
+    while used < 8:
+        best = 0
+        most = -INFINITY
+        for i in range(number):
+            value = c_objective(&laws[i], count, smoothing, at)
+            if value > most:
+                most = value
+                best = i
+        if most <= known + 1e-9 * (1 + fabs(known)):
+            break
+        chosen[used] = best
+        used += 1
+        at = c_least(laws, chosen, used, count, smoothing, at)
+        known = c_largest_objective(laws, chosen, used, count, smoothing, at)
+    found[0] = used
+    return exp(at)
 
 
 # ------------------------------------------------------------------------------------------------------------ for Python
@@ -346,17 +363,77 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
 
     Returns
     -------
-    float
+    (float, list of int)
+        theta, and the indices of the distributions that attain the maximum of the objective near theta.
     """
-    cdef Py_ssize_t laws = starts.shape[0] - 1
+    cdef Py_ssize_t laws = starts.shape[0] - 1, used = 0, i
+    cdef Py_ssize_t[8] chosen
     cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
     if atoms == NULL:
         raise MemoryError
     with nogil:
         c_read(values, log_mass, starts, atoms)
-        start = c_tilt(atoms, laws, count, smoothing, start)
+        start = c_tilt(atoms, laws, count, smoothing, start, chosen, &used)
     free(atoms)
-    return start
+    return start, [chosen[i] for i in range(used)]
+
+
+cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const double[::1] counts, const double[::1] thetas,
+                   const Contour *contour, double blur, double[:, ::1] best) noexcept nogil:
+    """Raise best[t, j] to the largest log B of the distributions, theta_t and count j; returns -1 without memory."""
+    cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, left
+    cdef double value
+    cdef bint needed
+    cdef Blur error
+    cdef double *room = <double *> malloc((moments_room(most, rows) + rows * (contour.nodes + 2) + number * (rows + 1)) * sizeof(double))
+    cdef double *phi
+    cdef double *sums
+    cdef double *real
+    cdef double *order
+    if room == NULL:
+        return -1
+    phi = room + moments_room(most, rows)
+    sums = phi + rows * (contour.nodes + 1)
+    real = sums + rows
+    order = real + number * rows
+    # the bound with phi(theta) in place of |phi(z_m)|
+    for i in range(contour.nodes + 1):
+        phi[i] = 0
+    for t in range(rows):
+        sums[t] = c_log_contour(phi, 1, thetas[t], contour, NULL)
+    for i in range(number):
+        for t in range(rows):
+            value = c_real(&laws[i], thetas[t], contour.step, blur, room, &error)
+            if value < INFINITY:
+                c_bounds(value, 0, error.still, &real[i * rows + t], NULL)
+            else:
+                real[i * rows + t] = INFINITY
+        order[i] = real[i * rows]
+    for left in range(number):
+        # the next distribution by decreasing phi(theta) of the first theta
+        i = 0
+        for j in range(1, number):
+            if order[j] > order[i]:
+                i = j
+        order[i] = -INFINITY
+        needed = False
+        for t in range(rows):
+            for j in range(columns):
+                # the rounding of the product, and of the sum
+                value = counts[j] * real[i * rows + t] + sums[t]
+                if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
+                    needed = True
+        if not needed:
+            if rows == 1:
+                # the others are smaller
+                break
+            continue
+        c_log_moments(&laws[i], &thetas[0], rows, contour.step, contour.nodes, blur, room, phi, NULL)
+        for t in range(rows):
+            for j in range(columns):
+                best[t, j] = fmax(best[t, j], c_log_contour(phi + t * (contour.nodes + 1), counts[j], thetas[t], contour, NULL))
+    free(room)
+    return 0
 
 
 def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
@@ -378,56 +455,110 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
     -------
     ndarray, shape (thetas, counts)
     """
-    cdef Py_ssize_t laws = starts.shape[0] - 1, rows = thetas.shape[0], columns = counts.shape[0], i, j, t, m, place, most
-    cdef double value
-    cdef bint needed
-    cdef double[:, ::1] best = np.full((rows, columns), -INFINITY) if known is None else np.array(known)
-    cdef double[:, ::1] real = np.empty((laws, rows))
-    cdef double[::1] sums = np.empty(rows)
-    cdef Py_ssize_t[::1] order
+    cdef Py_ssize_t laws = starts.shape[0] - 1, most
+    cdef int done = -1
+    cdef double[:, ::1] best = np.full((thetas.shape[0], counts.shape[0]), -INFINITY) if known is None else np.array(known)
     cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
-    cdef double *room = NULL
-    cdef double *phi
-    cdef Blur error
     cdef Contour contour
     contour.step, contour.smoothing, contour.nodes = step, smoothing, nodes
     if atoms != NULL:
-        most = c_read(values, log_mass, starts, atoms)
-        room = <double *> malloc((moments_room(most, rows) + rows * (nodes + 1)) * sizeof(double))
-    if room == NULL:
+        with nogil:
+            most = c_read(values, log_mass, starts, atoms)
+            done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
         free(atoms)
+    if done < 0:
         raise MemoryError
-    phi = room + moments_room(most, rows)
-    with nogil:
-        # the bound with phi(theta) in place of |phi(z_m)|
-        for m in range(nodes + 1):
-            phi[m] = 0
-        for t in range(rows):
-            sums[t] = c_log_contour(phi, 1, thetas[t], &contour, NULL)
-        for i in range(laws):
-            for t in range(rows):
-                value = c_real(&atoms[i], thetas[t], step, blur, room, &error)
-                if value < INFINITY:
-                    c_bounds(value, 0, error.still, &real[i, t], NULL)
-                else:
-                    real[i, t] = INFINITY
-    order = np.argsort(np.negative(np.asarray(real[:, 0])), kind="stable")
-    with nogil:
-        for place in range(laws):
-            i = order[place]
-            needed = False
-            for t in range(rows):
-                for j in range(columns):
-                    # the rounding of the product, and of the sum
-                    value = counts[j] * real[i, t] + sums[t]
-                    if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
-                        needed = True
-            if not needed:
-                continue
-            c_log_moments(&atoms[i], &thetas[0], rows, step, nodes, blur, room, phi, NULL)
-            for t in range(rows):
-                for j in range(columns):
-                    best[t, j] = fmax(best[t, j], c_log_contour(phi + t * (nodes + 1), counts[j], thetas[t], &contour, NULL))
-    free(room)
-    free(atoms)
     return np.asarray(best)
+
+
+def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
+               double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
+    """Return upper bounds of the log of the largest E S_+ of each number of users, with nearly the best theta, if no value is large.
+
+    Parameters
+    ----------
+    values, log_mass, starts, counts, nodes, blur
+        As for largest.
+    smoothing : float
+        eta^2 as a fraction of the largest variance of a sum of counts[0] terms.
+    spread : float
+        2 pi/step in units of the standard deviation of this sum.
+    limit : float
+        Largest theta times value.
+
+    Returns
+    -------
+    (ndarray or None, float)
+        None if a value exceeds limit/theta; and theta.
+    """
+    cdef Py_ssize_t laws = starts.shape[0] - 1, columns = counts.shape[0], i, j, most
+    cdef int done = -1
+    cdef double top = -INFINITY, variance = 0, gain = 0, w, x, mean, square, part, theta = 0
+    cdef Py_ssize_t[8] chosen
+    cdef double[:, ::1] best = np.full((1, columns), -INFINITY)
+    cdef double[::1] out = np.full(columns, -INFINITY), thetas = np.zeros(1)
+    cdef Atoms *atoms = <Atoms *> malloc(max(laws, 1) * sizeof(Atoms))
+    cdef Contour contour
+    if atoms == NULL:
+        raise MemoryError
+    with nogil:
+        most = c_read(values, log_mass, starts, atoms)
+        for i in range(laws):
+            mean = square = part = 0
+            for j in range(atoms[i].number):
+                w = exp(atoms[i].log_w[j])
+                x = atoms[i].x[j]
+                mean += w * x
+                square += w * x * x
+                part += w * fmax(x, 0)
+                top = fmax(top, x)
+            variance = fmax(variance, square - mean * mean)
+            gain = fmax(gain, part)
+        # n E X_+ bounds E S_+; its terms have a few roundings each
+        gain *= 1 + blur + (most + 1500) * UNIT
+        if top <= 0 or gain <= 0:
+            done = 0
+        elif not variance > 0:
+            for j in range(columns):
+                out[j] = log(counts[j] * gain) + 8 * UNIT
+            done = 0
+        else:
+            contour.smoothing = smoothing * counts[0] * variance
+            contour.step = 2 * PI / (spread * sqrt(counts[0] * variance))
+            contour.nodes = nodes
+            thetas[0] = theta = c_tilt(atoms, laws, counts[0], contour.smoothing, 4 / sqrt(counts[0] * variance), chosen, &i)
+            done = 1
+            if theta * top <= limit:
+                done = c_largest(atoms, laws, most, counts, thetas, &contour, blur, best)
+                for j in range(columns):
+                    w = log(counts[j] * gain)
+                    out[j] = fmin(best[0, j], w + 8 * UNIT * (1 + fabs(w)))
+    free(atoms)
+    if done < 0:
+        raise MemoryError
+    return (None if done == 1 else np.asarray(out)), theta
+
+
+def excess_values(const double[::1] log_a, const double[::1] log_b, double eps):
+    """Return a - e^eps b from the logarithms of a and b, with the relative accuracy of the difference log a - log b - eps.
+
+    Returns
+    -------
+    ndarray
+        0 where both logarithms are -inf, and -1e140 where it would be smaller.
+    """
+    cdef Py_ssize_t i
+    cdef double loss
+    cdef double[::1] out = np.empty(log_a.shape[0])
+    with nogil:
+        for i in range(log_a.shape[0]):
+            loss = (log_a[i] - log_b[i] if log_a[i] != log_b[i] else 0) - eps
+            if log_a[i] == -INFINITY and log_b[i] == -INFINITY:
+                out[i] = 0
+            elif loss > 0:
+                # the larger of the two terms is factored out, so that no exponential overflows unless the result does
+                out[i] = exp(log_a[i]) * -expm1(-loss)
+            else:
+                # limited, so that squares do not overflow; a larger value is an upper bound
+                out[i] = fmax(exp(log_b[i] + eps) * expm1(loss), -1e140)
+    return np.asarray(out)

@@ -101,6 +101,10 @@ bound : {"upper", "lower"}
 bound : {"upper", "lower"}
     "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`. "lower": an eps at which the
     lower bound of delta still reaches `delta`.
+[method]
+method : {"tightest", "blanket"}
+    Upper bound: the smallest one that the library has, or that of the privacy blanket, which takes less time. Lower bounds do
+    not depend on it.
 [threads]
 threads : int
     Number of threads that compute the rows, 1 by default. The result is the same for every number of threads.

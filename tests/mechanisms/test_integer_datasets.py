@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GeometricMechanism
+from tests.strategies import slow
 
 
 def geometric_rows(eps, sensitivity):
@@ -27,13 +28,15 @@ def test_geometric_noise_is_its_matrix(eps, sensitivity, users):
     matrix = FiniteRandomizer(geometric_rows(eps, sensitivity)).shuffled(users)
     top = noise.epsilon(1e-9)
     for share in (0.2, 0.6, 0.9):
-        # A search ends within .003 of the largest known value, or at a limit. The blanket's bound is larger by .2 or more.
-        assert noise.log_delta(share * top) == pytest.approx(matrix.log_delta(share * top), abs=0.02)
+        # Cells of pairs and inputs are divided until they are 1e-4 above the largest value. The blanket's bound is larger by .2.
+        assert noise.log_delta(share * top) == pytest.approx(matrix.log_delta(share * top), abs=3e-3)
 
 
-@pytest.mark.parametrize(("noise", "gap"), [(GeometricMechanism(1.0, 2), 0.001), (GeometricMechanism(1.0, 10), 0.011),
-                                            (GeometricMechanism(4.0, 5), 0.03), (DiscreteGaussianMechanism(1.0), 0.004),
-                                            (DiscreteGaussianMechanism(3.0), 0.001)])
+@pytest.mark.parametrize(("noise", "gap"), [
+    (GeometricMechanism(1.0, 2), 0.001), (GeometricMechanism(1.0, 10), 0.001), (GeometricMechanism(4.0, 5), 0.006),
+    (GeometricMechanism(2.0, 100), 0.001), (DiscreteGaussianMechanism(1.0), 0.004), (DiscreteGaussianMechanism(3.0), 0.001),
+    slow(DiscreteGaussianMechanism(2.0, 2), 0.004), slow(DiscreteGaussianMechanism(20.0, 20), 0.004),
+])
 def test_gap_at_ten_thousand_users(noise, gap):
     """The relative gap of the bounds is at most `gap`; for the privacy blanket it is 17 to 30 %."""
     shuffled = noise.shuffled(10**4)
@@ -65,10 +68,10 @@ def test_above_every_dataset_of_a_bit(noise, users):
 
 
 def test_what_has_no_bound_over_all_datasets():
-    """Truncated noise, large sensitivities and wide noise have no bound over all datasets other than the privacy blanket.
+    """Truncated noise and wide noise have no bound over all datasets other than the privacy blanket.
 
     Some outputs of truncated noise identify the input.
     """
-    for noise in (GeometricMechanism(1.0, 2, bound=5), GeometricMechanism(1.0, 11), DiscreteGaussianMechanism(1.0, 2),
-                  DiscreteGaussianMechanism(40.0), DiscreteGaussianMechanism(0.01)):
+    for noise in (GeometricMechanism(1.0, 2, bound=5), GeometricMechanism(1.0, 10**5), DiscreteGaussianMechanism(5000.0),
+                  DiscreteGaussianMechanism(0.01)):
         assert noise.dataset_laws() is None

@@ -31,5 +31,7 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
                           const double *log_weight) noexcept nogil
 
 # The theta that minimizes the maximum over distributions of count log phi(theta) - 2 log theta + smoothing theta^2/2, to a relative
-# 1e-4, which changes this maximum by about 1e-8 of its curvature. `start` is a first value. Checked: some x > 0 in each.
-cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start) noexcept nogil
+# 1e-4, which changes this maximum by about 1e-8 of its curvature. `start` is a first value. Writes the indices of the distributions
+# that attain the maximum near theta, at most 8, and their number. Checked: some x > 0 in each.
+cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
+                   Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil

@@ -25,7 +25,7 @@ def tilt(
     count: float,
     smoothing: float,
     start: float,
-) -> float: ...
+) -> tuple[float, list[int]]: ...
 def largest(
     values: NDArray[np.float64],
     log_mass: NDArray[np.float64],
@@ -38,3 +38,15 @@ def largest(
     blur: float = 0.0,
     known: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]: ...
+def light_sums(
+    values: NDArray[np.float64],
+    log_mass: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    counts: NDArray[np.float64],
+    blur: float,
+    smoothing: float,
+    spread: float,
+    nodes: int,
+    limit: float,
+) -> tuple[NDArray[np.float64] | None, float]: ...
+def excess_values(log_a: NDArray[np.float64], log_b: NDArray[np.float64], eps: float) -> NDArray[np.float64]: ...

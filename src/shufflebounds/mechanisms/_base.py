@@ -113,18 +113,8 @@ class LocalRandomizer(PrivacyProfile):
         """
         raise TypeError(f"{type(self).__name__} has no known distributions of X: its shuffled messages have no bounds")
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), for one pair; None if not known.
-
-        Parameters
-        ----------
-        pair : int
-            Index of the pair in the result of :meth:`excess_laws`.
-
-        Returns
-        -------
-        DatasetLaws or None
-        """
+    def dataset_laws(self) -> DatasetLaws | None:
+        """Return the distributions for the bound over all datasets (docs/theorems/worst-dataset), or None if they are not known."""
         return None
 
     def shuffled(self, users: int, participation: float = 1.0, inputs: tuple[float, ...] | None = None) -> Shuffled:

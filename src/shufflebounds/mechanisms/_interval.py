@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from shufflebounds import _validate
 from shufflebounds._convex_order import log_parts, log_shares
 from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws
+from shufflebounds.shuffle.laws import BLUR, ExcessLaw, LowerLaws, PairLaws
 
 __all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]
 
@@ -164,11 +165,16 @@ def matrix_laws(
     if len(rows) > 2:
         others.append(("the other users are spread evenly over the inputs", rows.mean(axis=0)))
     kept = _widest(rows, pairs, np.array([row for _, row in others]))
+
+    def lower(place: int) -> LowerLaws:
+        i, j = pairs[place]
+        return tuple((text, ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False, error=error))
+                     for (text, row), used in zip(others, kept[place]) if used)
+
     return tuple(
         PairLaws(f"inputs {names[i]} and {names[j]}", ExcessLaw.of(rows[i], rows[j], base, rest).widened(upper=True, error=error),
-                 tuple((text, ExcessLaw.of(rows[i], rows[j], row, 0.0).widened(upper=False, error=error))
-                       for (text, row), used in zip(others, some) if used), symmetric)
-        for (i, j), some in zip(pairs, kept)
+                 partial(lower, place), symmetric)
+        for place, (i, j) in enumerate(pairs)
     )
 
 

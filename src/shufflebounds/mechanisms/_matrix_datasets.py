@@ -6,17 +6,14 @@ R_x is the row of input x, the distribution of its outputs, and m = min_x R_x th
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import COMPUTED_ERROR
+from shufflebounds._limits import COMPUTED_ERROR, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.mechanisms._interval import blanket_of
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 
 __all__ = ["MatrixDatasets"]
 
@@ -30,24 +27,22 @@ class MatrixDatasets:
         Probabilities of the outputs. Outputs that no input can produce are dropped.
     loss_error : float
         Relative error of the probabilities beyond a few units in the last place.
-    lost : float
-        Total variation distance, at most, between the rows and those of the randomizer that they stand for.
     """
 
-    def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
-        self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
-        self._base, self._rest = blanket_of(self._rows)
+    def __init__(self, rows: FloatArray, loss_error: float = 0.0) -> None:
+        self._rows, self._loss_error = rows[:, rows.any(axis=0)], loss_error
+        self._base = self._rows.min(axis=0)
         # Of equal rows only the first one is used.
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
         self._kinds.sort()
 
     @property
     def offered(self) -> bool:
-        """Whether the bound is available: every output must have a positive probability under every input.
+        """Whether the bound is available: every output must have a positive probability under every input, and two rows differ.
 
         The error term of the bound grows with the inverse of the mass of m = min_x R_x.
         """
-        return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR
+        return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR and self._kinds.size > 1
 
     def _ratios(self) -> FloatArray:
         """Return the likelihood ratios R_a(y)/R_j(y) of all ordered pairs of different rows a, j at all outputs y."""
@@ -92,38 +87,25 @@ class MatrixDatasets:
         radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
         return radius**2 * (1 + 1e-9)
 
-    @cached_property
-    def _shared(self) -> tuple[tuple[ExcessLaw, ...], float, float, float]:
-        """The arguments `heights`, `log_minorant`, `distance` and `local_eps` of DatasetLaws, which do not depend on the pair."""
-        heights = tuple(self._law(self._base, self._rows[x], self._base, self._rest) for x in self._kinds)
+    def laws(self) -> DatasetLaws:
+        """Return the distributions for all ordered pairs of different inputs."""
+        log_rows, log_base = np.log(self._rows[self._kinds]), np.log(self._base)
+        first, second = np.array(list(permutations(range(len(log_rows)), 2))).T
+        ratios = log_rows - log_base
+        blankets = self._laws(log_base, ratios[first], ratios[second])
+        others, most = None, max(1, TABLE_SIZE // log_rows.size)
+        if first.size > most:
+            # The pairs with the largest second moments of X are kept.
+            laws = blankets.laws(0.0, -math.inf)
+            order = np.argsort(-np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]), kind="stable")
+            others = self._laws(log_base, ratios[first[order[most:]]], ratios[second[order[most:]]])
+            first, second = first[order[:most]], second[order[:most]]
+            blankets = self._laws(log_base, ratios[first], ratios[second])
+        # The axes are the pair, the kind of another user's input, and the output.
+        kinds = self._laws(log_rows, log_rows[first][:, None] - log_rows, log_rows[second][:, None] - log_rows)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP + 2 * self._loss_error
-        return heights, math.log(math.fsum(self._base)), self._distance(), local_eps
+        return DatasetLaws(blankets, kinds, self._laws(log_base, np.zeros_like(ratios), ratios), math.log(math.fsum(self._base)),
+                           self._distance(), local_eps, self._tail, others=others)
 
-    def of(self, first: int, second: int) -> DatasetLaws:
-        """Return the distributions for one ordered pair of inputs.
-
-        Parameters
-        ----------
-        first, second : int
-            The target's two inputs.
-        """
-        rows = self._rows
-        others = tuple((f"every other user has input {x}", self._law(rows[first], rows[second], rows[x], 0.0)) for x in self._kinds)
-        blanket = self._law(rows[first], rows[second], self._base, self._rest)
-        return DatasetLaws(blanket, others, *self._shared, self._tail, self._lost)
-
-    def of_ends(self) -> DatasetLaws | None:
-        """Return the distributions for the pair of both ends, with all other ordered pairs as rivals.
-
-        The matrix must not change if inputs and outputs are both reversed. Returns None if no bound is offered.
-        """
-        if not self.offered:
-            return None
-        last = len(self._rows) - 1
-        # Of two pairs of inputs that are mirror images of each other, only one is kept.
-        places = [(i, j) for i, j in permutations(range(last + 1), 2) if (0, last) < (i, j) <= (last - i, last - j)]
-        return replace(self.of(0, last), rivals=tuple(self.of(*place) for place in places))
-
-    def _law(self, first: FloatArray, second: FloatArray, base: FloatArray, rest: float) -> ExcessLaw:
-        """Return the distribution of X for two rows and m = `base`, rounded up by the errors of the rows; `rest` is 1 - m."""
-        return ExcessLaw.of(first, second, base, rest).widened(upper=True, error=self._loss_error)
+    def _laws(self, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> FiniteKinds:
+        return FiniteKinds.widened(np.broadcast_to(log_mass, log_a.shape), log_a, log_b, self._loss_error)

@@ -20,7 +20,7 @@ import numpy as np
 from shufflebounds._types import SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Others", "Shares", "TwoLevel"]
@@ -112,7 +112,7 @@ class TwoLevel(LocalRandomizer):
         upper = self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), self._loss_error(), self._log_rest())
         return (PairLaws("two different values", upper, lower, symmetric=True),)
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+    def dataset_laws(self) -> DatasetLaws | None:
         kinds = self._kinds()
         if kinds is None:
             return None
@@ -127,9 +127,9 @@ class TwoLevel(LocalRandomizer):
         distance = lifted * math.expm1(self.local_eps) * -math.expm1(-self.local_eps) * size * (one + neither)
         # An output is more likely under one value than under another if it is in the lifted set of the first one only.
         return DatasetLaws(
-            self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error, self._log_rest()),
-            tuple((kind.text, self._law(kind.inside, kind.outside, loss_error)) for kind in kinds),
-            (ExcessLaw(log_mass[seen], *heights, self._log_rest()),), self._log_base(),
+            FiniteKinds.of([self._law((0.0, 0.0, 0.0, 0.0), (one, one, both, neither), loss_error, self._log_rest())]),
+            FiniteKinds.of([self._law(kind.inside, kind.outside, loss_error) for kind in kinds]),
+            FiniteKinds.of([ExcessLaw(log_mass[seen], *heights, self._log_rest())]), self._log_base(),
             distance * (1 + 8 * SLACK + 4 * loss_error), self._pure_epsilon(),
             lambda t: np.where(np.log(t) < self._pure_epsilon(), lifted * one * (1 + 4 * SLACK), 0.0),
         )

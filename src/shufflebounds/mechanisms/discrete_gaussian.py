@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 
 from shufflebounds import _validate
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import LARGE_TABLE_SIZE, LARGEST_EXPONENT, MANY, NEGLIGIBLE, TABLE_SIZE, UNDERFLOW_EXPONENT
+from shufflebounds._limits import (
+    LARGE_TABLE_SIZE,
+    LARGEST_EXPONENT,
+    MANY,
+    MOST_ENUMERATED,
+    NEGLIGIBLE,
+    ON_GRID,
+    TABLE_SIZE,
+    UNDERFLOW_EXPONENT,
+)
 from shufflebounds._scipy import ndtri_exp
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.mechanisms._integer_mu import mu_bounds
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
-from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds.mechanisms._interval_kinds import DiscreteGaussianNoise, interval_datasets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
@@ -229,21 +238,23 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         inputs = "the two ends of the interval" if self._ends_are_worst(cut) else "the two ends, not shown to be the worst pair"
         return interval_laws(log_far, log_near, low, high, unbounded_loss=True, loss_error=BLUR, inputs=inputs)
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+    def dataset_laws(self) -> DatasetLaws | None:
         s, d = self.sigma, self.sensitivity
-        # Outputs beyond `last` have a mass of about e^-80. No bound over all datasets is offered where it would be slow: with more
-        # than 400 outputs one evaluation takes about a second. A sensitivity above 1 has more inputs and pairs, and one evaluation
-        # takes several seconds for few users.
-        last = math.ceil(s * math.sqrt(2 * 80.0))
-        if d > 1 or 2 * last > 400:
+        cut = max(1, math.ceil(s * math.sqrt(120)))
+        if 2 * cut + d > MOST_ENUMERATED or not self._ends_are_worst(cut):
             return None
-        places = np.arange(-last, d + last + 1.0)
-        rows = np.exp(-0.5 * ((places - np.arange(d + 1.0)[:, None]) / s) ** 2 - self._log_total())
-        beyond = math.exp(self._tail_sum(last + 1.0, None)[1])
-        # `beyond` bounds the mass of the outputs that are left out on either side; it is added to the nearest output.
-        rows[:, 0] += beyond
-        rows[:, -1] += beyond
-        return MatrixDatasets(rows, BLUR, 4 * beyond).of_ends()
+
+        def ratio_tail(t: FloatArray) -> FloatArray:
+            # Under input 0 the ratio R_0/R_d exceeds t at outputs k < d/2 - s^2 log(t)/d.
+            starts = np.ceil(s * s * np.log(t) / d - 0.5 * d - ON_GRID)
+            return np.exp([min(self._tail_sum(start, None)[1], 0.0) for start in starts.tolist()])
+
+        # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the noise around -d.
+        (pair,) = self.excess_laws(cells=200)
+        near, far, shifted = (self._tail_sum(cut + 1.0 + move, None)[1] for move in (0, d, -d))
+        norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
+        noise = DiscreteGaussianNoise(d / s, 1 / s, self._log_total())
+        return interval_datasets(noise, pair.upper, math.inf, ratio_tail, log_left_out=far, cut_norm=norm)
 
     def _ends_are_worst(self, cut: int) -> bool:
         """Return whether the two ends are shown to be the worst pair after a shuffle; False if the check would take too long."""

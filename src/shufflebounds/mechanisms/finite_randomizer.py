@@ -109,15 +109,9 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        if not self._datasets.offered:
-            return None
-        first, second = divmod(pair, len(self.matrix) - 1)
-        return self._datasets.of(first, second + (second >= first))
-
-    @cached_property
-    def _datasets(self) -> MatrixDatasets:
-        return MatrixDatasets(self._rows)
+    def dataset_laws(self) -> DatasetLaws | None:
+        datasets = MatrixDatasets(self._rows)
+        return datasets.laws() if datasets.offered else None
 
     @property
     def _inputs(self) -> int:

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 from shufflebounds import _search, _validate
 from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._quadrature import log_normal_masses
 from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
-from shufflebounds.mechanisms._gaussian_inputs import MOST_STEPS, WIDEST, gaussian_rows, grid_numbers
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
-from shufflebounds.mechanisms._listed_inputs import ListedInputs, ends_listed, named
+from shufflebounds.mechanisms._interval_kinds import GaussianNoise, interval_datasets
+from shufflebounds.mechanisms._listed_inputs import ListedInputs, gaussian_cells, named
 from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -325,43 +326,42 @@ class GaussianMechanism(AdditiveNoise):
         low, high = np.append(edges[:-1], edges[-1]), np.append(edges[1:], np.inf)
         return interval_laws(mass(-0.5), mass(0.5), low, high, mass(0.0), unbounded_loss=True, loss_error=BLUR)
 
+    def dataset_laws(self, inputs: tuple[float, ...] = ()) -> DatasetLaws | None:
+        length = math.nextafter(self.mu, math.inf)
+        (pair,) = self.excess_laws(cells=200)
+        # The outputs that are cut are farther than `end` sigma from the middle of the interval.
+        end = 0.5 * length - float(ndtri_exp(np.asarray(pair.upper.log_cut)[0]))
+        near, far, square = (float(log_ndtr(part * length - end)) for part in (0.5, -0.5, 1.5))
+        # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
+        norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
+        return interval_datasets(
+            GaussianNoise(length), pair.upper, math.inf,
+            lambda t: np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR),
+            [(x - inputs[0]) / self.sigma for x in inputs], far, norm)
+
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return finite randomizers that bound the noise if users have one of the given values.
+        """Return the distributions if users have one of the given values.
 
         :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 
         Parameters
         ----------
         inputs : tuple of float
-            Increasing values in an interval of length `sensitivity`: two, or more on a grid of at most 32 equal steps.
+            Increasing values in an interval of length `sensitivity`.
 
         Returns
         -------
         ListedInputs
-            Finite randomizers for the upper and the lower bound.
+            The distributions for the upper and the lower bound.
 
         Raises
         ------
         ValueError
-            If the values are further apart than `sensitivity`, or more than two are not on a grid, or further apart than 27 sigma.
+            If the values are further apart than `sensitivity`.
         """
-        names = named(inputs, self.sensitivity)
-        # The mass of a tail is moved to the outermost cell, which adds up to n times this mass to delta for n users.
-        cells, log_cut = 300, -50.0
-        if len(inputs) > 2:
-            found, width = grid_numbers(inputs), (inputs[-1] - inputs[0]) / self.sigma
-            if found is None:
-                raise ValueError(f"inputs={inputs!r} must lie on a grid of at most {MOST_STEPS} equal steps, such as (0, 0.25, 1): "
-                                 "round the values to one first")
-            if width > WIDEST:
-                least = (inputs[-1] - inputs[0]) / WIDEST
-                raise ValueError(f"sigma={self.sigma!r} must be at least {least:.4g} for the inputs={inputs!r}: take more noise, "
-                                 "or two inputs")
-            above, blanket, below, lost, error = gaussian_rows(*found, width, cells, log_cut)
-            return ListedInputs(names, above, below, lost, blanket=blanket, error=error)
-        apart = replace(self, sensitivity=inputs[1] - inputs[0])
-        (ends,) = apart.excess_laws(cells, log_cut)
-        return ends_listed(names, ends, apart.excess_laws()[0].upper)
+        apart = replace(self, sensitivity=inputs[-1] - inputs[0])
+        places = (np.array(inputs) - inputs[0]) / self.sigma
+        return ListedInputs(named(inputs, self.sensitivity), apart, gaussian_cells(places), inputs, GaussianNoise(apart.mu).error)
 
     @property
     def variance(self) -> float:

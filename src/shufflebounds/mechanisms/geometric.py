@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from shufflebounds import _validate
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
-from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, TABLE_SIZE
+from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._search import least_int
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
-from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds.mechanisms._interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
@@ -330,17 +330,19 @@ class GeometricMechanism(AdditiveNoise):
         log_far, log_near, high, low = (np.append(first, part) for first, part in zip((far[0], near[0], loss[0], loss[0]), parts))
         return interval_laws(log_far, log_near, low, high, loss_error=BLUR)
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        # No bound over all datasets is offered for sensitivity 1, where the blanket bound is exact, or above 10, where one eps
-        # takes more than .5 s.
+    def dataset_laws(self) -> DatasetLaws | None:
+        # No bound over all datasets is offered for sensitivity 1, where the blanket bound is exact.
         s, rate = self.sensitivity, self._rate
-        if self.bound is not None or not 1 < s <= 10 or self.eps > LARGEST_EXPONENT:
+        if self.bound is not None or not 1 < s <= MOST_ENUMERATED or self.eps > LARGEST_EXPONENT:
             return None
-        k = np.arange(s + 1.0)
-        # Outputs beyond the two ends have the likelihood ratios of the ends, so their masses are added to those of the ends.
-        share = np.full(s + 1, -math.expm1(-rate))
-        share[[0, -1]] = 1.0
-        return MatrixDatasets(np.exp(-rate * np.abs(k - k[:, None])) * share / (1 + math.exp(-rate)), BLUR).of_ends()
+
+        def ratio_tail(t: FloatArray) -> FloatArray:
+            # Under input 0 the ratio R_0/R_s exceeds t at outputs k with (s - 2 k) rate > log t; outputs k <= 0 count as 0.
+            last = np.floor(0.5 * (s - np.log(t) / rate) + ON_GRID)
+            return np.where(last >= 0, 1 - np.exp(-(last + 1) * rate) / (1 + math.exp(-rate)), 0.0)
+
+        (pair,) = self.excess_laws(cells=2 * s + 2)
+        return interval_datasets(GeometricNoise(s * rate, rate), pair.upper, self._local_budget(), ratio_tail)
 
     def _truncated_rows(self, bound: int) -> FloatArray:
         """Return the matrix of probabilities of truncated noise for the inputs 0..sensitivity."""

@@ -16,8 +16,8 @@ from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
-from shufflebounds.mechanisms._laplace_interval import interval_datasets
-from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_rows, named
+from shufflebounds.mechanisms._interval_kinds import LaplaceNoise, interval_datasets
+from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_cells, named
 from shufflebounds.profile.calibration import meets
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
@@ -236,11 +236,19 @@ class LaplaceMechanism(AdditiveNoise):
         high = np.append(eps0, eps0 * (1 - 2 * left))
         return interval_laws(log_far, log_near, low, high, log_middle, loss_error=BLUR)
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        return interval_datasets(self._pure_epsilon())
+    def dataset_laws(self, inputs: tuple[float, ...] = ()) -> DatasetLaws | None:
+        length = self._pure_epsilon()
+
+        def ratio_tail(t: FloatArray) -> FloatArray:
+            # Under input 0, the ratio R_0/R_L exceeds t at outputs to the left of (L - log t)/2.
+            left = 0.5 * (length - np.log(t * (1 - 4 * ULP))) + 4 * ULP
+            return np.where(left > 0, 1 - 0.5 * np.exp(-left), 0.0) * (1 + 8 * ULP)
+
+        (pair,) = self.excess_laws(cells=200)
+        return interval_datasets(LaplaceNoise(length), pair.upper, length, ratio_tail, [(x - inputs[0]) / self.scale for x in inputs])
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
-        """Return finite randomizers that bound the noise if users have one of the given values.
+        """Return the distributions if users have one of the given values.
 
         :class:`~shufflebounds.shuffle.Shuffled` uses them for its argument `inputs`.
 
@@ -252,11 +260,14 @@ class LaplaceMechanism(AdditiveNoise):
         Returns
         -------
         ListedInputs
-            Finite randomizers for the upper and the lower bound.
+            The distributions for the upper and the lower bound.
 
         Raises
         ------
         ValueError
             If the values are further apart than `sensitivity`.
         """
-        return ListedInputs(named(inputs, self.sensitivity), *laplace_rows(np.array(inputs) / self.scale))
+        apart = replace(self, sensitivity=inputs[-1] - inputs[0])
+        places = (np.array(inputs) - inputs[0]) / self.scale
+        return ListedInputs(named(inputs, self.sensitivity), apart, laplace_cells(places), inputs,
+                            LaplaceNoise(apart._pure_epsilon()).error)

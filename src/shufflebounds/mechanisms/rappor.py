@@ -22,7 +22,7 @@ from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law
 from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle._counted import message_rows
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
@@ -219,7 +219,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         value = math.log(-math.expm1(self.hashes * math.log1p(-gap / rest)))
         return min(0.0, value + ULP * (64 + 8 * abs(value)))
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
+    def dataset_laws(self) -> DatasetLaws | None:
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
@@ -236,15 +236,15 @@ class Rappor(CountEstimate, LocalRandomizer):
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
-            log_a, log_b = (unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
-                            ((first - with_second - neither, 1), (second - with_first - neither, -1)))
-            law = ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True)
-            others.append((f"the others have {i} bits of the target's first value and {j} of the second", law))
+            heights = [unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
+                        ((first - with_second - neither, 1), (second - with_first - neither, -1))]
+            others.append(ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=True))
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
-        return DatasetLaws(self.excess_laws()[0].upper, tuple(others), (height.widened(upper=True),), base,
+        return DatasetLaws(FiniteKinds.of([self.excess_laws()[0].upper]), FiniteKinds.of(others),
+                           FiniteKinds.of([height.widened(upper=True)]), base,
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the other users.
+"""The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the users.
 
 The bound is that of docs/theorems/worst-dataset, which `_worst_dataset` evaluates. The method `dataset_laws` of a randomizer
 returns them.
@@ -7,18 +7,162 @@ returns them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from shufflebounds._types import FloatArray
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._cached import cached_property
+from shufflebounds._core import _moments
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle._excess import excesses, rounding
+from shufflebounds.shuffle._pair_weights import signed_choices
 from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["DatasetLaws"]
+__all__ = ["Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
+
+
+class Laws(NamedTuple):
+    """Distributions with finitely many values, one after the other, in the format of the kernel `_moments`.
+
+    `values`, `mass` and `log_mass` have the atoms of all distributions, and `starts` the index of the first atom of each, and the
+    end. The remaining mass of each distribution is at 0. `log_cut` is the logarithm of the contribution to delta of outputs that
+    are not among the atoms, the largest of all distributions.
+    """
+
+    values: FloatArray
+    mass: FloatArray
+    log_mass: FloatArray
+    starts: NDArray[np.intp]
+    log_cut: float = -math.inf
+
+
+class Cell(ABC):
+    """A set of pairs and inputs, whose distributions of X are bounded by finitely many."""
+
+    @abstractmethod
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        """Return distributions such that E(s + X)_+ of each pair and input is at most the largest of theirs, for every s.
+
+        Parameters
+        ----------
+        eps : float
+            Privacy loss in nats, >= 0.
+        log_cut : float
+            Log of the probability of outputs that may be left out.
+        """
+
+    @abstractmethod
+    def halves(self, loss: float) -> Sequence[Cell]:
+        """Return smaller cells that together cover this one; empty if a, b and the masses are off by at most a relative `loss`."""
+
+
+class Kinds(ABC):
+    """The distributions of X for the pairs of the target's inputs and the inputs of another user.
+
+    If `cells` is empty, the distributions of `laws` are those of all pairs and inputs. Otherwise those of the cells are added; they
+    are usually below the largest of `laws`.
+    """
+
+    @property
+    @abstractmethod
+    def blur(self) -> float:
+        """Bound of the relative error of the probabilities."""
+
+    @abstractmethod
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        """Return distributions for some pairs and inputs, in the sense of :meth:`Cell.laws`."""
+
+    @cached_property
+    def variance(self) -> float:
+        """The largest second moment of X at eps = 0, from :meth:`laws`."""
+        laws = self.laws(0.0, -20.0)
+        return float(np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]).max())
+
+    def cells(self) -> Sequence[Cell]:
+        """Return cells that cover all other pairs and inputs."""
+        return ()
+
+    @abstractmethod
+    def thinned(self, share: float) -> Kinds:
+        """Return the distributions if each user sends a message with probability `share` only."""
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteKinds(Kinds):
+    """Distributions of X with finitely many atoms.
+
+    If they are the kinds of `DatasetLaws`, there is one for every pair of the target's inputs and every kind of another user's
+    input, and for every pair and input the distribution of X must be a mixture of these.
+
+    Parameters
+    ----------
+    log_mass, log_a, log_b : ndarray
+        The atoms of all distributions, as for `ExcessLaw`.
+    starts : ndarray
+        Index of the first atom of each distribution, and the end.
+    cuts : tuple of (ndarray, ndarray)
+        For each distribution with outputs that are not among the atoms, their log masses under R_0 and R_1.
+    error : float
+        Bound of the relative error of the masses beyond that of their logarithms.
+    """
+
+    log_mass: FloatArray
+    log_a: FloatArray
+    log_b: FloatArray
+    starts: NDArray[np.intp]
+    cuts: tuple[tuple[FloatArray, FloatArray], ...] = ()
+    error: float = 0.0
+
+    @classmethod
+    def of(cls, laws: Sequence[ExcessLaw], error: float = 0.0) -> FiniteKinds:
+        """Return the given distributions; the mass at X = 0 is not among the atoms."""
+        parts = []
+        for law in laws:
+            seen = (law._distinct[1] > -np.inf) | (law._distinct[2] > -np.inf)
+            parts.append([part[seen] for part in law._distinct])
+        starts = np.concatenate([[0], np.cumsum([part[0].size for part in parts])])
+        cuts = tuple((np.asarray(law.log_cut), np.asarray(law.log_cut_b)) for law in laws if law._has_cut)
+        log_mass, log_a, log_b = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return cls(log_mass, log_a, log_b, starts, cuts, error)
+
+    @classmethod
+    def widened(cls, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray, loss_error: float = 0.0) -> FiniteKinds:
+        """Return distributions given as rows of arrays, with X increased by more than the rounding errors.
+
+        `loss_error` bounds the relative errors of the masses beyond a few units in the last place.
+        """
+        move = ULP * (2 + np.abs(log_a) + np.abs(log_b) + 2 * np.abs(log_mass)) + loss_error
+        starts = np.arange(0, log_mass.size + 1, log_mass.shape[-1])
+        return cls(log_mass.ravel(), (log_a + move).ravel(), (log_b - move).ravel(), starts, error=loss_error)
+
+    @cached_property
+    def blur(self) -> float:
+        return rounding(self.log_mass, self.log_a, self.log_b) + self.error
+
+    @cached_property
+    def _mass(self) -> FloatArray:
+        return np.exp(self.log_mass)
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        values = _moments.excess_values(self.log_a, self.log_b, eps)
+        gain = max([float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in self.cuts]) if self.cuts else 0.0
+        return Laws(values, self._mass, self.log_mass, self.starts, math.log(gain) if gain > 0 else -math.inf)
+
+    def thinned(self, share: float) -> FiniteKinds:
+        # "No message" is one more atom of every distribution, at its end.
+        move, ends = math.log(share), self.starts[1:]
+        return FiniteKinds(np.insert(self.log_mass + move, ends, math.log1p(-share)), np.insert(self.log_a, ends, 0.0),
+                           np.insert(self.log_b, ends, 0.0), self.starts + np.arange(self.starts.size),
+                           tuple((cut + move, cut_b + move) for cut, cut_b in self.cuts), self.error)
 
 
 @dataclass(frozen=True, eq=False)
 class DatasetLaws:
-    r"""Distributions that bound every dataset from above, for one ordered pair of inputs of the target user.
+    r"""Distributions that bound every dataset from above, for all ordered pairs of inputs of the target user.
 
     R_x is the distribution of the message of a user with input x, (R_0, R_1) are those of the target's two inputs, and m is a
     measure with :math:`m \le R_x` for every input x. X is the privacy-amplification random variable of a pair, see
@@ -26,13 +170,12 @@ class DatasetLaws:
 
     Parameters
     ----------
-    blanket : ExcessLaw
-        The distribution of :math:`(R_0/m, R_1/m)` under m, or one that is larger in the convex order.
-    others : tuple of (str, ExcessLaw)
-        For each kind of input j of another user, its name and the distribution of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, or
-        one that is larger in the convex order. For every input, the distribution of X must be a mixture of these, or `share` says
-        what takes the place of this condition.
-    heights : tuple of ExcessLaw
+    blankets : FiniteKinds
+        The distributions of :math:`(R_0/m, R_1/m)` under m for the pairs, or larger ones in the convex order. A pair may be left
+        out if its distribution is smaller in the convex order than that of another pair.
+    kinds : Kinds
+        The distributions of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, for the same pairs.
+    heights : FiniteKinds
         For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or one that is larger in the convex order.
     log_minorant : float
         Logarithm of the mass g of m.
@@ -42,27 +185,26 @@ class DatasetLaws:
         At least the largest :math:`|\ln(R_a/R_j)|` over all inputs a, j and outputs; inf where there is no bound.
     ratio_tail : callable
         Given an array of t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j, for each t.
-    lost : float
-        Upper bound of the total variation distance between the message of any input and one drawn from the distributions given
-        here.
-    share : float
-        In (0, 1]. For every input x of another user there is a mixture M of the distributions :math:`R_j` of the kinds with
-        :math:`R_x \ge s M`, where s is `share`. It is 1 if every input is of one of the kinds.
-    rivals : tuple of DatasetLaws
-        Data of further pairs of inputs of the target. If the pair is the worst one of the privacy blanket, but not known to be the
-        worst one of the bound over all datasets, the largest bound of it and of these pairs holds for every pair.
+    cut_norm : float
+        At least the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
+    others : FiniteKinds, optional
+        The distributions under m for all other pairs, for which the privacy blanket is used.
     """
 
-    blanket: ExcessLaw
-    others: tuple[tuple[str, ExcessLaw], ...]
-    heights: tuple[ExcessLaw, ...]
+    blankets: FiniteKinds
+    kinds: Kinds
+    heights: FiniteKinds
     log_minorant: float
     distance: float
     local_eps: float
     ratio_tail: Callable[[FloatArray], FloatArray]
-    lost: float = 0.0
-    share: float = 1.0
-    rivals: tuple[DatasetLaws, ...] = ()
+    cut_norm: float = 0.0
+    others: FiniteKinds | None = None
+
+    @cached_property
+    def signed(self) -> list[tuple[int, float]]:
+        """Numbers s of drawn pairs, and for each the mass c_- of `_pair_weights`."""
+        return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:
         r"""Return the distributions if each user sends a message with probability `share` only: "no message" is one more output.
@@ -80,15 +222,9 @@ class DatasetLaws:
         if share == 1:
             return self
         tail = self.ratio_tail
-        return DatasetLaws(
-            self.blanket.thinned(share),
-            tuple((text, law.thinned(share)) for text, law in self.others),
-            tuple(law.thinned(share) for law in self.heights),
-            math.log1p(share * math.expm1(self.log_minorant)),
-            share * self.distance,
-            self.local_eps,
-            lambda t: share * tail(t),
-            share * self.lost,
-            self.share,
-            tuple(rival.thinned(share) for rival in self.rivals),
+        return replace(
+            self, blankets=self.blankets.thinned(share), kinds=self.kinds.thinned(share), heights=self.heights.thinned(share),
+            log_minorant=math.log1p(share * math.expm1(self.log_minorant)), distance=share * self.distance,
+            ratio_tail=lambda t: share * tail(t), cut_norm=share * self.cut_norm,
+            others=None if self.others is None else self.others.thinned(share),
         )

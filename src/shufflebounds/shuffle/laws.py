@@ -10,8 +10,9 @@ hockey-stick divergence for the dataset in which all other users have the input 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +26,7 @@ from shufflebounds.shuffle._compiled_laws import log_deltas, packed
 from shufflebounds.shuffle._excess import HEAVY, Effort, approximate_excess, excesses, rounding, sums, without_negligible
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few
 
-__all__ = ["ExcessLaw", "PairLaws", "Randomizer"]
+__all__ = ["ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
 
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
@@ -33,6 +34,9 @@ BLUR = 2.0**-42
 In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42. Raised: less tight
 bounds. Lowered: rounding errors may exceed it.
 """
+
+
+LowerLaws: TypeAlias = "tuple[tuple[str, ExcessLaw], ...]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -488,7 +492,6 @@ class ExcessLaw:
         return bool(np.any(np.asarray(self.log_cut) > -np.inf))
 
 
-@dataclass(frozen=True, eq=False)
 class PairLaws:
     """The distributions of X for one ordered pair of inputs of the target user.
 
@@ -498,21 +501,25 @@ class PairLaws:
         The pair in words, such as "inputs 0 and 1".
     upper : ExcessLaw
         X for a measure m that is at most the output distribution of every input.
-    lower : tuple of (str, ExcessLaw)
+    lower : tuple of (str, ExcessLaw), or a function that returns it
         X for m the output distribution of one input x* (or a mixture of inputs), each with a description of the other users'
         inputs, such as "every other user has input 2". Exchanging a and b gives the distributions of the reversed pair, except that
-        log a and log b may differ by 2**-42 for rounding.
+        log a and log b may differ by 2**-42 for rounding. A function is called when the attribute is first used.
     symmetric : bool
         Whether the reversed pair has the same distributions, and is therefore not listed.
     attained : bool
         Whether `upper`, up to rounding, is the first distribution of `lower`, so that one dataset is the worst at every eps.
     """
 
-    inputs: str
-    upper: ExcessLaw
-    lower: tuple[tuple[str, ExcessLaw], ...] = ()
-    symmetric: bool = False
-    attained: bool = False
+    def __init__(self, inputs: str, upper: ExcessLaw, lower: LowerLaws | Callable[[], LowerLaws] = (), symmetric: bool = False,
+                 attained: bool = False) -> None:
+        self.inputs, self.upper, self.symmetric, self.attained = inputs, upper, symmetric, attained
+        self._lower = lower
+
+    @cached_property
+    def lower(self) -> LowerLaws:
+        """The distributions for lower bounds, each with a description of the other users' inputs."""
+        return self._lower() if callable(self._lower) else self._lower
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -34,17 +34,16 @@ from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
-from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstPair
+from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]
 
-_MOST_PAIRS = 32
-"""Largest number of pairs of the target's inputs for which the bound of docs/theorems/worst-dataset is evaluated at each eps.
-
-The pairs with the largest blanket bounds are used. Raised: longer run time. Lowered: less tight bounds for matrices of many inputs.
-"""
+_CLEARLY = 0.2
+"""If the bound over all datasets is below an approximation of that by the blanket by more than this in log delta, the latter is not
+computed. Raised: longer run time. Lowered: the larger of the two bounds might be returned."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -233,15 +232,10 @@ class Shuffled(BetweenProfiles):
                 found.append(MixedData(merged, users))
         return tuple(found)
 
-    @cached_property
-    def _bounds_datasets(self) -> bool:
-        """Whether the bound of docs/theorems/worst-dataset is available for some pair of the target's inputs."""
-        return any(bound is not None for bound in self._over_datasets)
-
     @property
     def _has_search(self) -> bool:
         """Whether there is an upper bound that takes longer than the blanket and may be smaller."""
-        return self._bounds_datasets or bool(self._stronger)
+        return self._over_datasets is not None or bool(self._stronger)
 
     def _widest(self, eps: float) -> list[int]:
         """Return the indices of the distributions in `_below` with the largest second moments, at most COMPARED, largest first.
@@ -316,25 +310,19 @@ class Shuffled(BetweenProfiles):
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
         # delta does not increase with eps, so a bound at a smaller eps is valid. Beyond, e^eps is not a double.
         eps = min(eps, LARGEST_EXPONENT)
-        blankets = ([pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs] if search
-                    else self._rough_blankets(eps))
-        found = [(_BLANKET, max(blankets))]
-        if self._bits is not None:
-            found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
-        found += [(_STRONGER, datasets.upper(eps)) for datasets in self._stronger]
+        found, datasets = [], self._over_datasets
         if self._mixed is not None and self._mixed.every:
             # The enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
-            found.insert(0, (_EVERY, self._mixed.upper(eps)))
-        elif self._bounds_datasets:
-            largest = -math.inf
-            # A pair cannot increase the maximum if its blanket bound is at most the bound of another pair.
-            for number, place in enumerate(np.argsort(np.negative(blankets), kind="stable").tolist()):
-                if blankets[place] <= largest:
-                    break
-                bound = self._over_datasets[place] if number < _MOST_PAIRS else None
-                value = blankets[place] if bound is None else bound().log_delta(eps, found[-1][1], enough=largest, search=search)
-                largest = max(largest, value)
-            found.insert(0, (_DATASETS, largest))
+            found.append((_EVERY, self._mixed.upper(eps)))
+        elif datasets is not None:
+            found.append((_DATASETS, datasets.log_delta(eps, every=search)))
+        # The approximation by `log_blanket` is above the bound by the blanket by less than _CLEARLY.
+        if datasets is None or found[0][1] > datasets.log_blanket(eps) - _CLEARLY:
+            found.append((_BLANKET, max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
+                          if search else self._rough_blanket(eps)))
+        if self._bits is not None:
+            found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
+        found += [(_STRONGER, protocols.upper(eps)) for protocols in self._stronger]
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -361,29 +349,35 @@ class Shuffled(BetweenProfiles):
         """The upper distributions of X of the pairs, with outputs truncated at a far smaller probability."""
         return tuple(pair.upper.thinned(self.participation) for pair in self._source.excess_laws(log_cut=self._deepest_cut))
 
-    def _rough_blankets(self, eps: float) -> list[float]:
-        """Return for each pair of the target's inputs an approximate log delta by the privacy blanket.
-
-        If the bounds over all datasets are available, it is the approximation that they use.
-        """
-        if len(self._pairs) > _MOST_PAIRS:
-            return [pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs]
-        return [pair.upper.rough_log_phi(eps, self.users).upper if bound is None else bound().rough_blanket(eps)
-                for pair, bound in zip(self._pairs, self._over_datasets)]
+    def _rough_blanket(self, eps: float) -> float:
+        """Return an approximate log delta by the privacy blanket."""
+        if self._over_datasets is not None:
+            return self._over_datasets.log_blanket(eps)
+        return max(pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs)
 
     @cached_property
-    def _over_datasets(self) -> tuple[Callable[[], WorstPair] | None, ...]:
-        """For every pair, a function that returns its bound over all datasets, or None if the randomizer has no `dataset_laws`."""
+    def _dataset_laws(self) -> DatasetLaws | None:
+        """What the bound of docs/theorems/worst-dataset needs, or None if it is not known for the randomizer."""
         laws = getattr(self._source, "dataset_laws", None)
-        if laws is None or self.users < FEWEST_USERS or self._every or laws(0) is None:
-            return (None,) * len(self._pairs)
+        data = None if laws is None else laws()
+        return None if data is None else data.thinned(self.participation)
 
-        @cache
-        def bound(place: int) -> WorstPair:
-            return WorstPair(laws(place).thinned(self.participation), self.users)
+    @cached_property
+    def _over_datasets(self) -> WorstDataset | None:
+        """The bound of docs/theorems/worst-dataset, or None if there is none for this number of users."""
+        if self.users < FEWEST_USERS or self._every or self._dataset_laws is None:
+            return None
+        return WorstDataset(self._dataset_laws, self.users)
 
-        # A bound is computed when it is first called, because there may be thousands of pairs.
-        return tuple(partial(bound, place) for place in range(len(self._pairs)))
+    def _of_users(self, users: int, *, blanket: bool = False) -> Self:
+        """Return the protocol for another number of users; the distributions that do not depend on it are not computed again.
+
+        With `blanket`, the bound of docs/theorems/worst-dataset is not used.
+        """
+        other = replace(self, users=users)
+        for name in ("_pairs", "_dataset_laws", "_matrix", "_thinned_matrix", "_budget", "_far"):
+            vars(other)[name] = None if blanket and name == "_dataset_laws" else getattr(self, name)
+        return other
 
     @cached_property
     def _exact(self) -> tuple[ShuffledBits, ShuffledBits] | None:
@@ -425,7 +419,19 @@ class Shuffled(BetweenProfiles):
             values.append(value(e, effort) if e < self._pure_epsilon() else -math.inf)
             tick()
         found = np.array(values)
-        return np.minimum(found, self._unshuffled(eps)) if upper else found
+        if not upper or self._amplified(float(eps.max(initial=0.0)), float(found.max(initial=-np.inf))):
+            return found
+        return np.asarray(np.minimum(found, self._unshuffled(eps)))
+
+    def _amplified(self, eps: float, log_delta: float) -> bool:
+        """Return whether :meth:`_unshuffled` is known to be above `log_delta` at every eps up to `eps`."""
+        return eps <= self._far[0] and log_delta <= self._far[1]
+
+    @cached_property
+    def _far(self) -> tuple[float, float]:
+        """An eps and :meth:`_unshuffled` there, which is a lower bound of its values at smaller eps."""
+        eps = min(0.5 * self._pure_epsilon(), 1.0)
+        return eps, float(self._unshuffled(np.array([eps]))[0]) - 1.0
 
     def _unshuffled(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta if the analyst knows the target's message: participation times the local delta.
@@ -436,7 +442,7 @@ class Shuffled(BetweenProfiles):
             return np.zeros_like(eps)
         local = np.nan_to_num(self.randomizer._log_side(eps, upper=True), nan=0.0, posinf=0.0, neginf=-np.inf)
         moved = local + math.log(self.participation)
-        return np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf)
+        return np.asarray(np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
@@ -570,10 +576,15 @@ class Shuffled(BetweenProfiles):
         if not upper or not self._has_search:
             return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
                          rtol=close, settles=close) if self._adds_few else near
-        blanket = Curve(lambda eps: min(0.0, max(self._rough_blankets(eps))), near, rtol=1e-3)
-        # The rough curve omits the search over datasets with different inputs. The search for eps evaluates the exact curve only
-        # near the crossing of the rough one, usually once.
-        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), blanket, rtol=close,
+        if self._over_datasets is not None:
+            near = Curve(self._over_datasets.approximate_log_delta, rtol=1e-3, settles=close, jumps=False)
+            if not self._over_datasets.has_cells:
+                return near
+            # Where the bound takes cells of pairs and inputs, it is smooth in eps up to about 1e-5 in log delta.
+            close = max(close, 1e-6)
+        # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near
+        # the crossing of the rough one, usually once.
+        return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), near, rtol=close,
                      settles=close)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
@@ -590,7 +601,8 @@ class Shuffled(BetweenProfiles):
             return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
             found = float(epsilons(laws[0]._alone if len(laws) == 1 else packed([laws]), [0], [self.users], [delta], upper)[0])
-        if upper and found > 0 and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
+        local = upper and found > 0 and not self._amplified(found, math.log(delta))
+        if local and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
             return super()._epsilon(delta, upper)
         return found
@@ -600,7 +612,7 @@ class Shuffled(BetweenProfiles):
 
         The search for eps ends at a distance at which the upper bound may be above that of the target's message alone.
         """
-        if not isinstance(self.randomizer, PrivacyProfile):
+        if not isinstance(self.randomizer, PrivacyProfile) or self._amplified(found, math.log(delta)):
             return math.inf
 
         def excess(eps: float) -> float:

@@ -1,0 +1,470 @@
+r"""Distributions of X for noise on an interval, for every pair of the target's inputs and every input of another user.
+
+R_x is the distribution of x + noise, x in [0, L], and :math:`X^{ab}_x = (R_a - e^\varepsilon R_b)/R_x` under R_x. Three steps, all
+proved in docs/theorems/worst-dataset, reduce a continuum of pairs and inputs to finitely many distributions:
+
+- **Families.** If x lies between a and b, the pair (0, L) has a larger X in the convex order (any log-concave noise). Otherwise,
+  and if the noise is self-decomposable, such as Gaussian and Laplace noise, the pairs (a, L) and (L, b) with x = 0 suffice. Noise
+  on the integers takes all pairs (a, b) with x = 0; other x follow by shifts and reflection.
+- **Cells.** On a cell of inputs, R_x is bounded above and below by a mixture of those of its two ends, times a factor or plus a
+  term.
+- **Bins.** The outputs are divided into bins. On each bin R_a/R_x and R_b/R_x are monotone, and their means are known. X on a bin
+  is replaced by two atoms at the ends of an interval that contains it, with the same mean.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._cached import cached_property
+from shufflebounds._convex_order import shares
+from shufflebounds._limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, SQUARABLE, TINY
+from shufflebounds._quadrature import log_normal_masses
+from shufflebounds._scipy import log_ndtr, ndtri_exp
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing.kept import Kept
+from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds.shuffle.dataset_laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
+from shufflebounds.shuffle.laws import ExcessLaw
+
+__all__ = [
+    "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalKinds", "IntervalNoise", "LaplaceNoise",
+    "interval_datasets",
+]
+
+_BIN = 0.035
+"""Width of a bin of outputs in standard deviations of Gaussian noise. Twice the width adds .001 to log delta."""
+
+_LEVEL = 16.0
+"""The truncated mass is e^-16, e^-32, ...: bins are kept for these values. Raised: fewer tables, more bins."""
+
+_GRID = (128, 1.6, 6, 0.25)
+"""The cells of inputs have the width L/128 at both ends and grow by the factor 1.6 up to L/6, and at most to .25 standard
+deviations or scales. Cells of width h near the worst input lose about h^2/8 of the users."""
+
+_FARTHEST = 39.0
+"""At least the distance of the outermost output from the interval in standard deviations, as no mass is below e^-LARGEST_EXPONENT."""
+
+_MOST = MANY
+"""Largest number of bins of noise on the integers. Lowered: a larger bound."""
+
+_NEAR = (0.0, 0.3, 0.94, 0.97, 1.0)
+"""Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More pairs: cells need fewer divisions."""
+
+
+class Bins(NamedTuple):
+    """Bins of outputs: their ends, and for noise on the integers the first output of each bin and the end."""
+
+    left: FloatArray
+    right: FloatArray
+    starts: NDArray[np.intp] | None = None
+
+
+class IntervalNoise(ABC):
+    """Symmetric log-concave noise on inputs in [0, length], in the unit of inputs and outputs that a subclass chooses.
+
+    Attributes
+    ----------
+    length : float
+        L.
+    unit : float
+        Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers is
+        self-decomposable: for every alpha < 1 some noise added to alpha times it has its distribution.
+    """
+
+    length: float
+    unit: float
+
+    @property
+    def error(self) -> float:
+        """Bound of the relative errors of probabilities and of likelihood ratios."""
+        return BLUR + 8 * ULP * self.length
+
+    @abstractmethod
+    def bins(self, level: int) -> Bins:
+        """Return the bins if outputs with the probability e^(-_LEVEL level) under the nearest input may be left out."""
+
+    @abstractmethod
+    def log_masses(self, bins: Bins, x: float) -> FloatArray:
+        """Return the logs of the probabilities of the bins under R_x."""
+
+    @abstractmethod
+    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+        """Return log(R_first(y)/R_second(y))."""
+
+    def beyond(self, bins: Bins, x: float) -> float:
+        """Return an upper bound of the probability under R_x of outputs that are in no bin."""
+        return 0.0
+
+    @abstractmethod
+    def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
+        """Return f for each bin with R_x >= f M_x for every input low <= x <= high, M_x some mixture of R_low and R_high."""
+
+    @abstractmethod
+    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for every input low <= x <= high, M_x some mixture of R_low and R_high.
+
+        The results are f, and for each bin the mass of g and the largest g/R_0.
+        """
+
+
+class _Normal(IntervalNoise):
+    """Noise whose log density is a multiple of the square of the distance; the unit is the standard deviation sigma."""
+
+    @property
+    def error(self) -> float:
+        # A place or an output has a relative error of a few ulp, and the log likelihood of an output at distance z from an input
+        # changes by z per unit. No output is farther than _FARTHEST beyond the interval.
+        return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
+
+    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+        return np.asarray((first - second) * (y - 0.5 * (first + second)))
+
+    def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
+        if high - low <= 1.5 * self.unit:
+            return 1.0
+        middle = 0.5 * (low + high)
+        farthest = np.maximum(np.abs(bins.left - middle), np.abs(bins.right - middle))
+        return np.asarray(np.exp(-(((high - low) * farthest) ** 2) / 8))
+
+    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        zero = np.zeros(1)
+        return 1.0 if high - low <= 1.5 * self.unit else math.exp((high - low) ** 2 / 8) * (1 + 4 * ULP), zero, zero
+
+
+@dataclass(frozen=True)
+class GaussianNoise(_Normal):
+    """Gaussian noise of standard deviation 1."""
+
+    length: float
+    unit: float = 0.0
+
+    def bins(self, level: int) -> Bins:
+        end = float(-ndtri_exp(-_LEVEL * level)) + 1e-9
+        number = math.ceil((self.length + 2 * end) * max(1.0, self.length) / _BIN)
+        edges = np.linspace(-end, self.length + end, number + 1)
+        return Bins(edges[:-1], edges[1:])
+
+    def log_masses(self, bins: Bins, x: float) -> FloatArray:
+        return log_normal_masses(np.append(bins.left, bins.right[-1]), x, 1.0)
+
+    def beyond(self, bins: Bins, x: float) -> float:
+        return float(np.exp(log_ndtr(np.array([bins.left[0] - x, x - bins.right[-1]]))).sum()) * (1 + COMPUTED_ERROR)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianNoise(_Normal):
+    """Discrete Gaussian noise: outputs and inputs are multiples of `unit` = 1/sigma, e^-log_total is its largest mass."""
+
+    length: float
+    unit: float
+    log_total: float
+
+    def bins(self, level: int) -> Bins:
+        last = math.ceil(math.sqrt(2 * _LEVEL * level) / self.unit)
+        return _grouped(-last, round(self.length / self.unit) + last, self.unit)
+
+    def log_masses(self, bins: Bins, x: float) -> FloatArray:
+        assert bins.starts is not None
+        logs = -0.5 * (np.arange(bins.starts[0], bins.starts[-1]) * self.unit - x) ** 2 - self.log_total
+        return np.asarray(np.logaddexp.reduceat(logs, bins.starts[:-1] - bins.starts[0]))
+
+    def beyond(self, bins: Bins, x: float) -> float:
+        assert bins.starts is not None
+        # The masses fall by a factor of at most q from one output to the next, so that their sum is below the first one over 1 - q.
+        total = 0.0
+        for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
+            total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
+        return total * (1 + COMPUTED_ERROR)
+
+
+class _Exponential(IntervalNoise):
+    """Noise whose log density is a multiple of the distance; the unit is the scale."""
+
+    top: float
+    """The density, or the mass, at distance 0."""
+
+    def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
+        return np.asarray(np.abs(y - second) - np.abs(y - first))
+
+    def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
+        return 1.0 if high - low <= 1.5 * self.unit else (1 - 4 * ULP) / math.cosh(0.5 * (high - low))
+
+    def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
+        bump = 0.0 if high - low <= 1.5 * self.unit else self.top * math.tanh(0.5 * (high - low)) * (1 + 8 * ULP)
+        inside = self._inside(bins, low, high)
+        return 1.0, bump * inside, np.where(inside > 0, bump / self.top * np.exp(bins.right), 0.0)
+
+    @abstractmethod
+    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
+        """Return the length, or the number of outputs, of the part of each bin between low and high."""
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(_Exponential):
+    """Laplace noise of scale 1. The first and the last bin are the outputs outside of [0, length], where ratios are constant."""
+
+    length: float
+    unit: float = 0.0
+    top = 0.5
+
+    def bins(self, level: int) -> Bins:
+        edges = np.linspace(0.0, self.length, min(max(math.ceil(100 * self.length), 64), 512) + 1)
+        return Bins(np.insert(edges, 0, 0.0), np.append(edges, self.length))
+
+    def log_masses(self, bins: Bins, x: float) -> FloatArray:
+        # The part of each bin on either side of x, from its end that is nearer to x.
+        left, right = np.minimum(bins.left, x), np.maximum(bins.right, x)
+        above, below = np.maximum(bins.left, x), np.minimum(bins.right, x)
+        out = 0.5 * (np.exp(below - x) * -np.expm1(np.minimum(left - below, 0.0))
+                     + np.exp(x - above) * -np.expm1(np.minimum(above - right, 0.0)))
+        out[0], out[-1] = 0.5 * math.exp(-x), 0.5 * math.exp(x - self.length)
+        return np.asarray(np.log(out))
+
+    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
+        return np.asarray(np.maximum(np.minimum(bins.right, high) - np.maximum(bins.left, low), 0.0))
+
+
+@dataclass(frozen=True)
+class GeometricNoise(_Exponential):
+    """Two-sided geometric noise: inputs are 0, unit, ..., length, and the outputs beyond them count as the nearest input."""
+
+    length: float
+    unit: float
+
+    @property
+    def top(self) -> float:  # type: ignore[override]
+        return math.tanh(0.5 * self.unit)
+
+    def bins(self, level: int) -> Bins:
+        return _grouped(0, round(self.length / self.unit), self.unit)
+
+    def log_masses(self, bins: Bins, x: float) -> FloatArray:
+        assert bins.starts is not None
+        share = np.full(int(bins.starts[-1]), -math.expm1(-self.unit))
+        share[[0, -1]] = 1.0
+        logs = np.log(share / (1 + math.exp(-self.unit))) - np.abs(np.arange(share.size) * self.unit - x)
+        return np.asarray(np.logaddexp.reduceat(logs, bins.starts[:-1]))
+
+    def _inside(self, bins: Bins, low: float, high: float) -> FloatArray:
+        assert bins.starts is not None
+        first, last = np.maximum(bins.starts[:-1], round(low / self.unit) + 1), np.minimum(bins.starts[1:], round(high / self.unit))
+        return np.asarray(np.maximum(last - first, 0).astype(np.float64))
+
+
+def _grouped(first: int, last: int, unit: float) -> Bins:
+    """Return bins of neighbouring whole numbers first, ..., last, at most _MOST, in multiples of `unit`."""
+    starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // _MOST)), last + 1)
+    return Bins(starts[:-1] * unit, (starts[1:] - 1) * unit, starts)
+
+
+class _Bounds(NamedTuple):
+    """Bounds of a and b for several distributions of X, from which X follows for every eps.
+
+    `tables` has for each distribution and bin: the mass under the other user's distribution; the mean, the least and the largest
+    value of a; the same of b. Its shape is (7, distributions, bins). `beyond` is the contribution of other outputs to delta.
+    """
+
+    tables: FloatArray
+    beyond: float
+
+    @classmethod
+    def of(cls, rows: Sequence[_Bounds]) -> _Bounds:
+        """Return the bounds of all distributions together."""
+        return cls(np.concatenate([row.tables for row in rows], axis=1), max(row.beyond for row in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalKinds(Kinds):
+    """The distributions of X for noise on an interval.
+
+    Parameters
+    ----------
+    noise : IntervalNoise
+        The noise.
+    inputs : tuple of float
+        The values that users may have, increasing from 0 to the length of the interval; empty for all.
+    share : float
+        Probability with which each user sends a message.
+    """
+
+    noise: IntervalNoise
+    inputs: tuple[float, ...] = ()
+    share: float = 1.0
+
+    @property
+    def blur(self) -> float:
+        return self.noise.error
+
+    def thinned(self, share: float) -> IntervalKinds:
+        return replace(self, share=self.share * share)
+
+    @cached_property
+    def _known(self) -> Kept[tuple[object, ...], Any]:
+        """A cache of bins, masses, and bounds of a and b, which do not depend on eps."""
+        return Kept(CACHED_ANSWERS)
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        # The pair (0, L) and an end of the interval as another user's input are most often the worst.
+        level = self._level(log_cut)
+        return self._atoms(self._known.of(("ends", level), lambda: self._of_inputs(level, ends=True)), eps)
+
+    def cells(self) -> Sequence[Cell]:
+        length, unit = self.noise.length, self.noise.unit
+        if len(self.inputs) == 2 or (unit and length <= 1.5 * unit):
+            return ()
+        pairs = [((0.0, length), (0.0, length))] if unit else [((0.0, length), (length, length)), ((length, length), (0.0, length))]
+        return *(_Pairs(self, *pair) for pair in pairs), _Inputs(self)
+
+    @staticmethod
+    def _level(log_cut: float) -> int:
+        return math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _LEVEL)
+
+    def _bins(self, level: int) -> Bins:
+        bins: Bins = self._known.of(("bins", level), lambda: self.noise.bins(level))
+        return bins
+
+    def _log_masses(self, level: int, x: float) -> FloatArray:
+        masses: FloatArray = self._known.of((level, x), lambda: self.noise.log_masses(self._bins(level), x))
+        return masses
+
+    def _of_inputs(self, level: int, *, ends: bool) -> _Bounds:
+        """Return bounds for the pair (0, L), and the two ends or all other inputs of another user."""
+        bins, places, length = self._bins(level), self.inputs or self._grid, self.noise.length
+        factors = [1.0 if self.inputs else self.noise.below(bins, low, high) for low, high in pairwise(places)]
+        least = [np.minimum(one, other) for one, other in zip([factors[0], *factors], [*factors, factors[-1]])]
+        chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
+        rows = [self._bounds(level, 0.0, length, places[i], weight=least[i]) for i in chosen]
+        if ends and self.cells():
+            # Pairs of nearly equal inputs are the worst of sums without large values.
+            rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
+        return _Bounds.of(rows)
+
+    @cached_property
+    def _grid(self) -> tuple[float, ...]:
+        """The ends of the cells of other users' inputs."""
+        parts, growth, most, widest = _GRID
+        length = self.noise.length
+        half, width = [0.0], length / parts
+        while half[-1] + width < 0.5 * length:
+            half.append(half[-1] + width)
+            width = min(width * growth, length / most, widest)
+        half.append(0.5 * length)
+        return tuple(sorted({self._rounded(x) for x in (*half, *(length - x for x in half))}))
+
+    def _rounded(self, x: float) -> float:
+        """Return the input that is next to x."""
+        unit = self.noise.unit
+        return round(x / unit) * unit if unit else x
+
+    def _bounds(self, level: int, a: float, b: float, x: float, *, weight: FloatArray | float = 1.0,
+                above: tuple[float, FloatArray, FloatArray] | None = None, below: FloatArray | float = 1.0) -> _Bounds:
+        """Return bounds of a = (f R_a + g)/(w R_x) and b = h R_b/(w R_x) under w R_x.
+
+        w = `weight`, f and g are `above`, and h is `below`; g is 0 if x is not.
+        """
+        bins, noise = self._bins(level), self.noise
+        log_mass = self._log_masses(level, x)
+        mass = np.exp(log_mass)
+        factor, bump, highest = above or (1.0, np.zeros(1), np.zeros(1))
+        found = []
+        for place, scale, plus, top in ((a, factor / weight, bump, highest), (b, below / weight, np.zeros(1), np.zeros(1))):
+            mean = scale * np.exp(self._log_masses(level, place) - log_mass) + plus / np.maximum(mass, TINY)
+            ends = [np.exp(noise.log_ratio(place, x, y)) * scale for y in (bins.left, bins.right)]
+            found += [mean, np.minimum(*ends), np.maximum(*ends) + top]
+        return _Bounds(np.array([mass * weight, *found])[:, None], factor * noise.beyond(bins, a))
+
+    def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
+        """Return two atoms for each bin and distribution. The relative errors of masses and ratios, which raise X, are at most `blur`."""
+        weight, mean_a, low_a, high_a, mean_b, low_b, high_b = bounds.tables
+        up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond
+        # Limited, so that squares do not overflow; a larger value is an upper bound.
+        low, high = np.maximum(low_a * up - high_b * down, -SQUARABLE), np.maximum(high_a * up - low_b * down, -SQUARABLE)
+        share = shares(mean_a * up - mean_b * down, low, high)
+        values, mass = np.concatenate([low, high], axis=1), np.concatenate([weight * (1 - share), weight * share], axis=1)
+        if self.share < 1:
+            # "No message" is an output that is equally likely for every input.
+            silent = np.ones((len(values), 1))
+            values, cut = np.append(values, -math.expm1(eps) * silent, axis=1), cut * self.share
+            mass = np.append(mass * self.share, (1 - self.share) * silent, axis=1)
+        starts = np.arange(0, values.size + 1, values.shape[1])
+        mass = np.maximum(mass, TINY).ravel()
+        return Laws(values.ravel(), mass, np.log(mass), starts, math.log(cut) if cut > 0 else -math.inf)
+
+
+class _Inputs(Cell):
+    """The pair (0, L) of the target's inputs, and all inputs of another user except for the two ends."""
+
+    def __init__(self, kinds: IntervalKinds) -> None:
+        self._kinds = kinds
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        level = self._kinds._level(log_cut)
+        return self._kinds._atoms(self._kinds._known.of(("inputs", level), lambda: self._kinds._of_inputs(level, ends=False)), eps)
+
+    def halves(self, loss: float) -> Sequence[Cell]:
+        return ()
+
+
+class _Pairs(Cell):
+    """All pairs (a, b) of the target's inputs in two intervals, for another user's input 0."""
+
+    def __init__(self, kinds: IntervalKinds, first: tuple[float, float], second: tuple[float, float]) -> None:
+        self._kinds, self._first, self._second = kinds, first, second
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        level = self._kinds._level(log_cut)
+        return self._kinds._atoms(self._kinds._known.of((level, self._first, self._second), lambda: self._bounds(level)), eps)
+
+    def _bounds(self, level: int) -> _Bounds:
+        kinds, bins = self._kinds, self._kinds._bins(level)
+        above, below = kinds.noise.above(bins, *self._first), kinds.noise.below(bins, *self._second)
+        rows = [kinds._bounds(level, a, b, 0.0, above=above, below=below) for a in set(self._first) for b in set(self._second)]
+        return _Bounds.of(rows)
+
+    def halves(self, loss: float) -> Sequence[Cell]:
+        unit = self._kinds.noise.unit
+        wide = max((0, 1), key=lambda i: (self._first, self._second)[i][1] - (self._first, self._second)[i][0])
+        low, high = (self._first, self._second)[wide]
+        # The factors of a cell of width h change a and b by about a relative h^2/8.
+        if high - low <= max(1.5 * unit, math.sqrt(8 * loss)):
+            return ()
+        middle = self._kinds._rounded(0.5 * (low + high))
+        parts = (low, middle), (middle, high)
+        return [_Pairs(self._kinds, *((part, self._second) if wide == 0 else (self._first, part))) for part in parts]
+
+
+def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float, ratio_tail: Callable[[FloatArray], FloatArray],
+                      inputs: Sequence[float] = (), log_left_out: float = -math.inf, cut_norm: float = 0.0) -> DatasetLaws | None:
+    """Return the distributions for the upper bound over all datasets, or None if the privacy blanket has almost no mass.
+
+    Parameters
+    ----------
+    noise : IntervalNoise
+        The noise, and the length of the interval.
+    blanket : ExcessLaw
+        The distribution of (R_0/m, R_L/m) under m = min(R_0, R_L), L the length, which is proven to be the largest of all pairs.
+    local_eps, ratio_tail, cut_norm
+        As for `DatasetLaws`.
+    inputs : sequence of float
+        The values that users may have, as distances from the first one, or none for all.
+    log_left_out : float
+        Log of the mass of m at outputs that are not among the atoms of `blanket`.
+    """
+    blankets = FiniteKinds.of([blanket], noise.error)
+    log_g = math.log(math.fsum(np.exp(blankets.log_mass)))
+    if log_g < math.log(COMPUTED_ERROR):
+        return None
+    # The farthest input is an end of the interval (Lemma R); the distance of the two ends is the second moment of X at eps = 0.
+    distance = 0.25 * (blankets.variance + cut_norm) * (1 + COMPUTED_ERROR)
+    heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
+                          ((np.array([log_left_out]), np.array([-np.inf])),), noise.error)
+    return DatasetLaws(blankets, IntervalKinds(noise, tuple(float(x) for x in inputs)), heights, log_g, distance, local_eps, ratio_tail, cut_norm)

@@ -1,0 +1,319 @@
+r"""Upper bounds of the largest E(X_1 + ... + X_k)_+ over all choices of the distribution of each X_i from a set of distributions.
+
+Lemma H of docs/theorems/worst-dataset: for every theta > 0, D > 0 and eta, with :math:`\varphi_x` the moment generating function of
+the distribution x,
+
+.. math:: \mathbb{E}(X_1 + \dots + X_k + u)_+ \le e^{\theta u} \max_x \frac{D}{2\pi} \sum_{m \in \mathbb{Z}}
+    \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2}\, |\varphi_x(\theta + i m D)|^k .
+
+Large values, X > c, are split off: X is smaller in the increasing convex order than :math:`Y + I\,(B + \nu)`, where Y is X given
+:math:`X \le c`, B is X given X > c, :math:`\nu \ge -\mathbb{E} Y`, and I is 1 with probability :math:`p = \Pr[X > c]`,
+independently. So the sum of N ~ Bin(k, p) terms :math:`B + \nu` is added to the sum of the Y.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._core import _moments
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle.dataset_laws import Cell, Kinds, Laws
+
+__all__ = ["LargestSums"]
+
+_SMOOTHING = 5e-4
+"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It raises eps by half this fraction. Lowered: more
+terms of the sum over m are needed."""
+
+_SPREAD = 6.5
+"""Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
+aliases, which add to the bound, are larger."""
+
+_NODES = 197
+"""Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
+
+_LARGE = 7.0
+"""Value of theta c that determines the limits c of the large values; every limit gives a valid bound."""
+
+_LIGHT = 9.0
+"""Largest theta X without large values. Raised: a larger bound. Lowered: longer run time."""
+
+_LIMITS = 1.3
+"""Ratio of neighbouring limits of the large values, of which three are tried."""
+
+_TILTS = np.geomspace(1.0, 0.3, 8)
+"""Ratios of the theta that are used where large values were split off, to the best one without them. Raised: longer run time, in
+proportion to their number. Lowered: a larger bound."""
+
+_JUMPS = 600
+"""Number of points to which large values are rounded up, a tenth as many for two of them. Lowered: a larger bound."""
+
+_SLACK = (1e-4, 1e-3)
+"""With cells of pairs and inputs the bound is raised by this much in log delta, so that cells that are nearly the worst need not be
+divided further: without and with large values, of which the latter take ten times as long. Raised: a larger bound. Lowered: longer
+run time, as the inverse square root near the worst pair."""
+
+_ONE = np.ones(1)
+
+_DEEPER = 10.0
+"""Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
+smooth in eps. Raised: longer tables."""
+
+
+class LargestSums:
+    """Upper bounds of log Gamma_k, the log of the largest E(X_1 + ... + X_k)_+/k over all pairs and inputs, for several k.
+
+    Parameters
+    ----------
+    kinds : Kinds
+        The distributions of X.
+    eps : float
+        Privacy loss in nats, >= 0.
+    counts : sequence of int
+        The numbers k >= 1.
+    near : float
+        An estimate of the results, which only affects the run time.
+    """
+
+    def __init__(self, kinds: Kinds, eps: float, counts: Sequence[int], near: float) -> None:
+        self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
+        self._logs = np.log(self._counts)
+        while True:
+            self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
+            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur, _SMOOTHING,
+                                               _SPREAD, _NODES, _LIGHT)
+            self._sums = _Sum.tried(laws, self._counts, kinds.blur, theta) if found is None else []
+            # Without large values all bounds are known. With them, a bound is the sum of several parts.
+            self._light = None if found is None else found - self._logs
+            near = float(self._light.min()) if self._light is not None else self._of(self._counts.size - 1)
+            if not near < laws.log_cut + _DEEPER or self._near <= near:
+                break
+        self._laws, self._theta = laws, theta
+
+    def _of(self, place: int) -> float:
+        """Return the bound for counts[place], without outputs that are not among the atoms."""
+        if self._light is not None:
+            return float(self._light[place])
+        return min(sums.log_sum(place) for sums in self._sums) - float(self._logs[place])
+
+    def approximations(self) -> FloatArray:
+        """Return the bounds, or, if values are large, approximations that are linear between the first and the last number."""
+        if self._light is not None:
+            return self._light
+        ends = [self._of(0), self._of(self._counts.size - 1)] if self._counts.size > 1 else [self._of(0)]
+        return np.interp(-self._counts, -self._counts[[0, -1]][: len(ends)], ends)
+
+    def bound(self, place: int = 0, *, every: bool = True) -> float:
+        """Return the bound for counts[place].
+
+        Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
+        unless a cell is the worst.
+        """
+        found, cut, cells = self._of(place), self._laws.log_cut, self._kinds.cells()
+        if cells:
+            found += _SLACK[bool(self._sums)]
+            if every:
+                some = self._sums or [_Sum(self._laws, self._counts, self._kinds.blur, math.inf, self._theta)]
+                sums = min(some, key=lambda one: one.log_sum(place)).only(place)
+                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]))
+                found = most - float(self._logs[place])
+        found = float(np.logaddexp(found, cut))
+        return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
+
+
+class _Moments(NamedTuple):
+    """The largest E X_+, the least mean and the largest variance of distributions, and their means and variances.
+
+    `pairs` has only those (mean, variance), by decreasing mean, for which no other distribution has both larger.
+    """
+
+    gain: float
+    least: float
+    variance: float
+    pairs: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, laws: Laws) -> _Moments:
+        first, starts = laws.mass * laws.values, laws.starts[:-1]
+        mean = np.add.reduceat(first, starts)
+        variance = np.add.reduceat(first * laws.values, starts) - mean**2
+        gain = np.add.reduceat(np.maximum(first, 0.0), starts)
+        return cls(float(gain.max()), float(mean.min()), float(variance.max()), _maximal(zip(mean.tolist(), variance.tolist())))
+
+    def joined(self, other: _Moments) -> _Moments:
+        """Return the moments of both sets of distributions together."""
+        return _Moments(max(self.gain, other.gain), min(self.least, other.least), max(self.variance, other.variance),
+                        _maximal((*self.pairs, *other.pairs)))
+
+
+def _maximal(pairs: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
+    out, most = [], -math.inf
+    for mean, variance in sorted(pairs, reverse=True):
+        if variance > most:
+            out.append((mean, variance))
+            most = variance
+    return tuple(out)
+
+
+def _without(laws: Laws, limit: float) -> tuple[Laws, FloatArray, NDArray[np.bool_]]:
+    """Return the distributions given that the value is at most `limit`, the probabilities of larger values, and a mask of these."""
+    large = laws.values > limit
+    rare = np.add.reduceat(np.where(large, laws.mass, 0.0), laws.starts[:-1])
+    left = np.add.reduceat(~large, laws.starts[:-1], dtype=np.intp)
+    shift = np.repeat(np.log1p(-rare), left)
+    starts = np.concatenate([[0], np.cumsum(left)]).astype(np.intp)
+    return Laws(laws.values[~large], laws.mass[~large] * np.exp(-shift), laws.log_mass[~large] - shift, starts), rare, large
+
+
+class _Sum:
+    """The bound of E S_+ for the sum S over users with some distributions, to which more can be added.
+
+    Parameters
+    ----------
+    laws : Laws
+        The first distributions.
+    counts : ndarray
+        The numbers of users, which differ little.
+    blur : float
+        Bound of the relative error of the probabilities.
+    limit : float
+        Values above `limit` are split off; inf for none.
+    theta : float
+        The largest theta that is used; 0 if no sum is evaluated.
+    """
+
+    def __init__(self, laws: Laws, counts: FloatArray, blur: float, limit: float, theta: float) -> None:
+        self._counts, self._blur, self._split, self._limit = counts, blur, limit < math.inf, limit
+        self._moments = _Moments.of(_without(laws, limit)[0] if self._split else laws)
+        deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
+        self._step, self._smoothing = 2 * math.pi / (_SPREAD * deviation), _SMOOTHING * deviation**2
+        self._thetas = theta * (_TILTS if self._split else _ONE)
+        self._best = np.full((self._thetas.size, counts.size), -math.inf)
+        # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
+        self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
+        self._log_cut = -math.inf
+        self.add(laws)
+
+    @classmethod
+    def tried(cls, laws: Laws, counts: FloatArray, blur: float, theta: float) -> list[_Sum]:
+        """Return the sums with several limits of large values, each of which gives a bound; `theta` is the best one without."""
+
+        def tilted(limit: float, start: float) -> float:
+            light = _without(laws, limit)[0]
+            smoothing = _SMOOTHING * float(counts[0]) * _Moments.of(light).variance
+            return _moments.tilt(light.values, light.log_mass, light.starts, float(counts[0]), smoothing, start)[0]
+
+        limit, tilt = _LARGE / theta, theta
+        for _ in range(5):
+            tilt = tilted(limit, tilt)
+            limit = _LARGE / tilt
+        # Limits from a grid that does not depend on eps: the smallest bound is smooth in eps.
+        first = math.floor(math.log(limit) / math.log(_LIMITS))
+        limits = [_LIMITS ** (first + i) for i in range(3)]
+        parts = [(math.inf, theta), *((limit, tilted(limit, tilt)) for limit in limits)]
+        return [cls(laws, counts, blur, *part) for part in parts]
+
+    def only(self, place: int) -> _Sum:
+        """Return a copy for counts[place] only."""
+        out = copy(self)
+        out._counts, out._best = self._counts[[place]], np.ascontiguousarray(self._best[:, [place]])
+        return out
+
+    def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float) -> tuple[float, float]:
+        """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
+
+        Returns the bound, which is `enough` unless a cell that need not be divided has a larger one, and the log of the
+        contribution of outputs that are not among the atoms.
+        """
+        left, first = list(cells), enough - 0.5 * _SLACK[self._split]
+        while left:
+            cell = left.pop()
+            # A relative change of a and b changes log B by about theta k times that.
+            loss = 0.25 * _SLACK[self._split] / (self._thetas[0] * float(self._counts[0]) + 1)
+            parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
+            before = vars(self).copy()
+            if self.add(parts):
+                found = self.log_sum(0)
+                if smaller and found > first:
+                    vars(self).update(before)
+                    left.extend(smaller)
+                elif found > enough:
+                    first, enough = found + 0.5 * _SLACK[self._split], found + _SLACK[self._split]
+        return enough, self._log_cut
+
+    def add(self, laws: Laws) -> bool:
+        """Add distributions, and return whether the bound may have changed."""
+        light, rare, large = _without(laws, self._limit) if self._split else (laws, _ONE, _ONE > 1)
+        before = self._best, self._moments, self._gain, self._rare
+        self._log_cut = max(self._log_cut, laws.log_cut)
+        if self._thetas[0] > 0:
+            self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
+                                          self._smoothing, _NODES, self._blur, self._best)
+        self._moments = self._moments.joined(_Moments.of(light))
+        self._gain = max(self._gain, _Moments.of(laws).gain if self._split else self._moments.gain)
+        self._rare = max(self._rare, float(rare.max()) * (1 + self._blur + COMPUTED_ERROR)) if self._split else 0.0
+        tails = self._split and large.any() and self._add_tails(laws, large)
+        return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
+
+    def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:
+        """Raise the probabilities of values above each edge to those of these distributions; return whether one rose."""
+        top = float(laws.values.max())
+        if not self._edges.size or top > self._edges[-1]:
+            edges = np.geomspace(self._limit, top * (1 + 8 * ULP), _JUMPS)
+            if self._edges.size:
+                self._beyond = self._beyond[np.searchsorted(self._edges, edges, side="right") - 1]
+            self._edges = edges
+        place = np.repeat(np.arange(laws.starts.size - 1), np.diff(laws.starts))[large]
+        # Entry i of a row is the mass between the edges i - 1 and i.
+        table = np.zeros((laws.starts.size - 1, _JUMPS))
+        np.add.at(table, (place, np.searchsorted(self._edges, laws.values[large])), laws.mass[large])
+        above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1].max(axis=0) * (1 + self._blur + COMPUTED_ERROR)
+        before, self._beyond = self._beyond, np.maximum(self._beyond, np.append(above[1:], 0.0))
+        return not np.array_equal(before, self._beyond)
+
+    def log_sum(self, column: int) -> float:
+        """Return the log of the bound of E S_+ for counts[column]."""
+        if not self._gain > 0:
+            return -math.inf
+        found = math.log(float(self._counts[column]) * self._gain * (1 + self._blur + COMPUTED_ERROR))
+        if self._split:
+            return min(found, self._with_jumps(column))
+        return min(found, float(self._best[0, column])) if self._thetas[0] > 0 else found
+
+    def _with_jumps(self, column: int) -> float:
+        """Return the bound for one number of users, whose large values are 0, 1, 2, or at least 3 in number."""
+        count, rare, moments = float(self._counts[column]), self._rare, self._moments
+
+        def positive(more: FloatArray) -> FloatArray:
+            """Return upper bounds of E(S + more)_+ for the sum S without large values."""
+            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. The set of means and variances at which the right side is at most a number
+            # is a half-plane, so that the sums of users with one distribution have the largest right side.
+            simple = np.zeros_like(more)
+            for first, second in moments.pairs:
+                mean = more + count * first
+                root = np.sqrt(mean**2 + count * second)
+                np.maximum(simple, 0.5 * (mean + root) + COMPUTED_ERROR * (np.abs(mean) + root), out=simple)
+            exponents = (self._thetas[:, None] * more + self._best[:, column, None]).min(axis=0)
+            return np.asarray(np.minimum(np.exp(np.minimum(exponents, LARGEST_EXPONENT)), simple))
+
+        none, expected, without = float(positive(np.zeros(1))[0]), count * rare, count * math.log1p(-rare)
+        total = none * math.exp(without)
+        if rare > 0:
+            # The mass between two edges is placed at the upper one. A large value adds at most its distance from the least mean.
+            values = self._edges[1:] - moments.least
+            mass = -np.diff(np.append(rare, self._beyond[1:])) / rare
+            total += expected * math.exp(without + rare) * float(mass @ positive(values))
+            few, pooled = np.append(values[9::10], values[-1]), np.add.reduceat(mass, np.arange(0, mass.size, 10))
+            two = few[:, None] + few
+            second = float(pooled @ positive(two.ravel()).reshape(two.shape) @ pooled)
+            total += 0.5 * expected**2 * math.exp(without + 2 * rare) * second
+            # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
+            total += expected**3 * (none / 6 + 0.5 * float(mass @ values))
+        return math.log(total) + 2 * COMPUTED_ERROR

@@ -1,0 +1,198 @@
+r"""The signed distribution W of the messages of s drawn pairs of users, in the proof of docs/theorems/worst-dataset.
+
+With weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`, W is a sum over sets of pairs whose distributions
+:math:`R_a R_j` are replaced by :math:`(R_a - R_j)^2`. The error term of the bound has the factors
+:math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
+
+.. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s), \qquad 0 \le \gamma < \tfrac12,
+
+where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`. If all likelihood ratios are in
+:math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is in :math:`[-\tau/C, \tau]` with
+:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so that it is nonnegative if
+and only if it is at the corners: j of the :math:`t_i` at the upper end, the others at the lower one. These are s + 1 linear
+conditions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._scipy import linprog
+from shufflebounds._types import ULP, FloatArray
+
+__all__ = ["ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
+
+ORDERS = 16
+"""Largest order k of the error term whose weight is kept. The sum of later ones is bounded by a geometric series."""
+
+_MOST = 5
+"""Largest K of the weights from a linear program. More reduce the error term by less than 1 %."""
+
+_FALL = 0.05
+"""Ratio of the terms of two orders that the linear program assumes. The weights hardly depend on it: the same to three digits for
+ratios from .003 to .1."""
+
+_STEP = 1e-9
+"""The weights of a linear program are multiplied by 1 - 1e-9, because its solution lies on its constraints up to rounding."""
+
+_MORE = (1.0, 1.2, 1.35, 2.0)
+"""Numbers s of drawn pairs that are tried, as multiples of C - 1. No weights exist for s < C - 1."""
+
+_PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
+"""Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
+
+_SIGNED = 0.1
+"""Largest c_- that is tried."""
+
+_EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
+
+
+class Weights(NamedTuple):
+    """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the orders 1..ORDERS.
+
+    `later` bounds the ratio of the factors of orders k + 1 and k, times 2k + 3, for k >= ORDERS; 0 if these factors are 0.
+    """
+
+    pairs: int
+    signed: float
+    log_steps: FloatArray
+    later: float = 0.0
+
+
+def _steps(weights: tuple[float, ...]) -> FloatArray:
+    """Return the logs of abs(omega_(k-1) - omega_k) for k = 1..ORDERS, given omega_1..omega_K, rounded up."""
+    steps = np.zeros(ORDERS)
+    steps[: len(weights) + 1] = np.abs(np.diff([1.0, *weights, 0.0]))
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(steps) + 8 * ULP)
+
+
+def bounded_choices(local_eps: float, most: int) -> list[Weights]:
+    """Return choices of s >= 1 and the weights with c_- = 0, for likelihood ratios of at most e^local_eps.
+
+    Parameters
+    ----------
+    local_eps : float
+        Upper bound of the absolute logarithm of all ratios, or inf.
+    most : int
+        Largest s.
+    """
+    # Beyond, C - 1 pairs are more than 2**53 users.
+    if not local_eps < 36:
+        return []
+    half = math.sinh(0.5 * local_eps * (1 + 8 * ULP))
+    less = 2 * half * half * (1 + 16 * ULP)
+    # C - 1 is rounded up to 12 bits, so that weights are found once for many randomizers.
+    scale = 2.0 ** (math.frexp(less)[1] - 12)
+    less = math.ceil(less / scale) * scale
+    found = []
+    for pairs in sorted({max(1, math.ceil(more * less)) for more in _MORE}):
+        if pairs <= most and (weights := _optimal(pairs, less)) is not None:
+            found.append(Weights(pairs, 0.0, _steps(weights)))
+    return found
+
+
+@lru_cache(CACHED_ANSWERS)
+def _optimal(pairs: int, less: float) -> tuple[float, ...] | None:
+    """Return omega_1..omega_K with W >= 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
+    most = min(pairs, _MOST)
+    if pairs >= 4096:
+        # The corners are too many to be verified one by one.
+        return None
+    table = _corners(pairs, most, less)
+    signs = -table * (-0.5) ** np.arange(1.0, most + 1)
+    size = np.maximum(1.0, np.abs(signs).max(axis=1))
+    # The unknowns are omega_1..omega_K and the absolute differences of neighbouring ones.
+    steps = np.eye(most + 1, most, -1) - np.eye(most + 1, most)
+    start = np.append(1.0, np.zeros(most))
+    inequalities = np.block([[signs / size[:, None], np.zeros((pairs + 1, most + 1))], [steps, -np.eye(most + 1)],
+                             [-steps, -np.eye(most + 1)]])
+    solution = linprog(np.concatenate([np.zeros(most), _FALL ** np.arange(most + 1.0)]), inequalities,
+                       np.concatenate([1 / size, -start, start]), bounds=[(-10, 10)] * most + [(0, None)] * (most + 1))
+    if solution.x is None:
+        return None
+    weights = tuple(float(omega) * (1 - _STEP) for omega in solution.x[:most])
+    return weights if _nonnegative(pairs, less, weights) else None
+
+
+def _corners(pairs: int, most: int, less: float) -> FloatArray:
+    """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
+    high, low = 2 * less, -2 * less / (1 + less)
+    j = np.arange(pairs + 1.0)
+    # C(j, i) high^i and C(s - j, i) low^i. An elementary symmetric polynomial is a sum of products of two of them.
+    parts = [[np.ones_like(j)], [np.ones_like(j)]]
+    for i in range(most):
+        parts[0].append(parts[0][-1] * (j - i) / (i + 1) * high)
+        parts[1].append(parts[1][-1] * (pairs - j - i) / (i + 1) * low)
+    return np.array([sum(parts[0][i] * parts[1][k - i] for i in range(k + 1)) / math.comb(pairs, k) for k in range(1, most + 1)]).T
+
+
+def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
+    """Return whether W is nonnegative at every corner, in integer arithmetic."""
+    # C - 1 = p/q, and all terms are multiplied by the same positive integer.
+    p, q = less.as_integer_ratio()
+    ratios = [(1, 1), *(omega.as_integer_ratio() for omega in weights)]
+    below = math.lcm(*(bottom * math.comb(pairs, k) for k, (_, bottom) in enumerate(ratios)))
+    most, whole = len(weights), q * (p + q)
+    factors = [(-1) ** k * top * (below // (bottom * math.comb(pairs, k))) * whole ** (most - k)
+               for k, (top, bottom) in enumerate(ratios)]
+    high, low = [(p * (p + q)) ** i for i in range(most + 1)], [(-p * q) ** i for i in range(most + 1)]
+    for j in range(pairs + 1):
+        ups, downs = ([math.comb(n, i) for i in range(most + 1)] for n in (j, pairs - j))
+        if sum(factor * sum(ups[i] * downs[k - i] * high[i] * low[k - i] for i in range(k + 1))
+               for k, factor in enumerate(factors)) < 0:
+            return False
+    return True
+
+
+def signed_product(pairs: int, signed: float) -> Weights:
+    r"""Return the weights :math:`\omega_k = C(s, k)/s^k` with s = `pairs`, for which W is a product, and c_- = `signed`."""
+    k, i = np.arange(2, ORDERS + 1), np.arange(1.0, ORDERS)
+    # omega_(k-1) - omega_k = C(s, k-1)/s^(k-1) (1 - (s - k + 1)/(k s)), where the last factor is (k - 1)(s + 1)/(k s).
+    with np.errstate(divide="ignore"):
+        log_choices = np.cumsum(np.log(np.maximum(1 - (i - 1) / pairs, 0.0)) - np.log(i))
+    steps = log_choices + np.log((k - 1) * (pairs + 1) / (k * pairs)) + 64 * ULP
+    # The next step is at most (1 + 1/(k^2 - 1))/k times this one, and (2k + 3)/k decreases.
+    later = (1 + 1 / (ORDERS**2 - 1)) * (2 * ORDERS + 3) / ORDERS if pairs >= ORDERS else 0.0
+    return Weights(pairs, signed, np.concatenate([[-np.inf], steps]), later)
+
+
+def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
+    """Return numbers s of drawn pairs, and for each c_- of :func:`signed_product`.
+
+    c_- (E - 1) is added to delta, so numbers of pairs with a large c_- are never the best.
+    """
+    found = [(pairs, negative_mass(ratio_tail, pairs)) for pairs in _PAIRS]
+    return [(pairs, signed) for pairs, signed in found if signed < _SIGNED]
+
+
+def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) -> float:
+    r"""Return an upper bound of c_- for :func:`signed_product`.
+
+    Two independent messages of users with one input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to R_j,
+    the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
+    :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
+    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w'. So an upper bound of F is the
+    expectation for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), with W rounded
+    up to the next number of _EXCEEDED.
+    """
+    height = 1.0 + pairs
+    beyond = ratio_tail(height * (1 + np.concatenate([[0.0], _EXCEEDED])))
+    mass = -np.diff(beyond, append=0.0)
+    least = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
+    w = _EXCEEDED[:, None]
+    share = np.ones((w.size + 1, w.size + 1))
+    share[:-1, :-1] = (w * w.T - least) / ((1 + w) * (1 + w.T)) + 8 * ULP
+    # The last entries are the limits for w = inf or w' = inf.
+    share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
+    # The second term covers rounding errors.
+    mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]
+    expectation = float(mass @ np.maximum(share, 0.0) @ mass) * (1 + 1e-9)
+    return 0.5 * math.expm1(pairs * math.log1p(2 * expectation / pairs)) * (1 + 1e-9)

@@ -1,0 +1,358 @@
+"""The largest E S_+ over all inputs: the lemmas of docs/theorems/worst-dataset, and the bounds of the library against exact sums."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shufflebounds import mechanisms
+from shufflebounds.mechanisms import _interval_kinds as interval
+from shufflebounds.mechanisms._interval_kinds import IntervalKinds
+from shufflebounds.shuffle._largest_sum import LargestSums, _Sum
+from shufflebounds.shuffle.dataset_laws import FiniteKinds, Kinds, Laws
+from shufflebounds.shuffle.laws import ExcessLaw
+from tests.strategies import slow
+
+flint = pytest.importorskip("flint")
+
+NOISES = {
+    "Gaussian": lambda length: interval.GaussianNoise(length), "Laplace": lambda length: interval.LaplaceNoise(length),
+    "geometric": lambda length: interval.GeometricNoise(length, length / 5),
+}
+
+
+class Listed(Kinds):
+    """Distributions with given values and masses, which do not depend on eps."""
+
+    blur = 1e-15
+
+    def __init__(self, laws):
+        self._laws = laws
+
+    def laws(self, eps, log_cut):
+        values, masses = (np.concatenate([law[i] for law in self._laws]) for i in (0, 1))
+        starts = np.concatenate([[0], np.cumsum([law[0].size for law in self._laws])])
+        return Laws(values, masses, np.log(masses), starts)
+
+    def thinned(self, share):
+        raise NotImplementedError
+
+
+def convolved(laws):
+    """Return the exact distribution of a sum of independent variables, given as lists of (value, mass)."""
+    out = {Fraction(0): Fraction(1)}
+    for law in laws:
+        new = {}
+        for total, p in out.items():
+            for x, q in law:
+                new[total + x] = new.get(total + x, 0) + p * q
+        out = new
+    return out
+
+
+def positive_part(law):
+    return sum((max(x, Fraction(0)) * p for x, p in law.items()), Fraction(0))
+
+
+def some_laws(rng, kinds, heavy=False):
+    """Return random distributions with rational values and masses, whose means are at most 0."""
+    out = []
+    for _ in range(kinds):
+        values = [Fraction(int(x), 8) for x in rng.integers(-12, 13, size=int(rng.integers(2, 4)))]
+        weights = [Fraction(int(w)) for w in rng.integers(1, 9, size=len(values))]
+        if heavy:
+            values.append(Fraction(int(rng.integers(20, 90))))
+            weights.append(Fraction(1, int(rng.integers(50, 500))))
+        masses = [w / sum(weights) for w in weights]
+        mean = sum(x * p for x, p in zip(values, masses))
+        shift = max(mean, 0) + Fraction(int(rng.integers(0, 4)), 16)
+        out.append([(x - shift, p) for x, p in zip(values, masses)])
+    return out
+
+
+def doubles(laws):
+    return [(np.array([float(x) for x, _ in law]), np.array([float(p) for _, p in law])) for law in laws]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lemma_h_in_interval_arithmetic(seed):
+    """The contour sum of Lemma H is above the exact maximum over all compositions, for random theta, D and eta."""
+    rng, arb = np.random.default_rng(seed), flint.arb
+    laws, users = some_laws(rng, int(rng.integers(2, 4))), int(rng.integers(2, 6))
+    most = max(positive_part(convolved(chosen)) for chosen in itertools.combinations_with_replacement(laws, users))
+    deviation = math.sqrt(users * max(float(sum(x * x * p for x, p in law)) for law in laws)) or 1.0
+    theta, smoothing = float(rng.uniform(0.3, 4)) / deviation, float(rng.choice([0.0, 1e-3, 0.1])) * deviation**2
+    step, nodes = 2 * math.pi / (float(rng.uniform(1, 9)) * deviation), 30
+
+    def contour(law):
+        # The terms |m| <= nodes, without the others: a lower bound of the sum over all m.
+        total = arb(0)
+        for m in range(nodes + 1):
+            t = m * arb(step)
+            power = [arb(theta) * flint.fmpq(x.numerator, x.denominator) for x, _ in law]
+            turn = [t * flint.fmpq(x.numerator, x.denominator) for x, _ in law]
+            weights = [flint.fmpq(p.numerator, p.denominator) * up.exp() for (_, p), up in zip(law, power)]
+            real, side = (sum((w * part for w, part in zip(weights, parts)), arb(0))
+                          for parts in ([u.cos() for u in turn], [u.sin() for u in turn]))
+            square = arb(theta) ** 2 + t * t
+            total += (1 if m == 0 else 2) * ((real**2 + side**2) ** (arb(users) / 2)) * (
+                arb(smoothing) * (arb(theta) ** 2 - t * t) / 2).exp() / square
+        beyond = ((nodes + 1) * arb(step)) ** 2
+        rest = sum(weights_at_zero(law, theta), arb(0)) ** users * (arb(smoothing) * (arb(theta) ** 2 - beyond) / 2).exp()
+        return (total + rest * 2 / (arb(step) ** 2 * nodes)) * arb(step) / (2 * arb.pi())
+
+    def weights_at_zero(law, theta):
+        return [flint.fmpq(p.numerator, p.denominator) * (arb(theta) * flint.fmpq(x.numerator, x.denominator)).exp() for x, p in law]
+
+    assert any(contour(law) > flint.fmpq(most.numerator, most.denominator) for law in laws)
+
+
+@pytest.mark.parametrize("heavy", [False, slow(True)])
+def test_the_largest_sum_is_above_every_composition(heavy):
+    rng, gaps = np.random.default_rng(3), []
+    for _ in range(20):
+        laws, users = some_laws(rng, int(rng.integers(1, 4)), heavy), int(rng.integers(2, 6))
+        exact = max(positive_part(convolved(chosen)) for chosen in itertools.combinations_with_replacement(laws, users))
+        if exact > 0:
+            gaps.append(LargestSums(Listed(doubles(laws)), 0.0, [users], -5.0).bound() - math.log(exact / users))
+    assert min(gaps) > -1e-12
+    assert np.median(gaps) < 1
+
+
+def test_the_maximum_must_have_one_contour():
+    """The largest of the bounds with different theta for each distribution is not a bound: a mixed composition is above it."""
+    half = Fraction(1, 48)
+    third, share = Fraction(1, 3), Fraction(6, 13)
+    laws = [[(-25 * half, 2 * third), (23 * half, third)], [(Fraction(-13, 8), 2 * third), (Fraction(1), third)],
+            [(Fraction(-3, 8), 1 - share), (Fraction(1, 4), share)]]
+    exact = max(positive_part(convolved(chosen)) for chosen in itertools.combinations_with_replacement(laws, 6))
+    alone = max(LargestSums(Listed(doubles([law])), 0.0, [6], -5.0).bound() for law in laws)
+    together = LargestSums(Listed(doubles(laws)), 0.0, [6], -5.0).bound()
+    assert alone + 0.25 < math.log(exact / 6) < together
+
+
+def test_several_numbers_of_users_are_those_of_single_calls():
+    rng = np.random.default_rng(5)
+    for heavy in (False, True):
+        kinds = Listed(doubles(some_laws(rng, 3, heavy)))
+        counts = [400, 396, 380]
+        sums = LargestSums(kinds, 0.0, counts, -5.0)
+        for place, count in enumerate(counts):
+            # D and eta are those of the largest number.
+            assert sums.bound(place) == pytest.approx(LargestSums(kinds, 0.0, [count], -5.0).bound(), abs=2e-2)
+        ends = sums.approximations()
+        assert ends[0] == pytest.approx(sums.bound(0), abs=1e-9)
+        assert ends == pytest.approx([sums.bound(i) for i in range(3)], abs=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_splitting_large_values_is_larger_in_the_increasing_convex_order(seed):
+    """E f(X) <= E f(Y + I (B + nu)) for f = (x - c)_+, in fractions, with nu, p and B of the largest of several distributions."""
+    rng = np.random.default_rng(seed)
+    laws, limit = some_laws(rng, 3, heavy=True), Fraction(3)
+    split = []
+    for law in laws:
+        rare = sum((p for x, p in law if x > limit), Fraction(0))
+        light = [(x, p / (1 - rare)) for x, p in law if x <= limit]
+        split.append((rare, light, -sum(x * p for x, p in light), [(x, p) for x, p in law if x > limit]))
+    most, shift = max(one[0] for one in split), max(one[2] for one in split)
+    levels = sorted({x for one in split for x, _ in one[3]})
+    tails = {t: max(sum((p for x, p in one[3] if x > t), Fraction(0)) for one in split) for t in [limit, *levels]}
+    tails[limit] = most
+    edges = [limit, *levels]
+    jumps = [(b + shift, (tails[a] - tails[b]) / most) for a, b in itertools.pairwise(edges)]
+    assert sum(p for _, p in jumps) == 1
+    for law, (_, light, _, _) in zip(laws, split):
+        both = [*((y, q * (1 - most)) for y, q in light), *((y + b, q * most * p) for y, q in light for b, p in jumps)]
+        for c in {*(x for x, _ in law), *(x for x, _ in both)}:
+            assert sum(max(x - c, 0) * p for x, p in law) <= sum(max(x - c, 0) * p for x, p in both)
+
+
+@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 9)), min_size=2, max_size=4), st.integers(0, 10**6))
+@settings(max_examples=50)
+def test_bound_by_two_moments_is_largest_at_one_distribution(moments, seed):
+    """(m + sqrt(m^2 + v))/2 of a mixture of (mean, variance) is at most the largest of the mixed ones."""
+    weights = np.random.default_rng(seed).dirichlet(np.ones(len(moments)))
+    value = lambda m, v: 0.5 * (m + math.sqrt(m * m + v))  # noqa: E731
+    mean, variance = (float(sum(w * one[i] for w, one in zip(weights, moments))) for i in (0, 1))
+    assert value(mean, variance) <= max(value(*one) for one in moments) + 1e-12
+
+
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("width", [0.2, 1.0])
+def test_cells_bound_every_input(name, width):
+    """f M_x <= R_x <= f' M_x + g on every bin, for inputs of a cell and M_x a mixture of its ends."""
+    noise = NOISES[name](3.0)
+    low, high = (0.6, 0.6 + 3 * width) if noise.unit else (0.7, 0.7 + width)
+    high = min(high, noise.length)
+    if noise.unit:
+        low, high = (round(x / noise.unit) * noise.unit for x in (low, high))
+    bins = noise.bins(2)
+    below, (factor, bump, highest) = noise.below(bins, low, high), noise.above(bins, low, high)
+    first = np.exp(noise.log_masses(bins, 0.0))
+    for part in (0.1, 0.35, 0.5, 0.8):
+        x = low + part * (high - low)
+        if noise.unit:
+            x = round(x / noise.unit) * noise.unit
+        if name != "Gaussian":
+            # Beyond the cell R_x is a combination of the two ends with these weights.
+            weights = math.sinh(high - x), math.sinh(x - low)
+            part = weights[1] / sum(weights)
+        masses = np.exp(noise.log_masses(bins, x))
+        mixed = (1 - part) * np.exp(noise.log_masses(bins, low)) + part * np.exp(noise.log_masses(bins, high))
+        assert (masses >= below * mixed * (1 - 1e-12)).all()
+        assert (masses <= (factor * mixed + bump) * (1 + 1e-12)).all()
+        # g/R_0 is at most `highest` at both ends of each bin.
+        for y in (bins.left, bins.right):
+            ratio, ends = np.exp(noise.log_ratio(x, 0.0, y)), [np.exp(noise.log_ratio(end, 0.0, y)) for end in (low, high)]
+            assert (ratio <= factor * ((1 - part) * ends[0] + part * ends[1]) + highest + 1e-12).all()
+        assert (bump <= highest * first * (1 + 1e-9) + 1e-300).all()
+
+
+def test_cells_of_gaussian_noise_in_interval_arithmetic():
+    """The two factors of a cell of Gaussian noise, pointwise, in interval arithmetic."""
+    rng, arb = np.random.default_rng(1), flint.arb
+    for _ in range(300):
+        h, y = arb(float(rng.uniform(0.01, 2))), arb(float(rng.normal() * 4))
+        t = h * float(rng.uniform(0.01, 0.99))
+        mixed = (1 - t / h) * (-((y + t) ** 2) / 2).exp() + t / h * (-((y - (h - t)) ** 2) / 2).exp()
+        ratio, u = (-(y**2) / 2).exp() / mixed, y + t - h / 2
+        assert (-(h * u) ** 2 / 8).exp() < ratio < (h**2 / 8).exp()
+
+
+def densities(name, y):
+    power = 2 if name == "Gaussian" else 1
+    def density(x):
+        weight = np.exp(-np.abs(y - x) ** power / power)
+        return weight / (math.sqrt(2 * math.pi) if power == 2 else 2)
+    return density
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "Laplace"])
+def test_families_are_larger_in_the_convex_order(name):
+    """Lemma G: every (a, b, x) has a smaller stop-loss transform than its image in one of the three families."""
+    rng, y = np.random.default_rng(7), np.linspace(-14, 18, 32001)
+    density = densities(name, y)
+    for _ in range(100):
+        length, factor, c = rng.uniform(0.2, 3), math.exp(rng.uniform(0, 1)), rng.normal() * 2
+        a, b, x = rng.uniform(0, length, 3)
+        if a > b:
+            a, b, x = length - a, length - b, length - x
+        if x < a:
+            image = ((a - x) / (b - x) * length, length, 0.0)
+        elif x > b:
+            # The reflection of (0, b', L).
+            image = (length, length - (b - a) / (x - a) * length, 0.0)
+        else:
+            image = (0.0, length, (x - a) / (b - a) * length)
+        before, after = (np.maximum(density(p) - factor * density(q) - c * density(r), 0).sum() * 1e-3
+                         for p, q, r in ((a, b, x), image))
+        assert before <= after + 2e-6
+
+
+def rows_of(laws):
+    return [slice(a, b) for a, b in itertools.pairwise(laws.starts)]
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_atoms_of_bins_are_larger_than_the_noise(name):
+    """The atoms for the pair (0, L) and an end as other input: the same mean and larger stop-loss transforms than the noise."""
+    noise, eps = NOISES[name](1.5), 0.2
+    laws = IntervalKinds(noise, (0.0, 1.5)).laws(eps, -30.0)
+    for x, row in zip((0.0, 1.5), rows_of(laws)):
+        values, mass = laws.values[row], laws.mass[row]
+        assert mass.sum() == pytest.approx(1, abs=1e-9)
+        assert mass @ values == pytest.approx(-math.expm1(eps), abs=1e-9)
+        if name == "geometric":
+            continue
+        y = np.linspace(-12, 14, 26001)
+        density = densities(name, y)
+        for c in np.quantile(values, [0.1, 0.5, 0.9, 0.99]):
+            exact = np.maximum(density(0.0) - math.exp(eps) * density(1.5) - c * density(x), 0).sum() * 1e-3
+            assert exact - 1e-6 <= mass @ np.maximum(values - c, 0) <= exact + 2e-3 * (1 + abs(c))
+
+
+@pytest.mark.parametrize("sigma", [slow(0.8), 2.0])
+def test_pairs_and_inputs_of_gaussian_noise_are_below_the_bound(sigma):
+    """B of random pairs and inputs, at the theta of the bound, is at most the bound."""
+    length, eps, users, rng = 1 / sigma, 0.05, 3000, np.random.default_rng(2)
+    kinds = IntervalKinds(interval.GaussianNoise(length))
+    sums = LargestSums(kinds, eps, [users], -14.0)
+    bound = sums.bound()
+    fine = IntervalKinds(interval.GaussianNoise(length))
+    for _ in range(12):
+        a, b, x = rng.uniform(0, length, 3)
+        if a > b:
+            a, b, x = length - a, length - b, length - x
+        one = fine._atoms(fine._bounds(2, a, b, x), eps)
+        # Any composition of one kind is one of the compositions.
+        found = LargestSums(Listed([(one.values, one.mass)]), eps, [users], -14.0).bound()
+        assert found <= bound + 2e-3
+
+
+def test_the_farthest_input_is_an_end():
+    """Lemma R for log-concave noise: the squared distance from the mean of the ends is largest at the ends."""
+    y = np.linspace(-25, 28, 53001)
+    for name in ("Gaussian", "Laplace"):
+        density = densities(name, y)
+        for length in (0.3, 1.0, 3.0):
+            low = np.minimum(density(0.0), density(length))
+            middle = 0.5 * (density(0.0) + density(length))
+            sizes = [((density(a) - middle) ** 2 / low).sum() for a in np.linspace(0, length, 25)]
+            assert max(sizes) <= sizes[0] * (1 + 1e-6)
+            assert sizes[0] == pytest.approx(sizes[-1])
+    # Noise on the integers, in fractions: q^|k| on the integers, with the outputs beyond the inputs at the two ends.
+    q, last = Fraction(3, 5), 6
+    share = [1 if k in (0, last) else 1 - q for k in range(last + 1)]
+    rows = [[q ** abs(k - x) * share[k] / (1 + q) for k in range(last + 1)] for x in range(last + 1)]
+    low = [min(p, r) for p, r in zip(rows[0], rows[-1])]
+    for row in rows:
+        assert sum((p - a) * (p - b) / m for p, a, b, m in zip(row, rows[0], rows[-1], low)) <= 0
+
+
+@pytest.mark.parametrize(("noise", "inputs"), [
+    slow(mechanisms.GaussianMechanism(1.0), (0.0, 0.4, 1.0)), (mechanisms.LaplaceMechanism(0.4), (0.0, 0.1, 0.2, 0.6, 1.0)),
+    slow(mechanisms.GaussianMechanism(0.8), (0.0, 1.0)),
+])
+def test_listed_inputs_have_no_larger_bound_than_the_interval(noise, inputs):
+    whole, listed = (LargestSums(data.kinds, 0.05, [5000], -14.0).bound() for data in (
+        noise.dataset_laws(), noise.with_inputs(inputs).dataset_laws()))
+    # Cells of pairs and inputs are divided until they are 1e-3 above the largest value.
+    assert listed <= whole + 2e-3
+
+
+def test_participation_is_one_more_output():
+    rows = np.array([[0.5, 0.3, 0.2], [0.3, 0.3, 0.4]])
+    data, share = mechanisms.FiniteRandomizer(rows).dataset_laws(), 0.375
+    silent = np.append(rows * share, np.full((2, 1), 1 - share), axis=1)
+    other = mechanisms.FiniteRandomizer(silent).dataset_laws()
+    for eps in (0.0, 0.03):
+        assert LargestSums(data.thinned(share).kinds, eps, [500], -9.0).bound() == pytest.approx(
+            LargestSums(other.kinds, eps, [500], -9.0).bound(), abs=1e-9)
+    noise = mechanisms.GaussianMechanism(1.0).with_inputs((0.0, 1.0)).dataset_laws()
+    laws = noise.thinned(share).kinds.laws(0.1, -60.0)
+    for row in rows_of(laws)[:2]:
+        assert laws.mass[row].sum() == pytest.approx(1, abs=1e-8)
+        assert laws.mass[row] @ laws.values[row] == pytest.approx(-math.expm1(0.1), abs=1e-8)
+
+
+def test_no_positive_value_gives_no_delta():
+    kinds = FiniteKinds.of([ExcessLaw(np.log([0.5, 0.5]), np.zeros(2), np.array([0.1, -0.1]))])
+    assert LargestSums(kinds, 0.2, [100], -5.0).bound() == -math.inf
+    assert math.isfinite(LargestSums(kinds, 0.05, [100], -5.0).bound())
+
+
+def test_large_values_are_split_off_where_they_are_rare():
+    """With one value that is rare and large, the bound is near its own contribution, far below that of one contour sum."""
+    values, masses = np.array([-1.0, 1.0, 3000.0]), np.array([0.5005, 0.4995, 1e-9])
+    kinds, count = Listed([(values, masses)]), 10**4
+    sums = LargestSums(kinds, 0.0, [count], -12.0)
+    # The sum of the other values is nearly normal with the mean -10 and the deviation 100, and E(Z - z)_+ = pdf(z) - z cdf(-z).
+    normal = 0.01 * (math.exp(-0.005) / math.sqrt(2 * math.pi) - 0.1 * 0.5 * math.erfc(0.1 / math.sqrt(2)))
+    exact = math.log(normal + 1e-9 * 2990)
+    assert exact - 1e-3 <= sums.bound() <= exact + 0.05
+    assert isinstance(sums._sums[0], _Sum)
