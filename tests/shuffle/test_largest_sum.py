@@ -1,4 +1,4 @@
-"""The largest E S_+ over all inputs: the lemmas of docs/theorems/worst-dataset, and the bounds of the library against exact sums."""
+"""The largest E S_+ over all inputs: the lemmas of docs/theorems/worst-dataset, and the bounds against exact sums."""
 
 import itertools
 import math
@@ -106,7 +106,8 @@ def test_lemma_h_in_interval_arithmetic(seed):
         return (total + rest * 2 / (arb(step) ** 2 * nodes)) * arb(step) / (2 * arb.pi())
 
     def weights_at_zero(law, theta):
-        return [flint.fmpq(p.numerator, p.denominator) * (arb(theta) * flint.fmpq(x.numerator, x.denominator)).exp() for x, p in law]
+        parts = [(flint.fmpq(x.numerator, x.denominator), flint.fmpq(p.numerator, p.denominator)) for x, p in law]
+        return [p * (arb(theta) * x).exp() for x, p in parts]
 
     assert any(contour(law) > flint.fmpq(most.numerator, most.denominator) for law in laws)
 
@@ -341,7 +342,7 @@ def test_participation_is_one_more_output():
 
 
 def test_no_positive_value_gives_no_delta():
-    kinds = FiniteKinds.of([ExcessLaw(np.log([0.5, 0.5]), np.zeros(2), np.array([0.1, -0.1]))])
+    kinds = FiniteKinds.of([ExcessLaw(np.log([0.5, 0.5]), np.zeros(2), np.array([0.1, -0.1]), -math.inf)])
     assert LargestSums(kinds, 0.2, [100], -5.0).bound() == -math.inf
     assert math.isfinite(LargestSums(kinds, 0.05, [100], -5.0).bound())
 

@@ -51,7 +51,7 @@ _GRID = (128, 1.6, 6, 0.25)
 deviations or scales. Cells of width h near the worst input lose about h^2/8 of the users."""
 
 _FARTHEST = 39.0
-"""At least the distance of the outermost output from the interval in standard deviations, as no mass is below e^-LARGEST_EXPONENT."""
+"""No output is farther from the interval, in standard deviations: the masses beyond are below e^-LARGEST_EXPONENT."""
 
 _MOST = MANY
 """Largest number of bins of noise on the integers. Lowered: a larger bound."""
@@ -383,7 +383,7 @@ class IntervalKinds(Kinds):
         return _Bounds(np.array([mass * weight, *found])[:, None], factor * noise.beyond(bins, a))
 
     def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
-        """Return two atoms for each bin and distribution. The relative errors of masses and ratios, which raise X, are at most `blur`."""
+        """Return two atoms for each bin and distribution. X is raised by the errors of masses and ratios, at most `blur`."""
         weight, mean_a, low_a, high_a, mean_b, low_b, high_b = bounds.tables
         up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond
         # Limited, so that squares do not overflow; a larger value is an upper bound.
@@ -460,11 +460,13 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
         Log of the mass of m at outputs that are not among the atoms of `blanket`.
     """
     blankets = FiniteKinds.of([blanket], noise.error)
-    log_g = math.log(math.fsum(np.exp(blankets.log_mass)))
-    if log_g < math.log(COMPUTED_ERROR):
+    mass = math.fsum(np.exp(blankets.log_mass))
+    if mass < COMPUTED_ERROR:
         return None
+    log_g = math.log(mass)
     # The farthest input is an end of the interval (Lemma R); the distance of the two ends is the second moment of X at eps = 0.
     distance = 0.25 * (blankets.variance + cut_norm) * (1 + COMPUTED_ERROR)
     heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
                           ((np.array([log_left_out]), np.array([-np.inf])),), noise.error)
-    return DatasetLaws(blankets, IntervalKinds(noise, tuple(float(x) for x in inputs)), heights, log_g, distance, local_eps, ratio_tail, cut_norm)
+    kinds = IntervalKinds(noise, tuple(float(x) for x in inputs))
+    return DatasetLaws(blankets, kinds, heights, log_g, distance, local_eps, ratio_tail, cut_norm)

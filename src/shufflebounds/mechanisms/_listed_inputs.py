@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from shufflebounds._scipy import log_ndtr
 from shufflebounds._types import FloatArray
 from shufflebounds.mechanisms._interval import BLUR, matrix_laws
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds.shuffle.laws import PairLaws
 
 __all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named"]
 
@@ -72,7 +73,7 @@ class ListedInputs:
         places = [(i, j) for i, j in permutations(range(last + 1), 2) if not self._mirrored or (i, j) <= (last - i, last - j)]
         upper = self.noise.excess_laws(cells, log_cut)[0].upper
         return tuple(
-            PairLaws(laws.inputs, upper, lambda laws=laws: laws.lower, symmetric=self._mirrored and first + second == last)
+            PairLaws(laws.inputs, upper, partial(getattr, laws, "lower"), symmetric=self._mirrored and first + second == last)
             for (first, second), laws in zip(places, matrix_laws(self.below, places, names=self.names, error=self.error))
         )
 

@@ -245,7 +245,8 @@ class LaplaceMechanism(AdditiveNoise):
             return np.where(left > 0, 1 - 0.5 * np.exp(-left), 0.0) * (1 + 8 * ULP)
 
         (pair,) = self.excess_laws(cells=200)
-        return interval_datasets(LaplaceNoise(length), pair.upper, length, ratio_tail, [(x - inputs[0]) / self.scale for x in inputs])
+        places = [(x - inputs[0]) / self.scale for x in inputs]
+        return interval_datasets(LaplaceNoise(length), pair.upper, length, ratio_tail, places)
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return the distributions if users have one of the given values.

@@ -236,9 +236,9 @@ class Rappor(CountEstimate, LocalRandomizer):
             ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
             log_mass = functools.reduce(np.add.outer, ones)
             first, second, with_first, with_second, neither = np.indices(log_mass.shape)
-            heights = [unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
-                        ((first - with_second - neither, 1), (second - with_first - neither, -1))]
-            others.append(ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=True))
+            log_a, log_b = (unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
+                            ((first - with_second - neither, 1), (second - with_first - neither, -1)))
+            others.append(ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True))
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.

@@ -157,7 +157,7 @@ class WorstDataset:
     def _log_norms(self, eps: float) -> FloatArray:
         """Return the logs of r^2k l_(2k+1) for the orders k = 1..ORDERS; inf where there are too few users."""
         first, second = self._log_factors
-        less = math.log(math.expm1(eps)) if eps > 0 else -math.inf
+        less = math.log(math.expm1(eps)) if eps > 1e-300 else -690.0
         return np.asarray(0.5 * np.logaddexp(first + self._log_norm(eps), second + 2 * less))
 
     @cached_property
