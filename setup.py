@@ -30,6 +30,7 @@ KERNELS = (
     "_excess",
     "_jumps",
     "_moments",
+    "_matchings",
     "_deployments",
     "_gamma",
     "_beta",

@@ -70,7 +70,7 @@ def worst_dataset() -> plt.Figure:
     for axis, (name, mechanism, inputs) in zip(axes, shown):
         profiles = [mechanism.shuffled(int(n), inputs=inputs) for n in users]
         upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) for bound in ("upper", "lower"))
-        blanket = shuffled_epsilon(mechanism, users, delta)
+        blanket = shuffled_epsilon(mechanism, users, delta, method="blanket")
         axis.plot(users, blanket / lower, color=ORANGE, lw=1.6)
         axis.plot(users, upper / lower, color=BLUE, lw=1.8)
         axis.axhline(1.0, color=GREEN, lw=1.2, ls="--")

@@ -133,7 +133,7 @@ def test_lower_bounds_of_few_users_are_those_of_the_class():
 def test_heavy_tails_are_evaluated_by_the_class():
     # The compiled search once returned eps = 19.57, although 10.45 meets delta.
     kinds = [mechanisms.GaussianMechanism(0.35), mechanisms.KaryResponse(4, 1.0)]
-    population = shuffled_deployments._DeploymentArray(kinds, 10**4, 1.0, 1, delta=np.array(1e-8))
+    population = shuffled_deployments._DeploymentArray(kinds, 10**4, 1.0, "blanket", 1, delta=np.array(1e-8))
     for side in SIDES:
         assert population.left(side, population.laws(side)).tolist() == [True, False]
 

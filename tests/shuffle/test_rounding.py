@@ -35,7 +35,7 @@ def test_the_bound_of_one_bin_is_the_largest_difference_of_its_tails(others, fak
 
 
 def test_rappor_raises_the_gains_of_the_common_bits_for_the_upper_bound():
-    (heights,) = Rappor(f=0.5, p=0.75, q=0.25, hashes=2, bits=16).dataset_laws().heights
+    heights = Rappor(f=0.5, p=0.75, q=0.25, hashes=2, bits=16).dataset_laws().heights
     # A bit that the value sets is 1 with probability 5/8, another one with 3/8. With k ones of the value's bits, a = 1 and
     # b = ((5/8) (5/8)/((3/8) (3/8)))^k.
     assert np.all(heights.log_a > 0)

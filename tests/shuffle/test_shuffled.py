@@ -187,10 +187,9 @@ def test_table_of_epsilon(randomizer, users, lower, upper, digits):
     # every other user's value is the sum of the target's two.
     delta = 1e-6 if users == 10**4 else 1e-8
     for eps, bound in ((lower, "lower"), (upper, "upper")):
-        above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound))
-                        for side in (-1, 1))
+        above, below = (math.exp(shuffle.shuffled_log_delta(randomizer, users, eps * (1 + side * digits), bound=bound,
+                                                            method="blanket")) for side in (-1, 1))
         assert below <= delta <= above
-    # Functions for arrays use the privacy blanket alone, and the bound of the class is at most this.
     assert lower <= randomizer.shuffled(users).epsilon(delta) * (1 + digits) <= upper * (1 + 3 * digits)
 
 
@@ -217,8 +216,9 @@ def test_every_row_of_the_table_of_epsilon(row):
     assert profile.delta(lower * (1 - digits), bound="lower") >= delta
     if row["name"] in ("kary", "hashing", "hadamard"):
         assert profile.delta(lower * (1 + digits), bound="lower") <= delta
-    # Functions for arrays use the blanket alone; the bound over all datasets is between the blanket's bound and the lower bound.
-    above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, [upper * (1 - digits), upper * (1 + digits)]))
+    # The bound over all datasets is between the blanket's bound and the lower bound.
+    around = [upper * (1 - digits), upper * (1 + digits)]
+    above, below = np.exp(shuffle.shuffled_log_delta(randomizer, users, around, method="blanket"))
     assert below <= delta <= above
     assert profile.delta(upper * (1 + digits)) <= delta <= profile.delta(lower * (1 - digits))
     assert lower <= upper

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -20,11 +21,12 @@ from shufflebounds._scipy import log_ndtr, ndtri_exp
 from shufflebounds._types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
+from shufflebounds.mechanisms._gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._interval_kinds import GaussianNoise, interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, gaussian_cells, named
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds.shuffle.dataset_laws import Blocks, DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -334,10 +336,15 @@ class GaussianMechanism(AdditiveNoise):
         near, far, square = (float(log_ndtr(part * length - end)) for part in (0.5, -0.5, 1.5))
         # R_0^2/R_L is e^(L^2) times the density of normal noise around -L.
         norm = 2 * (math.exp(min(length**2 + square, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
-        return interval_datasets(
+        places = tuple((x - inputs[0]) / self.sigma for x in inputs)
+        found = interval_datasets(
             GaussianNoise(length), pair.upper, math.inf,
-            lambda t: np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR),
-            [(x - inputs[0]) / self.sigma for x in inputs], far, norm)
+            lambda t: np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR), places, far, norm)
+        if found is None or length > WIDEST:
+            return found
+        # Messages that are not sent are post-processing, so that the blocks remain valid with any participation.
+        return replace(found, blocks=Blocks(partial(negative_mass, length, inputs=places), partial(rough_negative_mass, length),
+                                            FEWEST_LEFT))
 
     def with_inputs(self, inputs: tuple[float, ...]) -> ListedInputs:
         """Return the distributions if users have one of the given values.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import COMPUTED_ERROR, MANY
+from shufflebounds._limits import COMPUTED_ERROR, MANY, TABLE_SIZE
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -223,29 +222,36 @@ class Rappor(CountEstimate, LocalRandomizer):
         h, unit = self.hashes, self._unit()
         one, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
-        # There is no bound over all datasets in three cases: for more than 4 hashes, because the search has (h + 1)(h + 2)/2 kinds
-        # of users; for filters of fewer than 2h bits; and for a small mass of the blanket, because the error term of the
-        # bound is proportional to its inverse.
-        if h > 4 or self._differ < h or base < math.log(COMPUTED_ERROR):
+        # There is no bound over all datasets in three cases: for filters of fewer than 2h bits; for a small mass of the blanket,
+        # because the error term of the bound is proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.
+        if self._differ < h or base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
-        others = []
-        for i, j in [(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]:
-            # The other user's value sets i bits of the target's first value, j of the second, and h - i - j of neither. `ones` has
-            # the numbers of ones among five independent groups of bits: the first value's alone, the second value's alone, those
-            # shared with the first and with the second value, and those of neither.
-            ones = [_binomial(n, other, rest) for n in (h - i, h - j)] + [_binomial(n, one, lost) for n in (i, j, h - i - j)]
-            log_mass = functools.reduce(np.add.outer, ones)
-            first, second, with_first, with_second, neither = np.indices(log_mass.shape)
-            log_a, log_b = (unit * np.stack([steps + way * SLACK * np.abs(steps)]).ravel() for steps, way in
-                            ((first - with_second - neither, 1), (second - with_first - neither, -1)))
-            others.append(ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True))
+        others = [self._of_kind(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
         distance = math.expm1(h * math.log1p(gap / other * (gap / rest))) * math.exp(-base)
-        return DatasetLaws(FiniteKinds.of([self.excess_laws()[0].upper]), FiniteKinds.of(others),
+        return DatasetLaws(FiniteKinds.of([self.excess_laws()[0].upper]), FiniteKinds.of(others, 8 * ULP * h),
                            FiniteKinds.of([height.widened(upper=True)]), base,
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
+
+    def _of_kind(self, i: int, j: int) -> ExcessLaw:
+        """Return the distribution of X if the other user's value sets i bits of the target's first value and j of the second."""
+        h, unit = self.hashes, self._unit()
+        one, lost, other, rest, _ = self._support_probabilities()
+        # log a is `unit` times the ones among the bits of the first value alone, minus those shared with the second value, minus
+        # those of neither; log b the same with the values exchanged.
+        first = _difference(_binomial(h - i, other, rest), _binomial(j, one, lost))
+        second = _difference(_binomial(h - j, other, rest), _binomial(i, one, lost))
+        neither = _binomial(h - i - j, one, lost)
+        log_mass = np.full((first.size + neither.size - 1, second.size + neither.size - 1), -np.inf)
+        for less, log_p in enumerate(neither[::-1].tolist()):
+            part = log_mass[less : less + first.size, less : less + second.size]
+            np.logaddexp(part, first[:, None] + second + log_p, out=part)
+        log_a, log_b = (unit * (steps + way * SLACK * np.abs(steps)) for steps, way in
+                        ((np.arange(i - h, h - i + 1.0)[:, None], 1), (np.arange(j - h, h - j + 1.0), -1)))
+        log_a, log_b = (np.broadcast_to(steps, log_mass.shape).ravel() for steps in (log_a, log_b))
+        return ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True)
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:
         """Return the largest probability, over two values, of a likelihood ratio above t."""
@@ -291,3 +297,11 @@ def _binomial(trials: int, hit: float, miss: float) -> FloatArray:
     """
     k = np.arange(trials + 1.0)
     return np.asarray(binom_logpmf(k, trials, hit) if hit <= miss else binom_logpmf(trials - k, trials, miss))
+
+
+def _difference(log_p: FloatArray, log_q: FloatArray) -> FloatArray:
+    """Return the log masses of the difference of independent numbers with the log masses `log_p` and `log_q`, from the smallest."""
+    out = np.full(log_p.size + log_q.size - 1, -np.inf)
+    for less, mass in enumerate(log_q[::-1].tolist()):
+        np.logaddexp(out[less : less + log_p.size], log_p + mass, out=out[less : less + log_p.size])
+    return out

@@ -26,7 +26,7 @@ from shufflebounds._limits import CACHED_ANSWERS
 from shufflebounds._scipy import linprog
 from shufflebounds._types import ULP, FloatArray
 
-__all__ = ["ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
+__all__ = ["BLOCK_PAIRS", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
 
 ORDERS = 16
 """Largest order k of the error term whose weight is kept. The sum of later ones is bounded by a geometric series."""
@@ -35,8 +35,8 @@ _MOST = 5
 """Largest K of the weights from a linear program. More reduce the error term by less than 1 %."""
 
 _FALL = 0.05
-"""Ratio of the terms of two orders that the linear program assumes. The weights hardly depend on it: the same to three digits for
-ratios from .003 to .1."""
+"""Ratio of the terms of two orders that the linear program assumes. The weights are the same to three digits for ratios from .003 to
+.1."""
 
 _STEP = 1e-9
 """The weights of a linear program are multiplied by 1 - 1e-9, because its solution lies on its constraints up to rounding."""
@@ -46,6 +46,9 @@ _MORE = (1.0, 1.2, 1.35, 2.0)
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
+
+BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
+"""Numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users. They are even."""
 
 _SIGNED = 0.1
 """Largest c_- that is tried."""

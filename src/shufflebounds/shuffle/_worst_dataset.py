@@ -22,9 +22,12 @@ any bound :math:`\Delta` over all datasets. If one more message is exchanged, th
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _moments
@@ -32,7 +35,7 @@ from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._largest_sum import LargestSums
-from shufflebounds.shuffle._pair_weights import ORDERS, Weights, bounded_choices, signed_product
+from shufflebounds.shuffle._pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 
 __all__ = ["FEWEST_USERS", "WorstDataset"]
@@ -65,6 +68,16 @@ _TILTS = np.array([0.25, 0.5, 1.0])
 """Values of theta that are tried for each ln F: z + t for ln F = z, in inverse standard deviations of the sum over all users."""
 
 
+class _Chosen(NamedTuple):
+    """Choices of s, c_- and the weights: for each the place of s among all numbers of pairs, c_-, the logs of the factors of the
+    orders, and the sum of the later orders relative to the last one, with mu = 1/4."""
+
+    places: NDArray[np.intp]
+    signed: FloatArray
+    log_steps: FloatArray
+    later: FloatArray
+
+
 class WorstDataset:
     """The upper bound over all datasets and all pairs of the target's inputs.
 
@@ -80,22 +93,66 @@ class WorstDataset:
         self._data, self._users = data, users
         self._known: Kept[tuple[float, bool, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
+        self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
     @cached_property
     def _choices(self) -> tuple[Weights, ...]:
-        """The choices of s, c_- and the weights for which the bound is evaluated, by increasing s; the first has s = 0."""
-        # The term of order k needs 2k + 1 users.
-        most = (self._users - 3) // 2
+        """The choices of s, c_- and the weights that are evaluated at every eps; the first has s = 0."""
+        most = self._most_pairs
         first = np.full(ORDERS, -np.inf)
         first[0] = 0.0
         out = [Weights(0, 0.0, first), *bounded_choices(self._data.local_eps, most)]
         least = out[1].pairs if len(out) > 1 else math.inf
         out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
-        # The sum of the later orders is a geometric series with a ratio of at most 1/2.
-        out = [choice for choice in out if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
-        return tuple(sorted(out, key=lambda choice: choice.pairs))
+        return tuple(self._convergent(out))
+
+    @property
+    def _most_pairs(self) -> int:
+        # The term of order k needs 2k + 1 users.
+        return (self._users - 3) // 2
+
+    def _convergent(self, choices: list[Weights]) -> list[Weights]:
+        """Return the choices for which the sum of the later orders is a geometric series with a ratio of at most 1/2."""
+        return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
+
+    @cached_property
+    def _blocks(self) -> tuple[int, ...]:
+        """The numbers s of pairs that may be matched within blocks of four users."""
+        if self._data.blocks is None:
+            return ()
+        return tuple(pairs for pairs in BLOCK_PAIRS if self._users - 2 * pairs >= max(self._data.blocks.fewest, 3 + 2 * ORDERS))
+
+    @cached_property
+    def _pairs(self) -> tuple[int, ...]:
+        """All numbers s of pairs, increasing from 0."""
+        return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
+
+    def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
+        """Return the numbers s of pairs in blocks that are likely the best: c_- (E - 1) is about 40/n times Gamma."""
+        blocks = self._data.blocks
+        if blocks is None or not self._blocks:
+            return ()
+        log_most = math.log(40 / self._users) + log_gamma - (math.log(math.expm1(eps)) if eps > 0 else -math.inf)
+        most = math.exp(min(log_most, 0.0))
+        place = bisect_left(self._blocks, -most, key=lambda pairs: -blocks.rough(pairs))
+        return self._blocks[max(place - 1, 0) : place + 2]
+
+    def _chosen(self, blocks: tuple[int, ...]) -> _Chosen:
+        """Return the choices with blocks of the given numbers of pairs."""
+
+        def made() -> _Chosen:
+            assert self._data.blocks is not None or not blocks
+            choices = [*self._choices]
+            if self._data.blocks is not None:
+                choices += self._convergent([signed_product(pairs, self._data.blocks.bound(pairs)) for pairs in blocks])
+            pairs = np.array([choice.pairs for choice in choices])
+            ratios = np.array([choice.later for choice in choices]) * self._data.distance / (self._users - 2 * pairs - 2)
+            return _Chosen(np.searchsorted(self._pairs, pairs), np.array([choice.signed for choice in choices]),
+                           np.array([choice.log_steps for choice in choices]), ratios / (1 - ratios))
+
+        return self._chosen_known.of(blocks, made)
 
     def _log_norm(self, eps: float) -> float:
         """Return an upper bound of log V, with V as in the module docstring."""
@@ -160,18 +217,12 @@ class WorstDataset:
         less = math.log(math.expm1(eps)) if eps > 1e-300 else -690.0
         return np.asarray(0.5 * np.logaddexp(first + self._log_norm(eps), second + 2 * less))
 
-    @cached_property
-    def _log_steps(self) -> tuple[FloatArray, FloatArray]:
-        """For each choice, the logs of its factors, and the sum of the later orders relative to the last one, with mu = 1/4."""
-        ratios = np.array([choice.later * self._data.distance / (self._users - 2 * choice.pairs - 2) for choice in self._choices])
-        return np.array([choice.log_steps for choice in self._choices]), ratios / (1 - ratios)
-
-    def _log_errors(self, log_norms: FloatArray, log_prob: float) -> FloatArray:
+    def _log_errors(self, chosen: _Chosen, log_norms: FloatArray, log_prob: float) -> FloatArray:
         """Return the log of the error term for each of the choices.
 
         `log_prob` is the log of an upper bound of the probability of the best test.
         """
-        steps, later = self._log_steps
+        steps, later = chosen.log_steps, chosen.later
         orders = 0.5 * self._log_mu(log_prob, _TIMES) + log_norms
         with np.errstate(invalid="ignore"):
             parts = np.where(steps > -np.inf, steps + orders, -np.inf)
@@ -235,24 +286,26 @@ class WorstDataset:
         return self._known.of((eps, every, refined), lambda: min(0.0, self._computed(eps, every, refined)))
 
     def _computed(self, eps: float, every: bool, refined: bool) -> float:
-        users, choices = self._users, self._choices
-        sums = LargestSums(self._data.kinds, eps, [users - 2 * choice.pairs for choice in choices], _NEAR)
-        gammas = self._log_main(eps, sums.approximations())
+        users, pairs = self._users, np.array(self._pairs)
+        sums = LargestSums(self._data.kinds, eps, users - 2 * pairs, _NEAR)
+        logs = sums.approximations()
+        chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
+        gammas = self._log_main(eps, logs[chosen.places], chosen)
         least, norms = float(gammas[0]), self._log_norms(eps)
-        errors = self._log_errors(norms, math.inf)
+        errors = self._log_errors(chosen, norms, math.inf)
         if errors[0] > least + _LITTLE and eps > 0:
             log_prob = self._log_probability(eps, least, None)
-            errors = self._log_errors(norms, log_prob)
+            errors = self._log_errors(chosen, norms, log_prob)
             if refined and errors[np.logaddexp(gammas, errors).argmin()] > least + _MUCH:
-                errors = np.minimum(errors, self._log_errors(norms, min(log_prob, self._log_probability(eps, least, every))))
+                log_prob = min(log_prob, self._log_probability(eps, least, every))
+                errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
-        gammas = self._log_main(eps, np.full(len(choices), sums.bound(best, every=every)))
-        total = float(np.logaddexp(gammas[best], errors[best])) + 8 * ULP
+        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every))
+        total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
         return total if self._data.others is None else max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
 
-    def _log_main(self, eps: float, log_gammas: FloatArray) -> FloatArray:
+    def _log_main(self, eps: float, log_gammas: FloatArray, chosen: _Chosen) -> FloatArray:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) for each choice."""
-        signed = np.array([choice.signed for choice in self._choices])
         with np.errstate(divide="ignore"):
-            value = np.logaddexp(log_gammas + np.log1p(2 * signed), np.log(signed * math.expm1(eps)))
+            value = np.logaddexp(log_gammas + np.log1p(2 * chosen.signed), np.log(chosen.signed * math.expm1(eps)))
         return np.asarray(value + 8 * ULP * (1 + np.abs(value)))

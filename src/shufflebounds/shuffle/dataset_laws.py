@@ -22,7 +22,7 @@ from shufflebounds.shuffle._excess import excesses, rounding
 from shufflebounds.shuffle._pair_weights import signed_choices
 from shufflebounds.shuffle.laws import ExcessLaw
 
-__all__ = ["Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
+__all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
 
 
 class Laws(NamedTuple):
@@ -160,6 +160,18 @@ class FiniteKinds(Kinds):
                            tuple((cut + move, cut_b + move) for cut, cut_b in self.cuts), self.error)
 
 
+class Blocks(NamedTuple):
+    """The masses c_- if the drawn users are matched at random within blocks of four users.
+
+    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users are left, and `rough` an
+    approximation that takes less time and decreases in the number of pairs.
+    """
+
+    bound: Callable[[int], float]
+    rough: Callable[[int], float]
+    fewest: int
+
+
 @dataclass(frozen=True, eq=False)
 class DatasetLaws:
     r"""Distributions that bound every dataset from above, for all ordered pairs of inputs of the target user.
@@ -189,6 +201,8 @@ class DatasetLaws:
         At least the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
     others : FiniteKinds, optional
         The distributions under m for all other pairs, for which the privacy blanket is used.
+    blocks : Blocks, optional
+        The masses c_- for blocks of users, if they are known.
     """
 
     blankets: FiniteKinds
@@ -200,6 +214,7 @@ class DatasetLaws:
     ratio_tail: Callable[[FloatArray], FloatArray]
     cut_norm: float = 0.0
     others: FiniteKinds | None = None
+    blocks: Blocks | None = None
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
