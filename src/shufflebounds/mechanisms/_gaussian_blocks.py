@@ -1,16 +1,16 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
 In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. Its negative part has a mass of
-at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
+:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. Its negative part has a mass
+of at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
 
-- **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs, so that one user has the input
-  0 and another one L.
-- **Cells.** If u is in a cell of width h around the grid point z, W is at least a mixture, over grid points, of W with factors: at
-  least :math:`e^{-h^2 t^2/8}` for positive terms and at most :math:`e^{h^2/8}` for each message of a negative term.
-- **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs it is at least
-  the chord and at most :math:`e^{\beta^2/8}` times it, where :math:`\beta` is half the width of the bin in :math:`\ln r`. So W is at
-  least a function that is affine in r of each message.
+- **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs, so that one user has the
+  input 0 and another one L.
+- **Cells.** If u is in a cell of width h, W is at least a mixture, over the two ends of the cell, of W with factors: at least
+  :math:`e^{-h^2 t^2/8}` for positive terms and at most :math:`e^{h^2/8}` for each message of a negative term.
+- **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs it is at
+  least the chord and at most its tangent, which is :math:`e^{\beta^2/8}` times the power at the ends of the bin or less, where
+  :math:`2 \beta` is the width of the bin in :math:`\ln r`. So W is at least a function that is affine in r of each message.
 - **Bins.** The positive part of an affine function is convex: in each bin r is replaced by the two ends of the bin, with the same
   mean.
 """
@@ -67,7 +67,9 @@ def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> 
 
 def rough_negative_mass(length: float, pairs: int) -> float:
     """Return an approximation of :func:`negative_mass`, within a factor of 3, in 3 ms."""
-    return _from_block(0.3 * max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length)), pairs)
+    found = max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length))
+    # So few edges give three times the mass.
+    return _from_block(found / 3, pairs)
 
 
 def _from_block(mass: float, pairs: int) -> float:

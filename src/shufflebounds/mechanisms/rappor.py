@@ -220,7 +220,7 @@ class Rappor(CountEstimate, LocalRandomizer):
 
     def dataset_laws(self) -> DatasetLaws | None:
         h, unit = self.hashes, self._unit()
-        one, lost, other, rest, gap = self._support_probabilities()
+        _, lost, other, rest, gap = self._support_probabilities()
         base = h * math.log(lost / rest)
         # There is no bound over all datasets in three cases: for filters of fewer than 2h bits; for a small mass of the blanket,
         # because the error term of the bound is proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.

@@ -60,8 +60,6 @@ _SLACK = (1e-4, 1e-3)
 divided further: without and with large values, of which the latter take ten times as long. Raised: a larger bound. Lowered: longer
 run time, as the inverse square root near the worst pair."""
 
-_ONE = np.ones(1)
-
 _DEEPER = 10.0
 """Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
 smooth in eps. Raised: longer tables."""
@@ -194,7 +192,7 @@ class _Sum:
         self._moments = _Moments.of(_without(laws, limit)[0] if self._split else laws)
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
         self._step, self._smoothing = 2 * math.pi / (_SPREAD * deviation), _SMOOTHING * deviation**2
-        self._thetas = theta * (_TILTS if self._split else _ONE)
+        self._thetas = theta * (_TILTS if self._split else np.ones(1))
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
         # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
         self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
@@ -250,7 +248,7 @@ class _Sum:
 
     def add(self, laws: Laws) -> bool:
         """Add distributions, and return whether the bound may have changed."""
-        light, rare, large = _without(laws, self._limit) if self._split else (laws, _ONE, _ONE > 1)
+        light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))
         before = self._best, self._moments, self._gain, self._rare
         self._log_cut = max(self._log_cut, laws.log_cut)
         if self._thetas[0] > 0:

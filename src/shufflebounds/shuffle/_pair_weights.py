@@ -35,8 +35,7 @@ _MOST = 5
 """Largest K of the weights from a linear program. More reduce the error term by less than 1 %."""
 
 _FALL = 0.05
-"""Ratio of the terms of two orders that the linear program assumes. The weights are the same to three digits for ratios from .003 to
-.1."""
+"""Ratio of the terms of two orders that the linear program assumes. The weights are the same to three digits from .003 to .1."""
 
 _STEP = 1e-9
 """The weights of a linear program are multiplied by 1 - 1e-9, because its solution lies on its constraints up to rounding."""

@@ -69,8 +69,11 @@ _TILTS = np.array([0.25, 0.5, 1.0])
 
 
 class _Chosen(NamedTuple):
-    """Choices of s, c_- and the weights: for each the place of s among all numbers of pairs, c_-, the logs of the factors of the
-    orders, and the sum of the later orders relative to the last one, with mu = 1/4."""
+    """Choices of s, c_- and the weights.
+
+    For each: the place of s among all numbers of pairs, c_-, the logs of the factors of the orders, and the sum of the later orders
+    relative to the last one, with mu = 1/4.
+    """
 
     places: NDArray[np.intp]
     signed: FloatArray
@@ -286,8 +289,8 @@ class WorstDataset:
         return self._known.of((eps, every, refined), lambda: min(0.0, self._computed(eps, every, refined)))
 
     def _computed(self, eps: float, every: bool, refined: bool) -> float:
-        users, pairs = self._users, np.array(self._pairs)
-        sums = LargestSums(self._data.kinds, eps, users - 2 * pairs, _NEAR)
+        users = self._users
+        sums = LargestSums(self._data.kinds, eps, [users - 2 * pairs for pairs in self._pairs], _NEAR)
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
