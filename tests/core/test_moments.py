@@ -127,7 +127,9 @@ def test_the_tilt_minimizes_the_largest_objective(count):
 
         def objective(theta, laws=laws, smoothing=smoothing):
             most = max(math.log1p(w @ np.expm1(theta * x)) for x, w in laws)
-            return count * most - 2 * math.log(theta) + smoothing * theta**2 / 2
+            variance = max(w @ x**2 - (w @ x) ** 2 for x, w in laws)
+            x = theta * math.sqrt(count * variance + smoothing)
+            return count * most - math.log(theta) - math.log(3 * x + math.sqrt(x * x + 8)) + smoothing * theta**2 / 2
 
         found, chosen = _moments.tilt(*packed(laws), count, smoothing, 4 / math.sqrt(count))
         assert 1 <= len(chosen) <= 3

@@ -155,7 +155,7 @@ def attack(seed, cases=None, late=lambda: False):
             continue
         bound = WorstDataset(data, users)
         for eps in grid:
-            tried[kind] += compositions
+            tried[kind] += compositions * inputs * (inputs - 1)
             truth = max(exact[place, math.exp(eps)] for place in range(inputs * (inputs - 1)))
             upper = bound.log_delta(eps)
             if math.exp(upper) < truth * (1 - ROUNDING) - 1e-15:

@@ -30,8 +30,9 @@ cdef void c_log_moments(const Atoms *law, const double *theta, Py_ssize_t thetas
 cdef double c_log_contour(const double *log_phi, double count, double theta, const Contour *contour,
                           const double *log_weight) noexcept nogil
 
-# The theta that minimizes the maximum over distributions of count log phi(theta) - 2 log theta + smoothing theta^2/2, to a relative
-# 1e-4, which changes this maximum by about 1e-8 of its curvature. `start` is a first value. Writes the indices of the distributions
-# that attain the maximum near theta, at most 8, and their number. Checked: some x > 0 in each.
+# The theta that minimizes, to a relative 1e-4, the maximum over distributions of
+#     count log phi(theta) + smoothing theta^2/2 - log theta - log(3 x + (x^2 + 8)^(1/2)), x = theta (count v + smoothing)^(1/2),
+# with v the largest variance: log B of a normal sum, up to a constant. `start` is a first value. Writes the indices of the
+# distributions that attain the maximum near theta, at most 8, and their number. Checked: some x > 0 in each.
 cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
                    Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil

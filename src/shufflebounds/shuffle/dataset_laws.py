@@ -164,7 +164,7 @@ class Blocks(NamedTuple):
     """The masses c_- if the drawn users are matched at random within blocks of four users.
 
     `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users are left, and `rough` an
-    approximation that takes less time and decreases in the number of pairs.
+    approximation that takes less time and decreases in the number of pairs where it is not negligible.
     """
 
     bound: Callable[[int], float]
