@@ -72,18 +72,16 @@ class Shuffled(BetweenProfiles):
         Probability s in [1e-12, 1] with which each user, including the target, sends a message. The number of messages is public:
         "no message" is an output like any other.
     inputs : sequence of float, optional
-        For noise on an interval: the values that users may have, at least two and all in an interval of length `sensitivity`. Any
-        values for Laplace noise; for Gaussian noise two, or more on a grid of at most 32 steps. None stands for every value of the
-        interval. Then the bound over all datasets is available for Laplace noise of a local budget up to ln 10
-        (docs/theorems/laplace-interval), and otherwise the upper bound is the privacy blanket.
+        For Laplace and Gaussian noise: the values that users may have, at least two and all in an interval of length
+        `sensitivity`. None stands for every value of the interval.
 
     Notes
     -----
     Neighbours: one user's input is replaced. The upper bound holds for every dataset of the other users: it is the smaller of the
     privacy blanket and of the bound of docs/theorems/worst-dataset, which is offered for matrices without zeros, local hashing,
-    subset selection, unary encoding, RAPPOR of up to 4 hashes, Hadamard response, wide caps of PrivUnit, Laplace noise of
-    a local budget up to ln 10, Laplace and Gaussian noise with a list of `inputs`, geometric noise of sensitivity 2 to 10, and
-    discrete Gaussian noise of sensitivity 1. :meth:`argument` returns which one is used.
+    subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, wide caps of PrivUnit, Laplace and Gaussian
+    noise, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds for every pair of the target's
+    inputs and every input of the other users. :meth:`argument` returns which one is used.
     The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
     a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
@@ -102,9 +100,8 @@ class Shuffled(BetweenProfiles):
     the description of the pair states this. The two bounds of the sum itself have a gap of about 2e-7 in log delta, 1e-12 for few
     users; densities are discretized into cells, which adds about 1e-5. The run time does not depend on the number of users: below a
     millisecond for one delta of the blanket of a randomizer of a few atoms, about 10 ms for densities. One eps of the bound over
-    all datasets takes 20 to 60 ms for a two-level randomizer and .1 to .5 s for noise from 1e4 users on, and up to 1 s for fewer
-    users; a matrix of many inputs takes seconds. The search over datasets ends when its upper bound is .003 above the largest log
-    delta found, or after a limited number of evaluations; the result is an upper bound in either case.
+    all datasets takes 5 to 20 ms for a randomizer of few outputs, .1 to 1 s for noise, and up to 3 s for Gaussian noise of a small
+    sigma or with few users, where rare messages dominate.
 
     {balle2019}
 
