@@ -55,7 +55,7 @@ proportion to their number. Lowered: a larger bound."""
 _JUMPS = 600
 """Number of points to which large values are rounded up, a tenth as many for two of them. Lowered: a larger bound."""
 
-_SLACK = (1e-4, 1e-3)
+_SLACK = (1e-4, 3e-3)
 """With cells of pairs and inputs the bound is raised by this much in log delta, so that cells that are nearly the worst need not be
 divided further: without and with large values, of which the latter take ten times as long. Raised: a larger bound. Lowered: longer
 run time, as the inverse square root near the worst pair."""

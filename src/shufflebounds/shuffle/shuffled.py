@@ -311,12 +311,13 @@ class Shuffled(BetweenProfiles):
         if self._mixed is not None and self._mixed.every:
             # The enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
             found.append((_EVERY, self._mixed.upper(eps)))
-        elif datasets is not None:
-            found.append((_DATASETS, datasets.log_delta(eps, every=search)))
-        # The approximation by `log_blanket` is above the bound by the blanket by less than _CLEARLY.
-        if datasets is None or found[0][1] > datasets.log_blanket(eps) - _CLEARLY:
+        # Without the pairs and inputs that are rarely the worst, the bound over all datasets takes less time and is at most larger.
+        rough = math.inf if datasets is None or found else datasets.log_delta(eps, every=False)
+        if not found and rough > self._rough_blanket(eps) - _CLEARLY:
             found.append((_BLANKET, max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
                           if search else self._rough_blanket(eps)))
+        if datasets is not None and rough < min([math.inf, *(value for _, value in found)]):
+            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search)))
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, protocols.upper(eps)) for protocols in self._stronger]
@@ -349,7 +350,9 @@ class Shuffled(BetweenProfiles):
     def _rough_blanket(self, eps: float) -> float:
         """Return an approximate log delta by the privacy blanket."""
         if self._over_datasets is not None:
-            return self._over_datasets.log_blanket(eps)
+            # Both are approximations. The first one may be far too large for heavy tails, the second one for few users.
+            near = max(pair.upper.approximate_log_phi(eps, self.users) for pair in self._pairs)
+            return min(self._over_datasets.log_blanket(eps), near)
         return max(pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs)
 
     @cached_property
@@ -578,7 +581,7 @@ class Shuffled(BetweenProfiles):
             if not self._over_datasets.has_cells:
                 return near
             # Where the bound takes cells of pairs and inputs, it is smooth in eps up to about 1e-5 in log delta.
-            close = max(close, 1e-6)
+            close = max(close, 1e-5)
         # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near
         # the crossing of the rough one, usually once.
         return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), near, rtol=close,
