@@ -117,7 +117,7 @@ def worst():
         inputs = (0, 1) if isinstance(randomizer, GaussianMechanism | LaplaceMechanism) else None
         jobs = {
             "worst dataset": lambda b=build, n=users, d=delta, i=inputs: b().shuffled(n, inputs=i).epsilon(d),
-            "privacy blanket": lambda b=build, n=users, d=delta: shuffled_epsilon(b(), n, d),
+            "privacy blanket": lambda b=build, n=users, d=delta: shuffled_epsilon(b(), n, d, method="blanket"),
             "lower bound": lambda b=build, n=users, d=delta, i=inputs: b().shuffled(n, inputs=i).epsilon(d, bound="lower"),
         }
         for name, job in jobs.items():
