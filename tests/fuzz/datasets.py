@@ -1,8 +1,9 @@
 """The upper bound over all datasets against the exact maximum over every dataset, for random and adversarial small matrices.
 
-RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared with the matrices of some of their inputs. The exact
-value comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates all datasets;
-here the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other users is one
+RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared with the matrices of some of their inputs. Noise on an
+interval is compared with random datasets, of which the analyst sees in which of three intervals each message is. The exact value
+comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates all datasets; here
+the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other users is one
 question.
 """
 
@@ -125,6 +126,53 @@ def compare_family(r, tried, found):
             found.append(f"{randomizer!r}, users={users}, eps={eps!r}: {upper} < {truth}: {rows.tolist()}")
 
 
+def interval_row(noise, x, edges):
+    """Return the probabilities that the message of input x is below, between and above the two edges."""
+    if isinstance(noise, mechanisms.GaussianMechanism):
+        below = [0.5 * math.erfc((x - y) / noise.sigma / math.sqrt(2)) for y in edges]
+    elif isinstance(noise, mechanisms.LaplaceMechanism):
+        below = [0.5 * math.exp((y - x) / noise.scale) if y < x else 1 - 0.5 * math.exp((x - y) / noise.scale) for y in edges]
+    else:
+        k = np.arange(-400.0, 401.0)
+        mass = (np.exp(-noise.eps / noise.sensitivity * abs(k - x)) if isinstance(noise, mechanisms.GeometricMechanism)
+                else np.exp(-0.5 * ((k - x) / noise.sigma) ** 2))
+        below = [mass[k < y].sum() / mass.sum() for y in edges]
+    return [below[0], below[1] - below[0], 1 - below[1]]
+
+
+def compare_interval(r, tried, found):
+    """Compare the bound of one random noise on an interval with random datasets of few users."""
+    noise = r.choice([
+        lambda: mechanisms.GaussianMechanism(r.uniform(0.5, 3)), lambda: mechanisms.LaplaceMechanism(r.uniform(0.25, 3)),
+        lambda: mechanisms.GeometricMechanism(r.uniform(0.2, 4), r.randint(2, 9)),
+        lambda: mechanisms.DiscreteGaussianMechanism(r.uniform(0.8, 4), r.randint(1, 4)),
+    ])()
+    users = r.choice([8, 12, r.randint(9, 60)])
+    data = noise.dataset_laws()
+    if data is None:
+        return
+    bound, top = WorstDataset(data, users), noise.sensitivity
+    values = (r.uniform(0, top), r.uniform(0, top)) if r.random() < 0.4 else (0.0, top)
+    grid = [0.0, r.uniform(0, 0.3), 10 ** r.uniform(-2, 0.3)]
+    upper = [bound.log_delta(eps) for eps in grid]
+    for _ in range(20):
+        held = r.choice([[r.choice((0.0, top))] * (users - 1), [r.choice((0.0, top)) for _ in range(users - 1)],
+                         [r.uniform(0, top) for _ in range(users - 1)], [r.uniform(0, top)] * (users - 1)])
+        if isinstance(top, int):
+            held, values = [float(round(x)) for x in held], tuple(float(round(x)) for x in values)
+        edges = sorted(r.uniform(-1.5, 2.5) * top for _ in range(2))
+        law = np.ones((1, 1))
+        for x in held:
+            law = times(law, interval_row(noise, x, edges))
+        first, second = (times(law, interval_row(noise, x, edges)) for x in values)
+        for eps, most in zip(grid, upper):
+            tried["interval"] += 2
+            for one, other in ((first, second), (second, first)):
+                truth = float(np.maximum(one - math.exp(eps) * other, 0).sum())
+                if math.exp(most) < truth * (1 - ROUNDING) - 1e-13:
+                    found.append(f"{noise!r}, users={users}, eps={eps!r}: {math.exp(most)} < {truth}: {values} {edges} {held}")
+
+
 def attack(seed, cases=None, late=lambda: False):
     """Return the numbers of datasets by kind of matrix, and the upper bounds that were below the exact value."""
     r, tried, found = random.Random(seed), Counter(), []
@@ -133,6 +181,9 @@ def attack(seed, cases=None, late=lambda: False):
             return tried, found
         if case % 6 == 5:
             compare_family(r, tried, found)
+            continue
+        if case % 6 == 4:
+            compare_interval(r, tried, found)
             continue
         kind, rows = rows_of(r)
         inputs, outputs = rows.shape

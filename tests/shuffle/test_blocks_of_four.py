@@ -101,6 +101,12 @@ def test_rough_values_decrease_and_are_near_the_bounds():
     assert all(pairs % 2 == 0 for pairs in BLOCK_PAIRS)
 
 
+def test_no_positive_value_has_no_delta():
+    """At eps above the pure budget no X is positive; the bound is then the error term alone."""
+    data = mechanisms.FiniteRandomizer([[0.5, 0.5], [0.4, 0.6]]).dataset_laws()
+    assert -math.inf <= WorstDataset(data, 1000).log_delta(0.5) < -10
+
+
 def test_blocks_leave_out_fewer_users_than_pairs():
     data = mechanisms.GaussianMechanism(1.0).dataset_laws()
     assert blocks.negative_mass(data.kinds.noise.length, 8) < 1e-2 * negative_mass(data.ratio_tail, 8)

@@ -70,7 +70,7 @@ class Rappor(CountEstimate, LocalRandomizer):
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
     :meth:`shuffled` uses two values that differ in as many bits as possible, and a privacy blanket that is a multiple of the
-    distribution of a report if no bit is set. For up to 4 hashes and filters of at least 2h bits the bound over all datasets is
+    distribution of a report if no bit is set. For up to 26 hashes and filters of at least 2h bits the bound over all datasets is
     available; it holds for values with common bits, too (docs/theorems/worst-dataset).
 
     References

@@ -244,12 +244,13 @@ class WorstDataset:
         if eps < 1 / SQUARABLE:
             return 0.0
         # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
-        less = eps / max(-2 * log_delta, 1.5)
+        less = eps / max(-2 * max(log_delta, -LARGEST_EXPONENT), 1.5)
         bound = self.log_blanket(eps - less) if every is None else self._bound(eps - less, every, False)
         return min(0.0, bound - math.log(-math.expm1(-less)) + 4 * ULP)
 
     def log_blanket(self, eps: float) -> float:
         """Return an upper bound of log delta by the privacy blanket."""
+        eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._blanket_known.of(eps, lambda: min(0.0, LargestSums(self._data.blankets, eps, [self._users], _NEAR).bound()))
 
     # --------------------------------------------------------------------------------------------------------------- the bound
@@ -286,6 +287,8 @@ class WorstDataset:
 
     def _bound(self, eps: float, every: bool, refined: bool) -> float:
         """Return the bound; with `refined`, the probability of the test may be bounded by this bound at a smaller eps."""
+        # delta does not increase with eps. Beyond, squares of X overflow.
+        eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._known.of((eps, every, refined), lambda: min(0.0, self._computed(eps, every, refined)))
 
     def _computed(self, eps: float, every: bool, refined: bool) -> float:
@@ -311,4 +314,4 @@ class WorstDataset:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) for each choice."""
         with np.errstate(divide="ignore"):
             value = np.logaddexp(log_gammas + np.log1p(2 * chosen.signed), np.log(chosen.signed * math.expm1(eps)))
-        return np.asarray(value + 8 * ULP * (1 + np.abs(value)))
+        return np.where(value > -np.inf, value + 8 * ULP * (1 + np.abs(np.maximum(value, -SQUARABLE))), value)
