@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._core import _moments
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.dataset_laws import Cell, Kinds, Laws
 
@@ -59,6 +59,10 @@ _SLACK = (1e-4, 3e-3)
 """With cells of pairs and inputs the bound is raised by this much in log delta, so that cells that are nearly the worst need not be
 divided further: without and with large values, of which the latter take ten times as long. Raised: a larger bound. Lowered: longer
 run time, as the inverse square root near the worst pair."""
+
+_DIVISIONS = 64
+"""Number of divisions of cells after which the bound is raised by _SLACK, after as many more by twice that, and so on. Raised:
+longer run time. Lowered: a larger bound where rare values dominate."""
 
 _DEEPER = 10.0
 """Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
@@ -108,19 +112,20 @@ class LargestSums:
         ends = [self._of(0), self._of(self._counts.size - 1)] if self._counts.size > 1 else [self._of(0)]
         return np.interp(-self._counts, -self._counts[[0, -1]][: len(ends)], ends)
 
-    def bound(self, place: int = 0, *, every: bool = True) -> float:
-        """Return the bound for counts[place].
+    def bound(self, place: int = 0, *, every: bool = True, coarse: bool = False) -> float:
+        """Return the bound for counts[place]; `coarse` for one that is up to ten times _SLACK larger, in less time.
 
         Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
         unless a cell is the worst.
         """
         found, cut, cells = self._of(place), self._laws.log_cut, self._kinds.cells()
         if cells:
-            found += _SLACK[bool(self._sums)]
+            slack = _SLACK[bool(self._sums)] * (10 if coarse else 1)
+            found += slack
             if every:
                 some = self._sums or [_Sum(self._laws, self._counts, self._kinds.blur, math.inf, self._theta)]
                 sums = min(some, key=lambda one: one.log_sum(place)).only(place)
-                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]))
+                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]), slack)
                 found = most - float(self._logs[place])
         found = float(np.logaddexp(found, cut))
         return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
@@ -224,17 +229,18 @@ class _Sum:
         out._counts, out._best = self._counts[[place]], np.ascontiguousarray(self._best[:, [place]])
         return out
 
-    def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float) -> tuple[float, float]:
+    def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
-        Returns the bound, which is `enough` unless a cell that need not be divided has a larger one, and the log of the
-        contribution of outputs that are not among the atoms.
+        `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that
+        need not be divided has a larger one, and the log of the contribution of outputs that are not among the atoms.
         """
-        left, first = list(cells), enough - 0.5 * _SLACK[self._split]
+        divided = 0
+        left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
             # A relative change of a and b changes log B by about theta k times that.
-            loss = 0.25 * _SLACK[self._split] / (self._thetas[0] * float(self._counts[0]) + 1)
+            loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
             if self.add(parts):
@@ -242,8 +248,12 @@ class _Sum:
                 if smaller and found > first:
                     vars(self).update(before)
                     left.extend(smaller)
+                    divided += 1
+                    if divided % _DIVISIONS == 0:
+                        # A larger bound, from fewer cells.
+                        first, enough, slack = first + slack, enough + slack, 2 * slack
                 elif found > enough:
-                    first, enough = found + 0.5 * _SLACK[self._split], found + _SLACK[self._split]
+                    first, enough = found + 0.5 * slack, found + slack
         return enough, self._log_cut
 
     def add(self, laws: Laws) -> bool:
@@ -314,4 +324,5 @@ class _Sum:
             total += 0.5 * expected**2 * math.exp(without + 2 * rare) * second
             # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
             total += expected**3 * (none / 6 + 0.5 * float(mass @ values))
-        return math.log(total) + 2 * COMPUTED_ERROR
+        # The second term is more than all parts that underflow.
+        return math.log(total + TINY) + 2 * COMPUTED_ERROR

@@ -97,6 +97,7 @@ class WorstDataset:
         self._known: Kept[tuple[float, bool, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
+        self._sums_known: Kept[float, LargestSums] = Kept(2)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
@@ -293,7 +294,8 @@ class WorstDataset:
 
     def _computed(self, eps: float, every: bool, refined: bool) -> float:
         users = self._users
-        sums = LargestSums(self._data.kinds, eps, [users - 2 * pairs for pairs in self._pairs], _NEAR)
+        # The bound with and without cells begins with the same sums.
+        sums = self._sums_known.of(eps, lambda: LargestSums(self._data.kinds, eps, [users - 2 * s for s in self._pairs], _NEAR))
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
@@ -306,7 +308,7 @@ class WorstDataset:
                 log_prob = min(log_prob, self._log_probability(eps, least, every))
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
-        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every))
+        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every, coarse=not refined))
         total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
         return total if self._data.others is None else max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
 
