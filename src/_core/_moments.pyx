@@ -213,7 +213,8 @@ cdef double c_largest_objective(const Atoms *laws, const Py_ssize_t *chosen, Py_
 cdef double c_least(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t number, double count, double smoothing,
                     double deviation, double at) noexcept nogil:
     """Returns the log theta that minimizes the largest objective of the chosen distributions; `at` is a first value."""
-    cdef double low = at, high = at, middle = c_largest_objective(laws, chosen, number, count, smoothing, deviation, at), width = 0.25
+    cdef double low = at, high = at, middle = c_largest_objective(laws, chosen, number, count, smoothing, deviation, at)
+    cdef double width = 0.25
     cdef double left, right, at_left, at_right
     # the objective is convex in theta: extend the bracket until it is larger at both ends
     at_left = at_right = middle
@@ -397,11 +398,12 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
 cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const double[::1] counts, const double[::1] thetas,
                    const Contour *contour, double blur, double[:, ::1] best) noexcept nogil:
     """Raise best[t, j] to the largest log B of the distributions, theta_t and count j; returns -1 without memory."""
-    cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, left
+    cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, _
     cdef double value
     cdef bint needed
     cdef Blur error
-    cdef double *room = <double *> malloc((moments_room(most, rows) + rows * (contour.nodes + 2) + number * (rows + 1)) * sizeof(double))
+    cdef Py_ssize_t size = moments_room(most, rows) + rows * (contour.nodes + 2) + number * (rows + 1)
+    cdef double *room = <double *> malloc(size * sizeof(double))
     cdef double *phi
     cdef double *sums
     cdef double *real
@@ -425,7 +427,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
             else:
                 real[i * rows + t] = INFINITY
         order[i] = real[i * rows]
-    for left in range(number):
+    for _ in range(number):
         # the next distribution by decreasing phi(theta) of the first theta
         i = 0
         for j in range(1, number):
@@ -489,7 +491,7 @@ def largest(const double[::1] values, const double[::1] log_mass, const Py_ssize
 
 def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts, const double[::1] counts,
                double blur, double smoothing, double spread, Py_ssize_t nodes, double limit):
-    """Return upper bounds of the log of the largest E S_+ of each number of users, with nearly the best theta, if no value is large.
+    """Return upper bounds of the log of the largest E S_+ of each number of users, with a good theta, if no value is large.
 
     Parameters
     ----------
