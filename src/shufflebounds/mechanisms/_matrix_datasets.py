@@ -27,10 +27,12 @@ class MatrixDatasets:
         Probabilities of the outputs. Outputs that no input can produce are dropped.
     loss_error : float
         Relative error of the probabilities beyond a few units in the last place.
+    lost : float
+        Total variation distance, at most, between the rows and those of the randomizer that they stand for.
     """
 
-    def __init__(self, rows: FloatArray, loss_error: float = 0.0) -> None:
-        self._rows, self._loss_error = rows[:, rows.any(axis=0)], loss_error
+    def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
+        self._rows, self._loss_error, self._lost = rows[:, rows.any(axis=0)], loss_error, lost
         self._base = self._rows.min(axis=0)
         # Of equal rows only the first one is used.
         self._kinds = np.unique(self._rows, axis=0, return_index=True)[1]
@@ -105,7 +107,7 @@ class MatrixDatasets:
         kinds = self._laws(log_rows, log_rows[first][:, None] - log_rows, log_rows[second][:, None] - log_rows)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP + 2 * self._loss_error
         return DatasetLaws(blankets, kinds, self._laws(log_base, np.zeros_like(ratios), ratios), math.log(math.fsum(self._base)),
-                           self._distance(), local_eps, self._tail, others=others)
+                           self._distance(), local_eps, self._tail, others=others, lost=self._lost)
 
     def _laws(self, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> FiniteKinds:
         return FiniteKinds.widened(np.broadcast_to(log_mass, log_a.shape), log_a, log_b, self._loss_error)

@@ -209,7 +209,7 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
         below, miss = lower_rows(self._densities, whole)
         over = matrix_laws(above, self._places, names=self._names, error=error)
         under = matrix_laws(below, self._places, names=self._names, error=miss)
-        return tuple(replace(one, lower=other.lower) for one, other in zip(over, under))
+        return tuple(PairLaws(one.inputs, one.upper, other.lower, one.symmetric, one.attained) for one, other in zip(over, under))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return self._laws(*checked(cells, log_cut))
@@ -226,8 +226,8 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
         found = MatrixDatasets(rows[:, certain] / (1 - revealed)[:, None], error + 2 * lost, lost)
         return found if found.offered else None
 
-    def dataset_laws(self, pair: int = 0) -> DatasetLaws | None:
-        return self._datasets.of(*self._places[pair]) if self._datasets is not None else None
+    def dataset_laws(self) -> DatasetLaws | None:
+        return self._datasets.laws() if self._datasets is not None else None
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> FloatArray:
         """Return one output for each input, in the order of the users, for all users or any part of them.

@@ -310,7 +310,12 @@ class WorstDataset:
         best = int(np.logaddexp(gammas, errors).argmin())
         gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every, coarse=not refined))
         total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
-        return total if self._data.others is None else max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
+        if self._data.others is not None:
+            total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
+        if self._data.lost > 0:
+            more = math.log(users * self._data.lost) + float(np.logaddexp(0.0, eps))
+            total = float(np.logaddexp(total, more)) + 8 * ULP * (1 + abs(more))
+        return total
 
     def _log_main(self, eps: float, log_gammas: FloatArray, chosen: _Chosen) -> FloatArray:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) for each choice."""

@@ -203,6 +203,8 @@ class DatasetLaws:
         The distributions under m for all other pairs, for which the privacy blanket is used.
     blocks : Blocks, optional
         The masses c_- for blocks of users, if they are known.
+    lost : float
+        Total variation distance, at most, between these R_x and those of the randomizer. It adds n (1 + e^eps) times itself.
     """
 
     blankets: FiniteKinds
@@ -215,6 +217,7 @@ class DatasetLaws:
     cut_norm: float = 0.0
     others: FiniteKinds | None = None
     blocks: Blocks | None = None
+    lost: float = 0.0
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
@@ -240,6 +243,6 @@ class DatasetLaws:
         return replace(
             self, blankets=self.blankets.thinned(share), kinds=self.kinds.thinned(share), heights=self.heights.thinned(share),
             log_minorant=math.log1p(share * math.expm1(self.log_minorant)), distance=share * self.distance,
-            ratio_tail=lambda t: share * tail(t), cut_norm=share * self.cut_norm,
+            ratio_tail=lambda t: share * tail(t), cut_norm=share * self.cut_norm, lost=share * self.lost,
             others=None if self.others is None else self.others.thinned(share),
         )
