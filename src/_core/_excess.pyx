@@ -169,7 +169,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
     cdef Py_ssize_t size = 0, terms = 0, i, j
     cdef int done = 0
     cdef bint listed, whole = False
-    cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY, scale, aim, negative, nonnegative, enough
+    cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY
+    cdef double scale, aim, negative, nonnegative, enough
     cdef int power
     cdef Group *groups
     cdef double *room
