@@ -294,7 +294,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return log_odds(self.flip).above
 
     @classmethod
-    def calibrate(cls, *, users: int, eps: float, delta: float, fakes: int = 0, releases: int = 1) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0, releases: int = 1) -> Self:
         """Return the mechanism with the smallest flip probability whose upper delta at `eps`, over all data, is at most `delta`.
 
         Parameters

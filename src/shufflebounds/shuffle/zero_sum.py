@@ -97,7 +97,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
         return self.noise._log_delta(eps)
 
     @classmethod
-    def calibrate(cls, *, users: int, eps: float, delta: float, releases: int = 1) -> Self:
+    def calibrate(cls, users: int, *, eps: float, delta: float, releases: int = 1) -> Self:
         """Return the mechanism with the smallest gamma that the search finds whose upper delta at `eps` is at most `delta`.
 
         Parameters
