@@ -91,26 +91,33 @@ class LargestSums:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur, _SMOOTHING,
                                                _SPREAD, _NODES, _LIGHT)
-            self._sums = _Sum.tried(laws, self._counts, kinds.blur, theta) if found is None else []
-            # Without large values all bounds are known. With them, a bound is the sum of several parts.
+            # With large values a bound is the sum of several parts. It is known for the first and the last number only.
+            self._sums = _Sum.tried(laws, self._counts[[0, -1]], kinds.blur, theta) if found is None else []
             self._light = None if found is None else found - self._logs
-            near = float(self._light.min()) if self._light is not None else self._of(self._counts.size - 1)
+            near = float(self._light.min()) if self._light is not None else self._end(1)
             if not near < laws.log_cut + _DEEPER or self._near <= near:
                 break
         self._laws, self._theta = laws, theta
 
-    def _of(self, place: int) -> float:
-        """Return the bound for counts[place], without outputs that are not among the atoms."""
-        if self._light is not None:
-            return float(self._light[place])
-        return min(sums.log_sum(place) for sums in self._sums) - float(self._logs[place])
+    def _end(self, column: int) -> float:
+        """Return the bound for the first or the last number if values are large, without outputs that are not among the atoms."""
+        return min(sums.log_sum(column) for sums in self._sums) - float(self._logs[-column])
+
+    def _sum(self, place: int) -> _Sum:
+        """Return the sum for counts[place]."""
+        counts, blur = self._counts[[place]], self._kinds.blur
+        if not self._sums:
+            return _Sum(self._laws, counts, blur, math.inf, self._theta)
+        column = int(2 * place >= self._counts.size)
+        best = min(self._sums, key=lambda one: one.log_sum(column))
+        ends = self._counts[[0, -1]]
+        return best.only(column) if counts[0] == ends[column] else best.of(self._laws, counts)
 
     def approximations(self) -> FloatArray:
         """Return the bounds, or, if values are large, approximations that are linear between the first and the last number."""
         if self._light is not None:
             return self._light
-        ends = [self._of(0), self._of(self._counts.size - 1)] if self._counts.size > 1 else [self._of(0)]
-        return np.interp(-self._counts, -self._counts[[0, -1]][: len(ends)], ends)
+        return np.interp(-self._counts, -self._counts[[0, -1]], [self._end(0), self._end(1)])
 
     def bound(self, place: int = 0, *, every: bool = True, coarse: bool = False) -> float:
         """Return the bound for counts[place]; `coarse` for one that is up to ten times _SLACK larger, in less time.
@@ -118,13 +125,16 @@ class LargestSums:
         Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
         unless a cell is the worst.
         """
-        found, cut, cells = self._of(place), self._laws.log_cut, self._kinds.cells()
+        cut, cells = self._laws.log_cut, self._kinds.cells()
+        sums = self._sum(place) if self._light is None or (cells and every) else None
+        if self._light is not None:
+            found = float(self._light[place])
+        elif sums is not None:
+            found = sums.log_sum(0) - float(self._logs[place])
         if cells:
             slack = _SLACK[bool(self._sums)] * (10 if coarse else 1)
             found += slack
             if every:
-                some = self._sums or [_Sum(self._laws, self._counts, self._kinds.blur, math.inf, self._theta)]
-                sums = min(some, key=lambda one: one.log_sum(place)).only(place)
                 most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]), slack)
                 found = most - float(self._logs[place])
         found = float(np.logaddexp(found, cut))
@@ -223,11 +233,15 @@ class _Sum:
         parts = [(math.inf, theta), *((limit, tilted(limit, tilt)) for limit in limits)]
         return [cls(laws, counts, blur, *part) for part in parts]
 
-    def only(self, place: int) -> _Sum:
-        """Return a copy for counts[place] only."""
+    def only(self, column: int) -> _Sum:
+        """Return a copy for counts[column] only."""
         out = copy(self)
-        out._counts, out._best = self._counts[[place]], np.ascontiguousarray(self._best[:, [place]])
+        out._counts, out._best = self._counts[[column]], np.ascontiguousarray(self._best[:, [column]])
         return out
+
+    def of(self, laws: Laws, counts: FloatArray) -> _Sum:
+        """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
+        return _Sum(laws, counts, self._blur, self._limit, float(self._thetas[0]))
 
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
@@ -243,7 +257,7 @@ class _Sum:
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
-            if self.add(parts):
+            if self.add(parts, first if smaller else math.inf):
                 found = self.log_sum(0)
                 if smaller and found > first:
                     vars(self).update(before)
@@ -254,20 +268,28 @@ class _Sum:
                         first, enough, slack = first + slack, enough + slack, 2 * slack
                 elif found > enough:
                     first, enough = found + 0.5 * slack, found + slack
+                elif found > first:
+                    # Otherwise every other cell would be divided, too.
+                    first = 0.5 * (found + enough)
         return enough, self._log_cut
 
-    def add(self, laws: Laws) -> bool:
-        """Add distributions, and return whether the bound may have changed."""
+    def add(self, laws: Laws, most: float = math.inf) -> bool:
+        """Add distributions, and return whether the bound may have changed.
+
+        If large values alone raise the log of the bound for counts[0] above `most`, the rest is not evaluated.
+        """
         light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))
         before = self._best, self._moments, self._gain, self._rare
         self._log_cut = max(self._log_cut, laws.log_cut)
-        if self._thetas[0] > 0:
-            self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
-                                          self._smoothing, _NODES, self._blur, self._best)
         self._moments = self._moments.joined(_Moments.of(light))
         self._gain = max(self._gain, _Moments.of(laws).gain if self._split else self._moments.gain)
         self._rare = max(self._rare, float(rare.max()) * (1 + self._blur + COMPUTED_ERROR)) if self._split else 0.0
         tails = self._split and large.any() and self._add_tails(laws, large)
+        if tails and most < math.inf and self.log_sum(0) > most:
+            return True
+        if self._thetas[0] > 0:
+            self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
+                                          self._smoothing, _NODES, self._blur, self._best)
         return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
 
     def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:

@@ -94,7 +94,7 @@ class WorstDataset:
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
         self._data, self._users = data, users
-        self._known: Kept[tuple[float, bool, bool], float] = Kept(CACHED_ANSWERS)
+        self._known: Kept[tuple[float, bool, bool, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
         self._sums_known: Kept[float, LargestSums] = Kept(2)
@@ -236,17 +236,22 @@ class WorstDataset:
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
 
-    def _log_probability(self, eps: float, log_delta: float, every: bool | None) -> float:
+    def _log_probability(self, eps: float, log_delta: float, every: bool | None, shared: bool) -> float:
         """Return an upper bound of the log probability of the best test at eps; `log_delta` is about its log delta there.
 
         It follows from an upper bound of delta at one smaller eps: by the privacy blanket if `every` is None, otherwise by that of
-        :meth:`log_delta`.
+        :meth:`log_delta`. If it is `shared`, this eps is rounded, so that it is the same for neighbouring eps.
         """
         if eps < 1 / SQUARABLE:
             return 0.0
         # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
-        less = eps / max(-2 * max(log_delta, -LARGEST_EXPONENT), 1.5)
-        bound = self.log_blanket(eps - less) if every is None else self._bound(eps - less, every, False)
+        fall = self.approximate_log_delta(0.0) - max(log_delta, -LARGEST_EXPONENT)
+        less = eps / max(2 * fall, 1.5)
+        if shared:
+            # A multiple of a power of two that is between less/4 and less/2: `less` grows by at most one half.
+            grid = 2.0 ** (math.floor(math.log2(less)) - 1)
+            less = max(eps - grid * math.floor((eps - less) / grid), less)
+        bound = self.log_blanket(eps - less) if every is None else self._bound(eps - less, every, False, shared)
         return min(0.0, bound - math.log(-math.expm1(-less)) + 4 * ULP)
 
     def log_blanket(self, eps: float) -> float:
@@ -256,7 +261,7 @@ class WorstDataset:
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
-    def log_delta(self, eps: float, *, every: bool = True) -> float:
+    def log_delta(self, eps: float, *, every: bool = True, shared: bool = False) -> float:
         """Return an upper bound of log delta for every dataset and every pair of the target's inputs.
 
         Parameters
@@ -266,13 +271,15 @@ class WorstDataset:
         every : bool
             False for the value without the pairs and inputs that are rarely the worst (`Kinds.cells`). It is an approximation, not
             a bound, and takes less time.
+        shared : bool
+            True if values at neighbouring eps follow. They share parts, which makes them slightly larger.
 
         Returns
         -------
         float
             At most 0.
         """
-        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True)
+        return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared)
 
     def approximate_log_delta(self, eps: float) -> float:
         """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""
@@ -286,13 +293,13 @@ class WorstDataset:
         """Whether some pairs and inputs are bounded in cells, so that one value may take a second."""
         return bool(self._data.kinds.cells())
 
-    def _bound(self, eps: float, every: bool, refined: bool) -> float:
+    def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         """Return the bound; with `refined`, the probability of the test may be bounded by this bound at a smaller eps."""
         # delta does not increase with eps. Beyond, squares of X overflow.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
-        return self._known.of((eps, every, refined), lambda: min(0.0, self._computed(eps, every, refined)))
+        return self._known.of((eps, every, refined, shared), lambda: min(0.0, self._computed(eps, every, refined, shared)))
 
-    def _computed(self, eps: float, every: bool, refined: bool) -> float:
+    def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         users = self._users
         # The bound with and without cells begins with the same sums.
         sums = self._sums_known.of(eps, lambda: LargestSums(self._data.kinds, eps, [users - 2 * s for s in self._pairs], _NEAR))
@@ -302,10 +309,10 @@ class WorstDataset:
         least, norms = float(gammas[0]), self._log_norms(eps)
         errors = self._log_errors(chosen, norms, math.inf)
         if errors[0] > least + _LITTLE and eps > 0:
-            log_prob = self._log_probability(eps, least, None)
+            log_prob = self._log_probability(eps, least, None, shared)
             errors = self._log_errors(chosen, norms, log_prob)
             if refined and errors[np.logaddexp(gammas, errors).argmin()] > least + _MUCH:
-                log_prob = min(log_prob, self._log_probability(eps, least, every))
+                log_prob = min(log_prob, self._log_probability(eps, least, every, shared))
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
         gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every, coarse=not refined))

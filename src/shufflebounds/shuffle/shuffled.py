@@ -312,12 +312,13 @@ class Shuffled(BetweenProfiles):
             # The enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
             found.append((_EVERY, self._mixed.upper(eps)))
         # Without the pairs and inputs that are rarely the worst, the bound over all datasets takes less time and is at most larger.
-        rough = math.inf if datasets is None or found else datasets.log_delta(eps, every=False)
+        shared = effort is not Effort.FINE
+        rough = math.inf if datasets is None or found else datasets.log_delta(eps, every=False, shared=shared)
         if not found and rough > self._rough_blanket(eps) - _CLEARLY:
             found.append((_BLANKET, max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
                           if search else self._rough_blanket(eps)))
         if datasets is not None and rough < min([math.inf, *(value for _, value in found)]):
-            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search)))
+            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search, shared=shared)))
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, protocols.upper(eps)) for protocols in self._stronger]
@@ -669,9 +670,9 @@ class Shuffled(BetweenProfiles):
         known = replace(base, spacing=spacing, effort=max(2e-3, self._value_effort),
                         unbounded_loss=unbounded_loss)
         if self._has_search:
-            # Each value takes a search over the numbers of users with each input, which takes longer for distributions with many
-            # atoms.
-            known = replace(known, effort=max(1e-2 if spacing < 0.5 else 5e-2, self._value_effort))
+            # Each value takes longer for distributions with many atoms, and about 0.1 s if inputs are bounded in cells.
+            cells = self._over_datasets is not None and self._over_datasets.has_cells
+            known = replace(known, effort=max(0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2, self._value_effort))
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
