@@ -39,6 +39,10 @@ aliases, which add to the bound, are larger."""
 _NODES = 197
 """Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
 
+_COARSER = 4.0
+"""Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds, of
+which eps rises by half of the smoothing. Lowered: they take longer."""
+
 _LARGE = 7.0
 """Value of theta c that determines the limits c of the large values; every limit gives a valid bound."""
 
@@ -82,17 +86,20 @@ class LargestSums:
         The numbers k >= 1.
     near : float
         An estimate of the results, which only affects the run time.
+    coarse : bool
+        True for bounds that are slightly larger, in less time.
     """
 
-    def __init__(self, kinds: Kinds, eps: float, counts: Sequence[int], near: float) -> None:
+    def __init__(self, kinds: Kinds, eps: float, counts: Sequence[int], near: float, coarse: bool = False) -> None:
+        self._coarser = _COARSER if coarse else 1.0
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
         while True:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
-            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur, _SMOOTHING,
-                                               _SPREAD, _NODES, _LIGHT)
+            found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
+                                               _SMOOTHING * self._coarser, _SPREAD, _nodes(self._coarser), _LIGHT)
             # With large values a bound is the sum of several parts. It is known for the first and the last number only.
-            self._sums = _Sum.tried(laws, self._counts[[0, -1]], kinds.blur, theta) if found is None else []
+            self._sums = _Sum.tried(laws, self._counts[[0, -1]], kinds.blur, theta, self._coarser) if found is None else []
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else self._end(1)
             if not near < laws.log_cut + _DEEPER or self._near <= near:
@@ -107,7 +114,7 @@ class LargestSums:
         """Return the sum for counts[place]."""
         counts, blur = self._counts[[place]], self._kinds.blur
         if not self._sums:
-            return _Sum(self._laws, counts, blur, math.inf, self._theta)
+            return _Sum(self._laws, counts, blur, math.inf, self._theta, self._coarser)
         column = int(2 * place >= self._counts.size)
         best = min(self._sums, key=lambda one: one.log_sum(column))
         ends = self._counts[[0, -1]]
@@ -119,8 +126,8 @@ class LargestSums:
             return self._light
         return np.interp(-self._counts, -self._counts[[0, -1]], [self._end(0), self._end(1)])
 
-    def bound(self, place: int = 0, *, every: bool = True, coarse: bool = False) -> float:
-        """Return the bound for counts[place]; `coarse` for one that is up to ten times _SLACK larger, in less time.
+    def bound(self, place: int = 0, *, every: bool = True) -> float:
+        """Return the bound for counts[place].
 
         Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
         unless a cell is the worst.
@@ -132,13 +139,18 @@ class LargestSums:
         elif sums is not None:
             found = sums.log_sum(0) - float(self._logs[place])
         if cells:
-            slack = _SLACK[bool(self._sums)] * (10 if coarse else 1)
+            slack = _SLACK[bool(self._sums)]
             found += slack
             if every:
                 most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]), slack)
                 found = most - float(self._logs[place])
         found = float(np.logaddexp(found, cut))
         return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
+
+
+def _nodes(coarser: float) -> int:
+    """Return the number of terms for a smoothing that is larger by the factor `coarser`."""
+    return round(_NODES / math.sqrt(coarser))
 
 
 class _Moments(NamedTuple):
@@ -200,13 +212,16 @@ class _Sum:
         Values above `limit` are split off; inf for none.
     theta : float
         The largest theta that is used; 0 if no sum is evaluated.
+    coarser : float
+        Factor of the smoothing.
     """
 
-    def __init__(self, laws: Laws, counts: FloatArray, blur: float, limit: float, theta: float) -> None:
+    def __init__(self, laws: Laws, counts: FloatArray, blur: float, limit: float, theta: float, coarser: float) -> None:
         self._counts, self._blur, self._split, self._limit = counts, blur, limit < math.inf, limit
         self._moments = _Moments.of(_without(laws, limit)[0] if self._split else laws)
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
-        self._step, self._smoothing = 2 * math.pi / (_SPREAD * deviation), _SMOOTHING * deviation**2
+        self._step, self._smoothing = 2 * math.pi / (_SPREAD * deviation), _SMOOTHING * coarser * deviation**2
+        self._coarser = coarser
         self._thetas = theta * (_TILTS if self._split else np.ones(1))
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
         # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
@@ -215,12 +230,12 @@ class _Sum:
         self.add(laws)
 
     @classmethod
-    def tried(cls, laws: Laws, counts: FloatArray, blur: float, theta: float) -> list[_Sum]:
+    def tried(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> list[_Sum]:
         """Return the sums with several limits of large values, each of which gives a bound; `theta` is the best one without."""
 
         def tilted(limit: float, start: float) -> float:
             light = _without(laws, limit)[0]
-            smoothing = _SMOOTHING * float(counts[0]) * _Moments.of(light).variance
+            smoothing = _SMOOTHING * coarser * float(counts[0]) * _Moments.of(light).variance
             return _moments.tilt(light.values, light.log_mass, light.starts, float(counts[0]), smoothing, start)[0]
 
         limit, tilt = _LARGE / theta, theta
@@ -231,7 +246,7 @@ class _Sum:
         first = math.floor(math.log(limit) / math.log(_LIMITS))
         limits = [_LIMITS ** (first + i) for i in range(3)]
         parts = [(math.inf, theta), *((limit, tilted(limit, tilt)) for limit in limits)]
-        return [cls(laws, counts, blur, *part) for part in parts]
+        return [cls(laws, counts, blur, *part, coarser) for part in parts]
 
     def only(self, column: int) -> _Sum:
         """Return a copy for counts[column] only."""
@@ -241,7 +256,7 @@ class _Sum:
 
     def of(self, laws: Laws, counts: FloatArray) -> _Sum:
         """Return the sum of the distributions `laws` with the same limit and theta for other numbers of users."""
-        return _Sum(laws, counts, self._blur, self._limit, float(self._thetas[0]))
+        return _Sum(laws, counts, self._blur, self._limit, float(self._thetas[0]), self._coarser)
 
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
@@ -257,8 +272,8 @@ class _Sum:
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
-            if self.add(parts, first if smaller else math.inf):
-                found = self.log_sum(0)
+            found = self.add(parts, first if smaller else math.inf)
+            if found > -math.inf:
                 if smaller and found > first:
                     vars(self).update(before)
                     left.extend(smaller)
@@ -273,10 +288,10 @@ class _Sum:
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 
-    def add(self, laws: Laws, most: float = math.inf) -> bool:
-        """Add distributions, and return whether the bound may have changed.
+    def add(self, laws: Laws, most: float = math.inf) -> float:
+        """Add distributions, and return the log of the bound for counts[0]; -inf if it has not changed.
 
-        If large values alone raise the log of the bound for counts[0] above `most`, the rest is not evaluated.
+        If large values alone raise the bound above e^most, the others are not evaluated.
         """
         light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))
         before = self._best, self._moments, self._gain, self._rare
@@ -285,12 +300,13 @@ class _Sum:
         self._gain = max(self._gain, _Moments.of(laws).gain if self._split else self._moments.gain)
         self._rare = max(self._rare, float(rare.max()) * (1 + self._blur + COMPUTED_ERROR)) if self._split else 0.0
         tails = self._split and large.any() and self._add_tails(laws, large)
-        if tails and most < math.inf and self.log_sum(0) > most:
-            return True
+        if tails and most < math.inf and (found := self.log_sum(0)) > most:
+            return found
         if self._thetas[0] > 0:
             self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
-                                          self._smoothing, _NODES, self._blur, self._best)
-        return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
+                                          self._smoothing, _nodes(self._coarser), self._blur, self._best)
+        same = not tails and np.array_equal(before[0], self._best) and before[1:] == (self._moments, self._gain, self._rare)
+        return -math.inf if same else self.log_sum(0)
 
     def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:
         """Raise the probabilities of values above each edge to those of these distributions; return whether one rose."""
@@ -341,8 +357,9 @@ class _Sum:
             mass = -np.diff(np.append(rare, self._beyond[1:])) / rare
             total += expected * math.exp(without + rare) * float(mass @ positive(values))
             few, pooled = np.append(values[9::10], values[-1]), np.add.reduceat(mass, np.arange(0, mass.size, 10))
-            two = few[:, None] + few
-            second = float(pooled @ positive(two.ravel()).reshape(two.shape) @ pooled)
+            # Each unordered pair of two different values counts twice.
+            i, j = np.triu_indices(few.size)
+            second = float(np.where(i < j, 2.0, 1.0) * pooled[i] * pooled[j] @ positive(few[i] + few[j]))
             total += 0.5 * expected**2 * math.exp(without + 2 * rare) * second
             # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
             total += expected**3 * (none / 6 + 0.5 * float(mass @ values))

@@ -97,7 +97,7 @@ class WorstDataset:
         self._known: Kept[tuple[float, bool, bool, bool], float] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
-        self._sums_known: Kept[float, LargestSums] = Kept(2)
+        self._sums_known: Kept[tuple[float, bool], LargestSums] = Kept(2)
 
     # ------------------------------------------------------------------------------------------------ the randomizer's constants
 
@@ -300,9 +300,10 @@ class WorstDataset:
         return self._known.of((eps, every, refined, shared), lambda: min(0.0, self._computed(eps, every, refined, shared)))
 
     def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
-        users = self._users
+        users, coarse = self._users, shared or not refined
         # The bound with and without cells begins with the same sums.
-        sums = self._sums_known.of(eps, lambda: LargestSums(self._data.kinds, eps, [users - 2 * s for s in self._pairs], _NEAR))
+        sums = self._sums_known.of((eps, coarse), lambda: LargestSums(self._data.kinds, eps, [users - 2 * s for s in self._pairs],
+                                                                     _NEAR, coarse))
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
@@ -315,7 +316,7 @@ class WorstDataset:
                 log_prob = min(log_prob, self._log_probability(eps, least, every, shared))
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
-        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every, coarse=not refined))
+        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every))
         total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
         if self._data.others is not None:
             total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
