@@ -43,7 +43,8 @@ __all__ = ["Shuffled"]
 
 _CLEARLY = 0.2
 """If the bound over all datasets is below an approximation of that by the blanket by more than this in log delta, the latter is not
-computed. Raised: longer run time. Lowered: the larger of the two bounds might be returned."""
+computed. If it is above the latter by no more than that at least, it is not computed. Raised: longer run time of the first bound, shorter
+of the second. Lowered: the larger of the two bounds might be returned."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -307,21 +308,41 @@ class Shuffled(BetweenProfiles):
             return [(_BITS, float(self._exact[1]._log_delta(np.array([eps])).upper[0]))]
         # delta does not increase with eps, so a bound at a smaller eps is valid. Beyond, e^eps is not a double.
         eps = min(eps, LARGEST_EXPONENT)
-        found, datasets = [], self._over_datasets
+        found = []
         if self._mixed is not None and self._mixed.every:
             # The enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
             found.append((_EVERY, self._mixed.upper(eps)))
-        # Without the pairs and inputs that are rarely the worst, the bound over all datasets takes less time and is at most larger.
-        shared = effort is not Effort.FINE
-        rough = math.inf if datasets is None or found else datasets.log_delta(eps, every=False, shared=shared)
-        if not found and rough > self._rough_blanket(eps) - _CLEARLY:
-            found.append((_BLANKET, max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
-                          if search else self._rough_blanket(eps)))
-        if datasets is not None and rough < min([math.inf, *(value for _, value in found)]):
-            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search, shared=shared)))
+        if not found:
+            found = self._blanket_or_datasets(eps, search, effort)
         if self._bits is not None:
             found.append((_BITS, float(self._bits._coarse_sides(np.array([eps])).upper[0])))
         found += [(_STRONGER, protocols.upper(eps)) for protocols in self._stronger]
+        return found
+
+    def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
+        """Return the bound by the privacy blanket or that over all datasets, or both, as in `_upper_bounds`."""
+        datasets, shared = self._over_datasets, effort is not Effort.FINE
+        near = -math.inf if datasets is None else self._rough_blanket(eps)
+
+        def blanket() -> float:
+            if not search:
+                return self._rough_blanket(eps)
+            return max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
+
+        known = math.inf
+        if datasets is not None and any(pair.upper.heavy for pair in self._pairs):
+            # In the tails of delta both bounds are about equal, and that over all datasets takes longer.
+            least = datasets.least_log_delta(eps, near)
+            if least > near - 2 * _CLEARLY:
+                known = blanket()
+                datasets = None if least > known - _CLEARLY else datasets
+        # Without the pairs and inputs that are rarely the worst, the bound over all datasets takes less time and is at most larger.
+        rough = math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
+        if known == math.inf and rough > near - _CLEARLY:
+            known = blanket()
+        found = [(_BLANKET, known)] if known < math.inf else []
+        if datasets is not None and rough < known:
+            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search, shared=shared)))
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
