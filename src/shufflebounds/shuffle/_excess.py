@@ -38,7 +38,7 @@ class Effort(Enum):
     """
 
     FINE = (2e-7, 6e7)
-    SAMPLED = (1e-5, 6e7)
+    SAMPLED = (1e-5, 1.5e7)
     ROUGH = (1e-5, 1e7)
 
 
@@ -123,9 +123,11 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
-    if heavy and effort is Effort.SAMPLED and _excess.rough_excess(values, log_mass, starts, count) < LOG_TINY / 2:
+    if effort is Effort.SAMPLED and _excess.rough_excess(values, log_mass, starts, count) < LOG_TINY / 2:
         # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
-        return Interval(-math.inf, chernoff(values, log_mass, users))
+        if heavy:
+            return Interval(-math.inf, chernoff(values, log_mass, users))
+        work *= 0.1
     # Masses that underflow have larger rounding errors, which the caller adds (`rounding`).
     both = partial(_both, users=users, rounded=float(log_mass.min()) < LOG_TINY)
     found = nothing = Interval(-math.inf, math.inf)
