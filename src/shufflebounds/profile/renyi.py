@@ -81,8 +81,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1, and one
-                # of sqrt(own_gap) if very few values may be evaluated: that adds up to own_gap/8.
+                # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1.
+                # If very few values may be evaluated, it is sqrt(own_gap): that adds up to own_gap/8.
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))

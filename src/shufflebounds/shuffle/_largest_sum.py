@@ -132,18 +132,17 @@ class LargestSums:
         Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
         unless a cell is the worst.
         """
-        cut, cells = self._laws.log_cut, self._kinds.cells()
+        cut, cells, log_count = self._laws.log_cut, self._kinds.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
-        if self._light is not None:
-            found = float(self._light[place])
-        elif sums is not None:
-            found = sums.log_sum(0) - float(self._logs[place])
+        found = float(self._light[place]) if self._light is not None else -math.inf
+        if self._light is None and sums is not None:
+            found = sums.log_sum(0) - log_count
         if cells:
             slack = _SLACK[bool(self._sums)]
             found += slack
-            if every:
-                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + float(self._logs[place]), slack)
-                found = most - float(self._logs[place])
+            if every and sums is not None:
+                most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + log_count, slack)
+                found = most - log_count
         found = float(np.logaddexp(found, cut))
         return found + 8 * ULP * (1 + abs(found)) if found > -math.inf else found
 

@@ -282,16 +282,24 @@ class WorstDataset:
         return 0.0 if self._users < FEWEST_USERS else self._bound(eps, every or not self.has_cells, True, shared)
 
     def least_log_delta(self, eps: float, near: float) -> float:
-        r"""Return about a lower bound of :meth:`log_delta`, or -inf, in milliseconds; `near` is about log delta.
+        r"""Return a lower bound of log Gamma for n users, or -inf, in milliseconds; `near` is about log delta.
 
-        By Jensen's inequality Gamma is at least :math:`\mathbb{E}(X + (n - 1)\,\mathbb{E} X)_+`. Both are about equal where a single
-        rare message dominates delta.
+        It is close to the blanket where a single rare message dominates delta. For every c, the events that X_i > c for one user i
+        only are disjoint, and by Jensen's inequality
+
+        .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
+            \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].
         """
-        laws = self._data.kinds.laws(min(eps, 0.9 * math.log(SQUARABLE)), near - 12)
-        means = np.add.reduceat(laws.mass * laws.values, laws.starts[:-1])
-        parts = np.maximum(laws.values + np.repeat((self._users - 1) * means, np.diff(laws.starts)), 0.0)
-        least = float(np.add.reduceat(laws.mass * parts, laws.starts[:-1]).max())
-        return math.log(least) if least > 0 else -math.inf
+        laws, others = self._data.kinds.laws(min(eps, 0.9 * math.log(SQUARABLE)), near - 12), self._users - 1
+        starts, sizes, first = laws.starts[:-1], np.diff(laws.starts), laws.mass * laws.values
+        means = np.add.reduceat(first, starts)
+        large = laws.values > np.repeat(np.maximum(-others * means, 0.0), sizes)
+        rare, gain = (np.add.reduceat(np.where(large, one, 0.0), starts) for one in (laws.mass, first))
+        rare = np.minimum(rare, 1 - 1e-9)
+        parts = np.maximum(laws.values + np.repeat(others * (means - gain) / (1 - rare), sizes), 0.0)
+        with np.errstate(divide="ignore"):
+            least = np.log(np.add.reduceat(np.where(large, laws.mass * parts, 0.0), starts)) + others * np.log1p(-rare)
+        return float(least.max())
 
     def approximate_log_delta(self, eps: float) -> float:
         """Return an approximation of :meth:`log_delta` for a sum of normal variables, in a few microseconds."""

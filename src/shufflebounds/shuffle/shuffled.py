@@ -43,8 +43,8 @@ __all__ = ["Shuffled"]
 
 _CLEARLY = 0.2
 """If the bound over all datasets is below an approximation of that by the blanket by more than this in log delta, the latter is not
-computed. If it is above the latter by no more than that at least, it is not computed. Raised: longer run time of the first bound, shorter
-of the second. Lowered: the larger of the two bounds might be returned."""
+computed. If it cannot be below the latter by more than this, it is not computed itself. Raised: the former takes longer, and less
+time is spent where the two are about equal. Lowered: the larger of the two bounds might be returned."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
