@@ -486,3 +486,34 @@ def test_random_datasets_of_an_interval_are_below_the_bound(noise, users):
                     compared += 1
                     assert math.log(delta) <= protocol.log_delta(eps) + 1e-9
     assert compared > 5
+
+
+NOISE = [(mechanisms.GaussianMechanism(1.0), 1000), (mechanisms.GaussianMechanism(0.5), 3000), (mechanisms.LaplaceMechanism(0.3), 300),
+         (mechanisms.DiscreteGaussianMechanism(2.0, 3), 1000)]
+
+
+@pytest.mark.parametrize(("noise", "users"), NOISE, ids=repr)
+def test_rare_messages_bound_the_largest_sum_from_below(noise, users):
+    # The main term of the bound is at least Gamma of all users.
+    data = noise.dataset_laws()
+    found = WorstDataset(data, users)
+    for eps in (0.0, 0.1, 0.3, 1.0):
+        blanket_value = blanket(noise, users, eps)
+        assert found.least_log_delta(eps, blanket_value) <= min(blanket_value, found.log_delta(eps, every=False)) + 1e-9
+
+
+@pytest.mark.parametrize(("noise", "users"), NOISE, ids=repr)
+def test_shared_values_are_bounds_and_hardly_larger(noise, users):
+    protocol = noise.shuffled(users)
+    found = WorstDataset(noise.dataset_laws(), users)
+    for eps in (0.02, 0.2):
+        fine, shared = found.log_delta(eps), found.log_delta(eps, shared=True)
+        assert protocol.log_delta(eps, bound="lower") <= shared <= fine + 0.02
+        assert abs(fine - shared) < 0.1
+
+
+@pytest.mark.slow
+def test_rdp_of_noise_is_near_that_of_its_dataset():
+    protocol = mechanisms.GaussianMechanism(1.0).shuffled(1000)
+    lower, upper = (protocol.rdp([2.0, 8.0], bound=side) for side in ("lower", "upper"))
+    assert (lower <= upper).all() and (upper <= 1.07 * lower).all()
