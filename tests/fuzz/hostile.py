@@ -156,7 +156,7 @@ class Campaign:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Extreme arguments are expected to raise these warnings.
-            warnings.filterwarnings("ignore", "((delta|local_eps|eps|beta|fakes)=|(delta|epsilon).(eps|delta)=)", UserWarning)
+            warnings.filterwarnings("ignore", "((delta|local_eps|eps|beta|fakes|scale)=|(delta|epsilon).(eps|delta)=)", UserWarning)
             try:
                 with limited(self.seconds), np.errstate(over="warn", invalid="warn", divide="warn"):
                     answer = thing(*given, **named)

@@ -78,9 +78,9 @@ class CountErrors(CountErrorLaw):
         # The counts of all values add up to `users`, so their mean is users/bins. The union bound is at most `bins` times the
         # concave envelope of the tail, as a function of the count, at this mean.
         reach = a * Fraction(self.probabilities.gap)
-        lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
+        lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest)
         if largest is not None:
-            lower, points = self._one_error(a, largest).lower, [point for point in points if point[0] <= largest]
+            lower = self._one_error(a, largest).lower
         return Interval(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
 
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:

@@ -332,10 +332,11 @@ def bits_exceeded(
     extra: tuple[float, float, int, Fraction] = (0.0, 1.0, 0, Fraction(0)),
     *,
     rounding: float = 0.0,
+    most: int | None = None,
 ) -> Interval:
     """Return bounds of log Pr[|S - E S| > width], where S is the sum of the users' flipped bits and of `extra` bits.
 
-    `ones` of the users' bits are 1 before flipping; None stands for the worst number. The bits `extra` do not depend on the
+    `ones` of the users' bits are 1 before flipping; None stands for the worst number, of those up to `most` if it is given. The bits `extra` do not depend on the
     dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean of each.
     """
     q, shift = Fraction(flip), extra[2] * extra[3]
@@ -349,7 +350,8 @@ def bits_exceeded(
     if ones is not None:
         return known(ones, users - ones, width)
     # Without the bits `extra`, exchanging 0 and 1 in the dataset mirrors the error, so half of the datasets suffice.
-    lower, upper = largest_tail(users, known, flip * (1 - flip), width, users if extra[2] else users // 2)
+    last = users if extra[2] else users // 2
+    lower, upper = largest_tail(users, known, flip * (1 - flip), width, last if most is None else min(last, most))
     return Interval(lower, upper if extra[2] else min(upper, log_chernoff(users, 0, flip, float(width) * (1 - 1e-15))))
 
 

@@ -45,9 +45,9 @@ class _Blocks:
     users at reach - a, plus that probability.
     """
 
-    def __init__(self, users: int, known: Known, variance: float, reach: Fraction) -> None:
+    def __init__(self, users: int, known: Known, variance: float, reach: Fraction, last: int) -> None:
         self._users, self._known, self._variance, self._reach = users, known, variance, reach
-        self.lower = max(known(count, users - count, reach).lower for count in (0, users // 2, users))
+        self.lower = max(known(count, users - count, reach).lower for count in {0, min(users // 2, last), last})
         # 2 e^-depth, which `upper` adds to the tail for the undetermined users, is at most 2 e^-6 of the largest tail.
         self._depth = max(1.0, 6.0 - self.lower) if self.lower > -math.inf else UNDERFLOW_EXPONENT
         self._left: dict[int, Fraction] = {}
@@ -68,8 +68,8 @@ class _Blocks:
         return min(0.0, float(np.logaddexp(high, math.log(2) - self._depth)) + 1e-12)
 
 
-def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction) -> CountTails:
-    """Return bounds of log Pr[|error| > reach] for every number of holders among the users.
+def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> CountTails:
+    """Return bounds of log Pr[|error| > reach] for every number of holders among the users, up to `last` if it is given.
 
     Parameters
     ----------
@@ -82,12 +82,13 @@ def tails_over_counts(users: int, known: Known, variance: float, reach: Fraction
     reach : Fraction
         The error, in units of the sum of contributions.
     """
-    if users < SCANNED:
-        tails = [known(count, users - count, reach) for count in range(users + 1)]
+    last = users if last is None else last
+    if last < SCANNED:
+        tails = [known(count, users - count, reach) for count in range(last + 1)]
         return CountTails(max(low for low, _ in tails), [(count, high) for count, (_, high) in enumerate(tails)])
-    blocks, width = _Blocks(users, known, variance, reach), _width(users)
-    firsts = range(0, users + 1, width)
-    return CountTails(blocks.lower, [(first, blocks.upper(first, min(first + width - 1, users))) for first in firsts])
+    blocks, width = _Blocks(users, known, variance, reach, last), _width(last)
+    firsts = range(0, last + 1, width)
+    return CountTails(blocks.lower, [(first, blocks.upper(first, min(first + width - 1, last))) for first in firsts])
 
 
 def largest_tail(users: int, known: Known, variance: float, reach: Fraction, last: int | None = None) -> Interval:
@@ -104,7 +105,7 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     if last < SCANNED:
         tails = [known(count, users - count, reach) for count in range(last + 1)]
         return Interval(max(low for low, _ in tails), max(high for _, high in tails))
-    blocks, width = _Blocks(users, known, variance, reach), _width(last)
+    blocks, width = _Blocks(users, known, variance, reach, last), _width(last)
 
     def is_smallest(block: IntRange) -> bool:
         return block[1] - block[0] < width

@@ -495,10 +495,14 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _many(self) -> int:
         return self.bins
 
-    def _one_error(self, a: Fraction, held: int | None) -> Interval:
+    def _one_error(self, a: Fraction, held: int | None, most: int | None = None) -> Interval:
         self._informative()
         q, share = Fraction(self.flip), Fraction(1, self.bins)
         exact = share * (1 - q) + (1 - share) * q
         extra = float(exact), float(1 - exact), self.fakes, exact
         rounding = ULP if self.fakes else 0.0
-        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), held, extra, rounding=rounding)
+        return bits_exceeded(self.users, self.flip, a * (1 - 2 * q), held, extra, rounding=rounding, most=most)
+
+    def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
+        high = self._one_error(a, None, largest).upper + math.log(self.bins) * (1 + ULP)
+        return Interval(self._one_error(a, largest).lower, min(0.0, high))
