@@ -336,8 +336,9 @@ def bits_exceeded(
 ) -> Interval:
     """Return bounds of log Pr[|S - E S| > width], where S is the sum of the users' flipped bits and of `extra` bits.
 
-    `ones` of the users' bits are 1 before flipping; None stands for the worst number, of those up to `most` if it is given. The bits `extra` do not depend on the
-    dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean of each.
+    `ones` of the users' bits are 1 before flipping; None stands for the worst number, of those up to `most` if it is given. The
+    bits `extra` do not depend on the dataset; they are given by their probabilities of 1 and of 0, their number, and the exact mean
+    of each.
     """
     q, shift = Fraction(flip), extra[2] * extra[3]
     probs = np.array([1 - flip, flip, extra[0]]), np.array([flip, 1 - flip, extra[1]])
