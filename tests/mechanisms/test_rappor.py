@@ -1,5 +1,6 @@
 """RAPPOR against sums over all 2^k reports in fractions."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -216,15 +217,68 @@ def test_laws_of_the_excess_against_all_reports(f, p, q, hashes, bits):
         # The upper bound uses a smaller blanket m than `least`, the minimum over all values, so it is larger. The lower bounds are
         # those of datasets in which all other users have the same value.
         assert listed(found.upper, eps) >= max(sums(a, b, least, math.exp(eps)) for a, b in pairs) * (1 - 1e-12)
-        exact = max(sums(a, b, b, math.exp(eps)) for a, b in pairs), max(sums(a, b, a, math.exp(eps)) for a, b in pairs)
-        assert sorted(listed(law, eps) for _, law in found.lower) == pytest.approx(sorted(exact), rel=1e-12)
+        exact = np.array([sums(a, b, x, math.exp(eps)) for a, b in pairs for x in laws])
+        lower = [listed(law, eps) for _, law in found.lower]
+        assert all(np.abs(exact - value).min() <= 1e-12 * value for value in lower)
+        assert max(lower) == pytest.approx(exact.max(), rel=1e-12)
 
 
-def test_many_hashes_where_two_values_share_bits_fall_back_on_the_budget():
-    report = Rappor(0.5, hashes=100, bits=150)
-    (laws,) = report.excess_laws()
-    assert laws.upper.log_mass.size == 2
-    assert (laws.upper.log_a - laws.upper.log_b).max() == report.eps_instantaneous
+def test_a_filter_of_few_bits_is_the_complement_of_one_with_fewer_hashes():
+    # Zeros and ones are exchanged: p* becomes 1 - q*, and q* becomes 1 - p*.
+    few, many = Rappor(0.5, 0.75, 0.25, 100, 150), Rappor(0.5, 0.75, 0.25, 50, 150)
+    for n, delta in ((10**5, 1e-6), (10**8, 1e-9)):
+        for bound in ("lower", "upper"):
+            assert few.shuffled(n).epsilon(delta, bound=bound) == many.shuffled(n).epsilon(delta, bound=bound)
+    few, many = Rappor(0.5, 0.75, 0.5, 3, 4), Rappor(0.0, 0.4375, 0.3125, 1, 4)
+    eps = few.shuffled(10**4).epsilon(1e-6)
+    assert eps == pytest.approx(many.shuffled(10**4).epsilon(1e-6), rel=1e-9)
+    assert few.shuffled(10**4).epsilon(1e-6, bound="lower") >= eps / 1.001
+
+
+@pytest.mark.parametrize(("report", "users", "least"), [
+    # Other users whose value has no bit in common with the target's two: eps(1e-6) by a program that does not use the package.
+    (Rappor(0.5), 10**4, 0.08996), (Rappor(0.5, hashes=2), 10**4, 0.26834), (Rappor(0.5, hashes=2), 10**5, 0.07857),
+    (Rappor(0.5, hashes=2), 10**3, 0.8774), (Rappor(0.5, 0.75, 0.5, 4), 10**4, 0.02861),
+    (Rappor(0.5, 0.75, 0.5, 8), 10**4, 0.05190), (Rappor(0.5, 0.75, 0.5, 8), 10**5, 0.01496),
+])
+def test_values_without_common_bits_give_the_lower_bound(report, users, least):
+    shuffled = report.shuffled(users)
+    eps = shuffled.epsilon(1e-6, bound="lower")
+    assert eps == pytest.approx(least, abs=6e-6 if least < 0.5 else 6e-5)
+    assert shuffled.data(eps) == "every other user has 0 bits of the target's first value and 0 of the second"
+
+
+def largest_deltas(report, users, factors):
+    """Return the largest delta over all datasets for each factor e^eps, by sums over all messages."""
+    values = neighbours(report.hashes, report.bits)
+    laws = [np.array([float(v) for v in reports(report.f, report.p, report.q, held).values()]) for held in values]
+    found = np.zeros(len(factors))
+    for others in itertools.combinations_with_replacement(range(len(values)), users - 1):
+        shuffled = []
+        for law in laws:
+            rows = [laws[x] for x in others] + [law]
+            orders = list(itertools.permutations(range(users)))
+            shuffled.append(sum(functools.reduce(np.multiply.outer, [rows[i] for i in order]) for order in orders) / len(orders))
+        for first, second in itertools.permutations(shuffled, 2):
+            found = np.maximum(found, [np.maximum(first - factor * second, 0.0).sum() for factor in factors])
+    return found
+
+
+@pytest.mark.parametrize(("f", "p", "q", "hashes", "bits", "users"), [
+    (0.5, 1.0, 0.0, 1, 3, 3), (0.5, 0.75, 0.25, 1, 4, 2), (0.5, 0.75, 0.5, 3, 4, 2), (0.25, 1.0, 0.0, 2, 3, 3),
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in [
+        (0.5, 1.0, 0.0, 2, 4, 2), (0.5, 0.9, 0.6, 1, 4, 3), (0.3, 0.75, 0.25, 2, 4, 3), (0.1, 0.5, 0.0, 3, 4, 3)]),
+])
+def test_every_dataset(f, p, q, hashes, bits, users):
+    report = Rappor(f, p, q, hashes, bits)
+    eps = report.eps_instantaneous * np.array([0.0, 0.02, 0.1, 0.2, 0.4, 0.6, 0.8, 0.95])
+    exact = largest_deltas(report, users, np.exp(eps))
+    shuffled = report.shuffled(users)
+    lower, upper = shuffled.delta(eps, bound="lower"), shuffled.delta(eps)
+    assert (lower <= exact * (1 + 1e-9) + 1e-14).all()
+    assert (exact <= upper * (1 + 1e-9) + 1e-14).all()
+    # One of the datasets that are listed is about the worst.
+    assert (lower >= 0.9 * exact - 1e-14).all()
 
 
 def test_many_hashes_are_reduced_to_fewer_nodes(monkeypatch):

@@ -19,7 +19,6 @@ from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds.mechanisms._heights import chosen, product_law
-from shufflebounds.mechanisms.ratio_bounded import PureLocal
 from shufflebounds.shuffle._counted import message_rows
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
@@ -50,8 +49,8 @@ class Rappor(CountEstimate, LocalRandomizer):
     hashes : int
         Number h of bits that a value sets, 1 to 512.
     bits : int, optional
-        Number k of bits of the filter, above `hashes`. With k < 2h two values differ in at most 2 (k - h) bits; without `bits`,
-        k >= 2h is assumed.
+        Number k of bits of the filter, above `hashes`. With k < 2h two values differ in at most 2 (k - h) bits. Without `bits`,
+        k >= 3h is assumed: the filter has room for three values without common bits.
 
     Notes
     -----
@@ -70,8 +69,13 @@ class Rappor(CountEstimate, LocalRandomizer):
     ``Rappor(0, p, q).randomize(Rappor(f).randomize(bits))``, where the inner bits are stored.
 
     :meth:`shuffled` uses two values that differ in as many bits as possible, and a privacy blanket that is a multiple of the
-    distribution of a report if no bit is set. For up to 26 hashes and filters of at least 2h bits the bound over all datasets is
-    available; it holds for values with common bits, too (docs/theorems/worst-dataset).
+    distribution of a report if no bit is set. A filter of k < 2h bits is the complement of a filter with k - h hashes, for which
+    p* and 1 - q* are exchanged, so that both bounds are those of that filter. For up to 26 hashes, or k - h <= 26, the bound over
+    all datasets is available; it holds for values with common bits, too (docs/theorems/worst-dataset).
+
+    The lower bound of :meth:`shuffled` is attained by a dataset in which all other users have the same value: one of the target's
+    two values, or a value that has as few bits as possible in common with both, or with one of them. With disjoint values, eps is
+    up to 30 % larger for one and two hashes than with the target's two values only.
 
     References
     ----------
@@ -181,52 +185,64 @@ class Rappor(CountEstimate, LocalRandomizer):
         slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
         return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
 
+    def _report(self) -> SupportProbabilities:
+        """Return the probabilities of a bit in a filter with :attr:`_differ` hashes that has the same privacy after a shuffle.
+
+        If fewer than 2h bits are available, zeros and ones are exchanged: the k - h bits that a value does not set are the bits
+        that the complement sets, and these are ones with probability 1 - q*.
+        """
+        one, lost, other, rest, gap = self._support_probabilities()
+        return SupportProbabilities(one, lost, other, rest, gap) if self._differ == self.hashes else SupportProbabilities(
+            rest, other, lost, one, gap)
+
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The pair is two values that differ in as many bits as possible. For the upper bound, m is a lower bound of the probability
         # of a message over all values: the probability if no bit is set, times (lost/rest)^hashes. For more than about 30 hashes
-        # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order. If in addition the filter
-        # has less than 2h bits, the bound for all randomizers of this budget is used.
+        # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
         d, unit = self._differ, self._unit()
-        _, lost, other, rest, _ = self._support_probabilities()
+        _, lost, other, rest, _ = self._report()
         log_p, log_rest = self._classes()[0], self._log_rest()
         # The error of the loss of a bit is used to decrease X for a lower bound, and to increase it for an upper bound.
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - SLACK * np.abs(loss))
-        lower = (("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss, -math.inf)),
-                 ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss), -math.inf)))
-        if (d + 1) ** 2 * (self.hashes - d + 1) <= MANY:
-            # The axes of `log_mass` are the numbers of ones among the bits of the first value only, of the second, and of both.
-            own, common = (_binomial(n, other, rest) for n in (d, self.hashes - d))
-            log_mass = own[:, None, None] + own[None, :, None] + common[None, None, :] + self.hashes * math.log(lost / rest)
-            first, second, both = np.ogrid[: d + 1, : d + 1, : self.hashes - d + 1]
-            log_a, log_b = (unit * (1 + way * SLACK) * np.broadcast_to(ones + both, log_mass.shape).ravel()
-                            for ones, way in ((first, 1), (second, -1)))
-            upper = ExcessLaw(log_mass.ravel(), log_a, log_b, log_rest)
-        elif d == self.hashes:
+        lower = [("every other user has the target's first value", ExcessLaw(log_p, np.zeros_like(loss), -loss, -math.inf)),
+                 ("every other user has the target's second value", ExcessLaw(log_p[::-1], loss, np.zeros_like(loss), -math.inf))]
+        if (d + 1) ** 2 <= MANY:
+            # The second moment of X is a convex function of i on i = 0..d - j, and of j, so that it is largest at an end of these
+            # ranges: at a target's value, or for a value with `least` bits of one of them and none of the other.
+            least = 0 if self.bits is None else max(0, 3 * d - self.bits)
+            lower += [(f"every other user has {i} bits of the target's first value and {j} of the second",
+                       self._of_kind(i, j, upper=False)) for i, j in sorted({(least, 0), (0, least)}) if least < d]
+            # An atom of the upper bound for each number of ones among the bits of the first value only, and of the second only.
+            own, steps = _binomial(d, other, rest), unit * np.arange(d + 1.0)
+            upper = ExcessLaw((own[:, None] + own).ravel() + d * math.log(lost / rest), np.repeat(steps * (1 + SLACK), d + 1),
+                              np.tile(steps * (1 - SLACK), d + 1), log_rest)
+        else:
             ones, levels = _binomial(d, other, rest), unit * np.arange(d + 1.0)
             nodes = chosen(levels, ones, _NODES if d <= 128 else _NODES // 2)
             each = log_spread(levels, ones + d * math.log(lost / rest) / 2, nodes)
             spread = product_law([(each, each)], nodes, log_rest)
             upper = replace(spread, log_a=spread.log_a * (1 + SLACK), log_b=spread.log_b * (1 - SLACK))
-        else:
-            upper = PureLocal(self.eps_instantaneous).excess_laws()[0].upper
-        return (PairLaws("two values farthest apart", upper, lower, symmetric=True),)
+        return (PairLaws("two values farthest apart", upper, tuple(lower), symmetric=True),)
 
     def _log_rest(self) -> float:
-        """Return an upper bound of log(1 - (lost/rest)^hashes), the mass that the measure m of the upper bound leaves at X = 0."""
-        *_, rest, gap = self._support_probabilities()
-        value = math.log(-math.expm1(self.hashes * math.log1p(-gap / rest)))
+        """Return an upper bound of log(1 - (lost/rest)^d), the mass that the measure m of the upper bound leaves at X = 0."""
+        _, lost, _, rest, gap = self._report()
+        share = math.log1p(-gap / rest) if 2 * gap < rest else math.log(lost / rest)
+        value = math.log(-math.expm1(self._differ * share))
         return min(0.0, value + ULP * (64 + 8 * abs(value)))
 
     def dataset_laws(self) -> DatasetLaws | None:
-        h, unit = self.hashes, self._unit()
-        _, lost, other, rest, gap = self._support_probabilities()
+        h, unit = self._differ, self._unit()
+        _, lost, other, rest, gap = self._report()
         base = h * math.log(lost / rest)
-        # There is no bound over all datasets in three cases: for filters of fewer than 2h bits; for a small mass of the blanket,
-        # because the error term of the bound is proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.
-        if self._differ < h or base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
+        # There is no bound over all datasets in two cases: for a small mass of the blanket, because the error term of the bound is
+        # proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.
+        if base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
-        others = [self._of_kind(i, total - i) for total in range(h, -1, -1) for i in range(total, -1, -1)]
+        # Another value sets h - i - j bits that the target's two values do not set. These have at most h - 1 common bits.
+        least = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
+        others = [self._of_kind(i, total - i, upper=True) for total in range(h, least - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
                            self._log_rest())
         # `distance` is the squared norm of R_x - B in L^2(1/m), where B is the distribution of a report if no bit is set.
@@ -235,10 +251,13 @@ class Rappor(CountEstimate, LocalRandomizer):
                            FiniteKinds.of([height.widened(upper=True)]), base,
                            distance * (1 + 256 * ULP * (h + abs(base))), self.eps_instantaneous, self._ratio_tail)
 
-    def _of_kind(self, i: int, j: int) -> ExcessLaw:
-        """Return the distribution of X if the other user's value sets i bits of the target's first value and j of the second."""
-        h, unit = self.hashes, self._unit()
-        one, lost, other, rest, _ = self._support_probabilities()
+    def _of_kind(self, i: int, j: int, *, upper: bool) -> ExcessLaw:
+        """Return the distribution of X if the other user's value sets i bits of the target's first value and j of the second.
+
+        The likelihood ratios are rounded up for an upper bound, and down for a lower bound.
+        """
+        h, unit = self._differ, self._unit()
+        one, lost, other, rest, _ = self._report()
         # log a is `unit` times the ones among the bits of the first value alone, minus those shared with the second value, minus
         # those of neither; log b the same with the values exchanged.
         first = _difference(_binomial(h - i, other, rest), _binomial(j, one, lost))
@@ -248,10 +267,10 @@ class Rappor(CountEstimate, LocalRandomizer):
         for less, log_p in enumerate(neither[::-1].tolist()):
             part = log_mass[less : less + first.size, less : less + second.size]
             np.logaddexp(part, first[:, None] + second + log_p, out=part)
-        log_a, log_b = (unit * (steps + way * SLACK * np.abs(steps)) for steps, way in
+        log_a, log_b = (unit * (steps + (way if upper else -way) * SLACK * np.abs(steps)) for steps, way in
                         ((np.arange(i - h, h - i + 1.0)[:, None], 1), (np.arange(j - h, h - j + 1.0), -1)))
-        log_a, log_b = (np.broadcast_to(steps, log_mass.shape).ravel() for steps in (log_a, log_b))
-        return ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=True)
+        heights = (np.broadcast_to(steps, log_mass.shape).ravel() for steps in (log_a, log_b))
+        return ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=upper)
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:
         """Return the largest probability, over two values, of a likelihood ratio above t."""
