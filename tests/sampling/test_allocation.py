@@ -228,7 +228,7 @@ def test_grids_of_ratios_reach_their_top(mechanism):
     # A ratio between the last grid point and the largest ratio would have no grid point above it, and the upper distribution would
     # not be larger.
     law = Allocation(ratios(mechanism), 4)
-    least = math.exp(law._range[0])
+    least = math.exp(law.loss_range[0])
     for top, step in itertools.product((least + 0.7, least + 2.3, least + 11.0), (0.1, 0.037, 0.25)):
         grid = law._laid(top, step)
         assert grid.top >= top * (1 - 1e-15)

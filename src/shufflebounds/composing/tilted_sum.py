@@ -233,13 +233,13 @@ class TiltedSum:
         values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
         side = -1 if self.upper else 1
         at = levels + side * (self.level_error + 4 * ULP * np.abs(levels))
-        inside = np.flatnonzero(at < self._last)
+        inside = np.flatnonzero(at < self.last)
         if inside.size:
             values[inside], slopes[inside] = self._closest(at[inside])
         return values, slopes
 
     @cached_property
-    def _last(self) -> float:
+    def last(self) -> float:
         """The largest finite value of the sum, or -inf if there is none."""
         if not self.finite:
             return -math.inf

@@ -83,7 +83,7 @@ class Allocation:
         self._lows: Kept[int, tuple[StopLoss, StopLoss]] = Kept(CACHED_ANSWERS)
 
     @cached_property
-    def _range(self) -> tuple[float, float]:
+    def loss_range(self) -> tuple[float, float]:
         """The range of losses ln(dP/dQ) outside of which ratios are merged or count as infinite (CUT, LOWER_CUT)."""
         if math.isfinite(self.law.high):
             return self.law.low, self.law.high
@@ -95,7 +95,7 @@ class Allocation:
     @cached_property
     def _rough(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The upper ends, the masses under Q and the mean ratios of 8000 cells, from which the grids are chosen."""
-        low, high = self._range
+        low, high = self.loss_range
         edges = np.linspace(low - 1e-9 * (1 + abs(low)), high, 8001)
         q, p, _ = self.law.cells(edges)
         value = np.exp(edges[1:])
@@ -116,7 +116,7 @@ class Allocation:
         mass, first, second = (np.cumsum(x) for x in (q, q * ratio, q * ratio * ratio))
         deviation = np.sqrt(np.maximum(second - first * first / np.maximum(mass, 1e-300), 0.0))
         fine = self._fine
-        fits = value - math.exp(self._range[0]) <= POINTS * fine * deviation
+        fits = value - math.exp(self.loss_range[0]) <= POINTS * fine * deviation
         top = value[int(np.flatnonzero(fits)[-1])] if fits.any() else value[-1]
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
@@ -125,7 +125,7 @@ class Allocation:
 
         Its step is close to the argument `step`, or larger if the grid would have more than POINTS points.
         """
-        anchor = math.exp(self._range[0])
+        anchor = math.exp(self.loss_range[0])
         step = max(step, (top - anchor) / POINTS)
         if self.law.loss.size:
             # The step is adjusted so that both ends, which may be atoms, are grid points.
@@ -236,7 +236,7 @@ class Allocation:
 
     def _big(self, start: float, *, upper: bool) -> tuple[FloatArray, FloatArray]:
         """Return values and masses under Q of the ratios above `start`, the end of the grid."""
-        high = self._range[1]
+        high = self.loss_range[1]
         first = math.log(start)
         none = np.empty(0), np.empty(0)
         if not high > first * (1 + 1e-12):
@@ -300,7 +300,7 @@ class Allocation:
             # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+ for the sum A of these
             # ratios and the sum B of the others, and E(A)/t is their mass under P, `cut`. Sums with such a ratio are missing from
             # E(B - K)+. They are a fraction of at most t e^CUT of it, below the 64 ULP by which `out` is raised.
-            cut = self.law.log_p_above(self._range[1])
+            cut = self.law.log_p_above(self.loss_range[1])
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 

@@ -1,0 +1,157 @@
+r"""A lower bound of the divergence of (P, Q) from tests of a sum: the pair that all tests :math:`\{S \ge c\}` of one sum S attain.
+
+Let S be a sum of independent whole numbers under P, and another such sum under Q: a function of the outcomes whose distribution is
+known for both, such as a sum of one term for each step. By the lemma of Neyman and Pearson, no test of power b has a smaller level
+than the trade-off function allows, so that every point (Q(S >= c), P(S >= c)) lies on or below the curve of powers of (P, Q). The
+greatest concave function through upper bounds of the levels and lower bounds of the powers is the curve of another pair, which
+(P, Q) dominates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+
+from shufflebounds._cached import cached_property
+from shufflebounds._limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing.kept import kept
+from shufflebounds.composing.loss_atoms import LossAtoms, TooLongError
+from shufflebounds.composing.tilted_sum import Summand, TiltedSum
+from shufflebounds.tradeoff.piecewise import prune
+from shufflebounds.tradeoff.representation import log1mexp
+
+__all__ = ["SumTest", "Terms", "pair_of_tests"]
+
+
+class Terms(NamedTuple):
+    """Independent terms of the sum with the same distribution: increasing whole values, bounds of the logarithms of their
+    probabilities, and the number of terms.
+    """
+
+    place: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    times: int
+
+
+class SumTest:
+    """Tests of two distributions P and Q by a sum S of independent whole numbers.
+
+    Parameters
+    ----------
+    first, second : sequence of Terms
+        The terms of S under P and under Q. The probabilities may sum to less than 1; the test then accepts.
+    log_rest : float
+        Lower bound of the log probability under P of outcomes that Q cannot produce; the test rejects.
+    log_lost : float
+        Upper bound of the log probability, under P, of outcomes that are in neither of the two.
+    """
+
+    def __init__(self, first: Sequence[Terms], second: Sequence[Terms], log_rest: float, log_lost: float) -> None:
+        self._terms, self.log_rest, self._log_lost = (first, second), log_rest, log_lost
+
+    def _sum(self, which: int, sign: int, *, upper: bool) -> TiltedSum:
+        """Return the distribution of S (`sign` = 1) or of -S (-1) under P (`which` = 0) or Q (1)."""
+        summands, origin = [], 0.0
+        for place, lower, above, times in self._terms[which]:
+            log_mass = (above if upper else lower)[::sign]
+            held = np.flatnonzero(log_mass > -np.inf)
+            at = sign * place[::sign][held]
+            heaviest = float(at[np.argmax(log_mass[held])]) if held.size else 0.0
+            summands.append(Summand(log_mass[held], at - heaviest, times))
+            origin += times * heaviest
+        slack = 16 * ULP * sum(terms.times for terms in self._terms[which])
+        # Rounding errors grow as e^(near^2/2), here to about 1e-12, and the number of transforms falls as 1/near.
+        return TiltedSum(summands, origin, 1.0, discount=2 * NEGLIGIBLE, near=4.0, widest=3, upper=upper, slack=slack)
+
+    @cached_property
+    def _sums(self) -> tuple[TiltedSum, TiltedSum, TiltedSum, TiltedSum]:
+        """S under P and under Q for the probabilities to reject, and -S under P and under Q for those to accept."""
+        return (self._sum(0, 1, upper=False), self._sum(1, 1, upper=True), self._sum(0, -1, upper=True),
+                self._sum(1, -1, upper=False))
+
+    @kept(4)
+    def points(self, log_tail: float) -> FloatArray:
+        """Return bounds of the level and power of tests that P or Q rejects, or accepts, with probability e^log_tail or more.
+
+        The rows are the logarithms of the level alpha, of 1 - alpha, of beta, the probability under P to accept, and of 1 - beta.
+        """
+        power, level, accepted, spared = self._sums
+        if not all(one.finite for one in self._sums):
+            # P and Q have no common outcomes.
+            return np.empty((4, 0))
+        # The thresholds decrease, so that levels and powers increase.
+        above, below = ([_thresholds(one, log_tail) for one in pair] for pair in ((power, level), (accepted, spared)))
+        c = np.unique(np.concatenate([*above, *(1 - part for part in below)]))[::-1]
+        # Of a probability and its complement, the smaller one is computed, and the other one follows from it.
+        alpha, beta = np.empty((2, c.size)), np.empty((2, c.size))
+        large, strong = c > level.moments(0.0)[1], c > power.moments(0.0)[1]
+        alpha[:, large] = _both(_tails(level, c[large]) + 2 * COMPUTED_ERROR)
+        alpha[::-1, ~large] = _both(_tails(spared, 1 - c[~large]) - 2 * COMPUTED_ERROR)
+        beta[::-1, strong] = _both(np.logaddexp(_tails(power, c[strong]) - 2 * COMPUTED_ERROR, self.log_rest))
+        beta[:, ~strong] = _both(np.logaddexp(_tails(accepted, 1 - c[~strong]) + 2 * COMPUTED_ERROR, self._log_lost))
+        # A bound of the level is one for all larger thresholds, too, and a bound of the power one for all smaller thresholds.
+        fall, rise = np.minimum.accumulate, np.maximum.accumulate
+        return np.stack([fall(alpha[0][::-1])[::-1], rise(alpha[1][::-1])[::-1], fall(beta[0]), rise(beta[1])])
+
+
+def pair_of_tests(tests: Sequence[SumTest], log_tail: float, *, reverse: bool) -> LossAtoms:
+    """Return the outcomes of a pair that (P, Q) dominates, or (Q, P) if `reverse`, from tests of several sums.
+
+    The thresholds are those of :meth:`SumTest.points`. A sum that would need too long a transform is left out.
+    """
+    log_rest = max(test.log_rest for test in tests)
+    # The first point rejects the outcomes that Q cannot produce, the last one rejects all.
+    ends = np.array([[-np.inf, 0.0, *_both(np.array([log_rest]))[::-1, 0]], [0.0, -np.inf, -np.inf, 0.0]]).T
+    parts = [ends]
+    for test in tests:
+        with suppress(TooLongError):
+            parts.append(test.points(log_tail))
+    points = np.concatenate(parts, axis=1)
+    hull = prune(points[:, np.lexsort((points[2], -points[1], points[0]))])
+    assert hull.atoms is not None
+    # The curve may begin and end with outcomes that only P, or only Q, can produce.
+    ends = np.array([[hull.points[3, 0], -np.inf], [-np.inf, hull.points[1, -1]]])
+    masses = np.concatenate([hull.atoms[::-1], ends], axis=1)
+    return LossAtoms.of(*(masses[::-1] if reverse else masses), error=COMPUTED_ERROR)
+
+
+def _both(log_prob: FloatArray) -> FloatArray:
+    """Return the logarithms of probabilities, at most 1, and of their complements as two rows."""
+    value = np.minimum(log_prob, 0.0)
+    return np.stack([value, log1mexp(value)])
+
+
+def _tails(one: TiltedSum, thresholds: FloatArray) -> FloatArray:
+    """Return the bounds of the log probabilities that the sum is at least each threshold, a whole number."""
+    # With the discount c, phi(x) = (1 - e^(-c x))/c is 1/c for x >= 1/2, up to a relative e^(-c/2) = e^-NEGLIGIBLE.
+    value = one.log_values(thresholds - 0.5)[0] + math.log(2 * NEGLIGIBLE)
+    return np.asarray(value + (ULP if one.upper else 0.0))
+
+
+def _thresholds(one: TiltedSum, log_tail: float) -> FloatArray:
+    """Return whole numbers from the mean of the sum on, up to one that it exceeds with a probability of about e^log_tail.
+
+    Let K be the cumulant generating function. By Chernoff's inequality, the log probability to exceed K'(theta) is at most
+    K(theta) - theta K'(theta).
+    """
+    whole, mean, var = one.moments(0.0)
+    theta, step = 0.0, 0.25 / math.sqrt(max(var, 0.25))
+    # `distance` is the distance from the mean in standard deviations of a normal distribution with the same tail.
+    distance, places, end = [0.0], [mean], math.sqrt(-2 * log_tail)
+    while distance[-1] < end and places[-1] < one.last - 0.5:
+        cumulant, place, _ = one.moments(theta + step)
+        reached = math.sqrt(2 * max(whole - cumulant + (theta + step) * (place - one.origin), 0.0))
+        if reached - distance[-1] > 0.5 and step > ULP * theta and len(places) < MANY:
+            step /= 2
+            continue
+        theta, step = theta + step, 1.5 * step
+        distance.append(max(reached, distance[-1]))
+        places.append(place)
+    levels = np.interp(np.arange(0.0, end, 1 / COMPARED), distance, places)
+    return np.unique(np.append(np.ceil(levels), one.last if places[-1] >= one.last - 0.5 else []))

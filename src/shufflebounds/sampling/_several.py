@@ -1,0 +1,256 @@
+r"""Random allocation to k of t steps: a lower bound by tests, and an upper bound if the record is removed.
+
+P and Q are the distributions of the output of a step with and without the record, and L = dP/dQ is the likelihood ratio. The
+outputs of t steps, of which a uniformly random set of k used the record, have the likelihood ratio
+
+.. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \dots, L_t)
+
+with the elementary symmetric polynomial e_k. The outputs of k steps have the distribution P and those of t - k steps have the
+distribution Q, whichever set was drawn, so that the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a
+convolution. **Lower bound**: the tests :math:`\{S \ge c\}` (`composing.sum_test`), for a sum near
+:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` it equals :math:`\log \Lambda` up to a term that
+changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
+:math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
+
+**Upper bound**: for every z > 0, with :math:`p_i = z L_i/(1 + z L_i)` and :math:`v = \sum_i p_i (1 - p_i)`,
+
+.. math:: \binom{t}{k} z^k \Lambda = \prod_i (1 + z L_i) \Pr\Bigl[\sum_i \mathrm{Ber}(p_i) = k\Bigr]
+    \le \prod_i (1 + z L_i)\, e^{-v} I_0(v),
+
+because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i + p_i e^{iu}|\, du`, and
+:math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function
+:math:`\log(e^{-v} I_0(v))` is convex, so that it is at most its chord a - b v on an interval [v_a, v_b]. There
+:math:`\Lambda \le e^U` with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is
+a sum over the steps, E_Q (e^U - E)_+ is a multiple of a hockey-stick divergence of t independent releases. Outside of the interval,
+Chernoff's inequality bounds E_Q Lambda.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import ive
+
+from shufflebounds._cached import cached_property
+from shufflebounds._limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds.composing.interpolation import connect_the_dots
+from shufflebounds.composing.kept import kept
+from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds.composing.product import Product
+from shufflebounds.composing.sum_test import SumTest, Terms, pair_of_tests
+from shufflebounds.profile.pair import OutcomePair
+from shufflebounds.sampling._listed import ListedAllocation
+from shufflebounds.sampling._stop_loss import CUT, Allocation
+
+__all__ = ["AdditiveBound", "StepTests", "PairOfTests"]
+
+RATES = 0.4, 0.65, 0.85
+"""The parameters lambda of the test statistics in units of k/t. Smaller ones are better at smaller delta and for fewer chosen
+steps. More of them take longer, in proportion, and gain up to 0.1 % of eps."""
+
+RESOLUTION = 0.08
+"""Distance of the values of a term of the test statistic, in standard deviations of the term: rounding adds a relative
+RESOLUTION^2/12 = 5e-4 to its variance. The grid of the upper bound is half as wide. Raised: less tight bounds. Lowered: longer
+transforms."""
+
+
+class _Outcomes(NamedTuple):
+    """The outcomes of one step: their losses, and bounds of the logarithms of their probabilities under P and Q.
+
+    `log_rest` is the log probability under P of outcomes that Q cannot produce, `lost` that of outcomes that are not enumerated,
+    under P and under Q.
+    """
+
+    loss: FloatArray
+    p: tuple[FloatArray, FloatArray]
+    q: tuple[FloatArray, FloatArray]
+    log_rest: float
+    lost: tuple[float, float]
+
+
+def _outcomes(engine: Allocation | ListedAllocation) -> _Outcomes:
+    if isinstance(engine, Allocation):
+        q, p, error = engine.law.cells(np.concatenate([[-1e3], np.linspace(*engine.loss_range, 4 * MANY + 1), [1e3]]))
+        held = q > 0
+        with np.errstate(divide="ignore"):
+            # The test accepts outputs whose probability under Q underflows.
+            log_p, log_q, log_lost = np.log(p[held]), np.log(q[held]), float(np.log(p[~held].sum()))
+            sides = np.log1p(-error[held]), np.log1p(error[held])
+        return _Outcomes(log_p - log_q, (log_p + sides[0], log_p + sides[1]), (log_q + sides[0], log_q + sides[1]), -math.inf,
+                         (log_lost, -math.inf))
+    base = engine.outcomes
+    loss = np.append(-np.inf, base.loss)
+    log_p, log_q = np.append(-np.inf, base.log_p), np.append(base.log_other, base.log_p - base.loss)
+    slack = base.slack + base.most_blur + ULP * (8 + float(np.abs(base.log_p).max(initial=0.0)))
+    return _Outcomes(loss, (log_p - slack, log_p + slack), (log_q - slack, log_q + slack), base.log_rest,
+                     (base.log_lost, engine.log_lost))
+
+
+class StepTests:
+    """Tests of the average over sets of k of t steps, P in the steps of the set and Q in the others, against Q^t.
+
+    Parameters
+    ----------
+    engine : Allocation or ListedAllocation
+        The distribution of one step.
+    steps, chosen : int
+        Numbers t and k of steps.
+    """
+
+    def __init__(self, engine: Allocation | ListedAllocation, steps: int, chosen: int) -> None:
+        self._one, self.steps, self.chosen = _outcomes(engine), steps, chosen
+
+    @cached_property
+    def tests(self) -> list[SumTest]:
+        """Tests of both distributions by sums over the steps."""
+        rates = [rate * self.chosen / self.steps for rate in RATES]
+        return [self._test(rate, fine) for fine in (True, False) for rate in rates if fine or rate < rates[-1]]
+
+    def _test(self, rate: float, fine: bool) -> SumTest:
+        one, t, k = self._one, self.steps, self.chosen
+        values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
+        mass = np.exp(one.q[0])
+        deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
+        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides alone, so that larger terms are reduced to it. The coarser
+        # grid has no such limit; it is for step distributions where a few large terms decide. A transform has about six times as
+        # many points as one such term has steps.
+        most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
+        step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
+        if not fine:
+            most = float(values.max())
+            step = max(step, most / (8 * MANY))
+        place, index = np.unique(np.round(np.minimum(values, most) / step), return_inverse=True)
+
+        def terms(masses: tuple[FloatArray, FloatArray], times: int) -> Terms:
+            sides = np.full((2, place.size), -np.inf)
+            for side, log_mass in zip(sides, masses):
+                np.logaddexp.at(side, index, log_mass)
+            return Terms(place, sides[0], sides[1] + 8 * ULP * one.loss.size, times)
+
+        first = [terms(one.p, k), terms(one.q, t - k)] if k < t else [terms(one.p, k)]
+        lost = union_probability([(one.lost[0], k), (one.lost[1], t - k)])
+        return SumTest(first, [terms(one.q, t)], union_probability([(one.log_rest, k)]), lost)
+
+
+class AdditiveBound:
+    """An upper bound of the divergence of the average over sets of k of t steps from Q^t, by a sum over the steps.
+
+    Parameters
+    ----------
+    known : DominatingPairInfo
+        The pair (P, Q) of one step.
+    steps, chosen : int
+        Numbers t and k of steps.
+    """
+
+    def __init__(self, known: DominatingPairInfo, steps: int, chosen: int) -> None:
+        self._known, self.steps, self.chosen = known, steps, chosen
+        self._log_choices = math.lgamma(steps + 1) - math.lgamma(chosen + 1) - math.lgamma(steps - chosen + 1)
+        # The rounding error of a sum of logarithms of products over all steps.
+        self._error = COMPUTED_ERROR + 16 * ULP * (math.lgamma(steps + 1) + steps)
+
+    @cached_property
+    def _atoms(self) -> LossAtoms:
+        """Outcomes of a pair that dominates that of one step."""
+        known = self._known
+        if known.atoms is not None:
+            return known.atoms
+        scale = known.scale(CUT)
+        return connect_the_dots(np.linspace(scale.low, scale.high, 4 * MANY + 1), known.hockey_stick, known.back)
+
+    @cached_property
+    def _step(self) -> tuple[FloatArray, FloatArray]:
+        """The losses of one step, rounded up, and their log masses under Q, with the outcomes that P cannot produce."""
+        atoms = self._atoms
+        return np.append(-np.inf, atoms.moved(1)), np.append(atoms.log_other, atoms.log_p - atoms.moved(1))
+
+    @cached_property
+    def _rates(self) -> tuple[FloatArray, FloatArray]:
+        """Increasing eps, and for each about the best value of log z.
+
+        The sum of the p_i should be about k for the outcomes that decide delta. These have about the distribution with masses
+        q (1 + z L)^r, where the mean of U is eps.
+        """
+        loss, log_q = self._step
+        # The odds z of a Bernoulli variable are near k/(t - k).
+        log_z = math.log(self.chosen / (self.steps - self.chosen + 0.5)) + np.linspace(0.0, -1.6, COMPARED)
+        eps = np.empty(COMPARED)
+        power = 1.0
+        for i, at in enumerate(log_z.tolist()):
+            rise = np.logaddexp(0.0, at + loss)
+            prob = np.exp(at + loss - rise)
+            for _ in range(20):
+                weight = np.exp(log_q + power * rise - (log_q + power * rise).max())
+                weight /= weight.sum()
+                mean, mean_rise = float(weight @ prob), float(weight @ rise)
+                slope = float(weight @ (prob * rise)) - mean * mean_rise
+                power += min(max((self.chosen / self.steps - mean) / max(slope, TINY), -0.5), 0.5)
+            eps[i] = self.steps * mean_rise - self.chosen * at - self._log_choices - 0.5 * math.log(2 * math.pi * self.chosen)
+        return np.maximum.accumulate(eps), log_z
+
+    @kept(CACHED_TABLES)
+    def _sum(self, log_z: float, log_outside: float) -> tuple[Product, float]:
+        """Return the sum with density e^U, and the log of its total mass under Q^t.
+
+        Outside of the interval of v, the mean of Lambda is at most 2 e^log_outside.
+        """
+        loss, log_q = self._step
+        t, atoms = self.steps, self._atoms
+        rise = np.logaddexp(0.0, log_z + loss)
+        part = np.exp(log_z + loss - 2 * rise)
+        base = -self.chosen * log_z - self._log_choices
+        # By Chernoff's inequality, the part of the mean of prod(1 + z L) z^-k/binom(t, k) with v <= first is at most e^log_outside,
+        # and so is that with v >= last.
+        exponents = np.geomspace(0.05, 50.0, COMPARED)
+        moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
+        below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
+        first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
+        # The weight e^-v I_0(v) of this mean decreases, and its logarithm has a slope of at least -1.
+        first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
+        last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
+        heights = np.log(ive(0, [first, last]))
+        fall = float(heights[0] - heights[1]) / (last - first)
+        rise = rise - fall * part
+        log_total = float(np.logaddexp.reduce(log_q + rise))
+        order = np.argsort(rise)
+        rise = rise[order] - log_total
+        releases = LossAtoms(log_q[order] + rise, rise, -math.inf, -math.inf, -math.inf, atoms.slack + atoms.most_blur, 32 * ULP)
+        mass = np.exp(releases.log_p)
+        deviation = math.sqrt(t * float(mass @ (rise - mass @ rise) ** 2)) or 1.0
+        step = deviation * max(RESOLUTION / (2 * math.sqrt(t)), 40 / TABLE_SIZE)
+        log_mass = base + float(heights[0]) + fall * first + t * log_total
+        return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error
+
+    def log_delta(self, eps: float, log_known: float) -> float:
+        """Return the bound of log delta at eps, given another upper bound `log_known`, which may be smaller."""
+        # Both parameters are rounded, so that neighbouring eps share a transform.
+        unit = 0.05 / math.sqrt(self.chosen)
+        log_z, log_outside = unit * round(float(np.interp(eps, *self._rates)) / unit), math.floor(log_known) - 6.0
+        total, log_mass = self._sum(log_z, log_outside)
+        if not eps > log_mass:
+            return 0.0
+        infinite = union_probability([(self._atoms.log_rest, self.chosen), (self._atoms.log_lost, self.steps)])
+        parts = [log_mass + total.log_delta(eps - log_mass)[0], log_outside + math.log(2), infinite]
+        return float(np.logaddexp.reduce(parts)) + self._error
+
+
+@dataclass(frozen=True, eq=False)
+class PairOfTests(OutcomePair):
+    """The pair of distributions that the tests of :class:`StepTests` attain, for a removed or an added record."""
+
+    several: StepTests
+    removed: bool
+
+    theorem: ClassVar[str] = "exact for the tests of sums over the steps: a lower bound of random allocation to several steps"
+
+    def reverse(self) -> PairOfTests:
+        return PairOfTests(self.several, not self.removed)
+
+    @cached_property
+    def _atoms(self) -> LossAtoms:
+        return pair_of_tests(self.several.tests, FIRST_TAIL, reverse=not self.removed)

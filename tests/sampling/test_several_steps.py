@@ -1,0 +1,211 @@
+"""Random allocation to several steps: tests of sums and the additive upper bound against enumeration in fractions."""
+
+import itertools
+import math
+import pickle
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from shufflebounds.composing.sum_test import SumTest, Terms, pair_of_tests
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
+from shufflebounds.profile import DominatingPair
+from shufflebounds.sampling import AllocationPair, RandomAllocation
+from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
+
+
+def parts(total, kinds):
+    """Return all vectors of `kinds` nonnegative whole numbers with the given sum."""
+    return [np.diff([-1, *cuts, total + kinds - 1]) - 1 for cuts in itertools.combinations(range(total + kinds - 1), kinds - 1)]
+
+
+def allocated(p, q, steps, chosen):
+    """Return the exact probabilities of the numbers of each outcome in all steps, with and without the record."""
+    used, rest = parts(chosen, len(p)), parts(steps - chosen, len(p))
+
+    def chance(law, count):
+        number = math.factorial(int(sum(count)))
+        for n in count:
+            number //= math.factorial(int(n))
+        return number * math.prod(x ** int(n) for x, n in zip(law, count))
+
+    with_record, without = {}, {tuple(count): chance(q, count) for count in parts(steps, len(p))}
+    for a in used:
+        for b in rest:
+            key = tuple(a + b)
+            with_record[key] = with_record.get(key, 0) + chance(p, a) * chance(q, b)
+    return [(with_record.get(key, Fraction(0)), value) for key, value in without.items()]
+
+
+def deltas(pairs, eps):
+    """Return the hockey-stick divergences at e^eps, which is taken as exactly the double, in both orders."""
+    factor = Fraction(math.exp(eps))
+    return [float(sum(max(pair[way] - factor * pair[1 - way], 0) for pair in pairs)) for way in (0, 1)]
+
+
+def random_case(r, most):
+    """Return two exact distributions of an outcome, some with impossible outcomes, and numbers of steps."""
+    kinds, steps = r.choice([2, 2, 3]), r.randint(2, most)
+    laws = []
+    for _ in range(2):
+        weights = [r.randint(1, 2**10) * (1 if r.random() < 0.8 else 2**10) for _ in range(kinds)]
+        if r.random() < 0.2:
+            weights[r.randrange(kinds)] = 0
+        # The last probability is what is missing to 1, so that all of them are doubles.
+        first = [Fraction(round(w / sum(weights) * 2**40), 2**40) for w in weights[:-1]]
+        laws.append([*first, 1 - sum(first)])
+    return *laws, steps, r.randint(2, steps)
+
+
+def profile_of(p, q, steps, chosen):
+    with np.errstate(divide="ignore"):
+        pair = DominatingPair.from_pmfs(*(np.log([float(x) for x in law]) for law in (p, q)))
+    return pair, RandomAllocation(pair, steps, chosen)
+
+
+def check(p, q, steps, chosen, places):
+    """Compare both bounds with the exact divergences, and the additive upper bound with that for a removed record."""
+    pair, allocation = profile_of(p, q, steps, chosen)
+    largest = max((abs(math.log(x / y)) for x, y in zip(p, q) if x and y), default=0.0)
+    bound = AdditiveBound(pair._pair_info(), steps, chosen)
+    pairs, ratios = allocated(p, q, steps, chosen), []
+    for place in places:
+        eps = place * chosen * largest
+        exact = deltas(pairs, eps)
+        lower, upper = allocation.delta(eps, bound="lower"), allocation.delta(eps)
+        # The logarithms of the probabilities are rounded.
+        assert lower <= max(exact) * (1 + 1e-9) + 1e-15
+        assert max(exact) * (1 - 1e-9) - 1e-15 <= upper
+        if exact[0] > 1e-12:
+            assert exact[0] * (1 - 1e-9) <= math.exp(bound.log_delta(eps, math.log(exact[0]) + 1))
+        if max(exact) > 1e-6:
+            ratios.append(lower / max(exact))
+    return ratios
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_both_bounds_against_fractions(seed):
+    r = random.Random(seed)
+    for _ in range(2):
+        check(*random_case(r, 4), [0.0, 0.3, 0.7])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 10))
+def test_many_allocations_against_fractions(seed):
+    r, ratios = random.Random(seed), []
+    for _ in range(12):
+        ratios += check(*random_case(r, 6), [0.0, *(r.random() ** 2 for _ in range(12))])
+    # The tests are close to the best one in most cases.
+    assert np.median(ratios) > 0.99
+
+
+def test_two_of_five_steps_of_a_response():
+    p = [Fraction(3, 4), Fraction(1, 4)]
+    for eps, ratio in ((0.0, 0.999), (0.5, 0.999), (1.5, 0.99)):
+        exact = max(deltas(allocated(p, p[::-1], 5, 2), eps))
+        allocation = RandomAllocation(RandomizedResponse(math.log(3)), 5, 2)
+        assert ratio * exact < allocation.delta(eps, bound="lower") <= exact * (1 + 1e-9)
+        assert exact <= allocation.delta(eps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("removed", [True, False])
+def test_one_chosen_step_is_known_exactly(removed):
+    # The same tests for one chosen step are compared with the exact value.
+    for mechanism, steps in ((GaussianMechanism(1.0), 1000), (LaplaceMechanism(1.0), 100), (KaryResponse(5, 2.0), 50)):
+        pair = AllocationPair(mechanism, steps, removed)
+        tested = PairOfTests(StepTests(pair._engine, steps, 1), removed)
+        for delta in (1e-3, 1e-6):
+            eps = pair.epsilon(delta)
+            assert 0.97 * eps < tested.epsilon(delta, bound="lower") <= eps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sigma", "steps", "chosen", "lower", "upper"), [
+    # Lower bounds by a Fourier transform in floating point, and upper bounds (docs/training), by a program that does not use the
+    # package; delta is 1e-6.
+    (1.0, 1000, 10, 1.9450, 1.9650), (1.0, 1000, 2, 0.3612, 0.3621), (2.0, 1000, 10, 0.6951, 0.6961),
+    (1.0, 10**4, 10, 0.5396, 0.5402), (1.0, 1000, 50, 11.182, 11.213), (1.0, 100, 10, 6.537, 6.67), (0.6, 1000, 10, 7.56, 7.75),
+])
+def test_gaussian_noise(sigma, steps, chosen, lower, upper):
+    allocation = RandomAllocation(GaussianMechanism(sigma), steps, chosen)
+    assert lower <= allocation.epsilon(1e-6, bound="lower") <= allocation.epsilon(1e-6) <= upper
+
+
+@pytest.mark.slow
+def test_ten_epochs():
+    for sigma, chosen, lower, upper in ((2.0, 10, 2.4160, 2.4189), (1.0, 2, 1.1350, 1.1366)):
+        epochs = RandomAllocation(GaussianMechanism(sigma), 1000, chosen).self_compose(10)
+        assert lower <= epochs.epsilon(1e-6, bound="lower") <= epochs.epsilon(1e-6) <= upper
+
+
+@pytest.mark.slow
+def test_the_additive_bound_is_below_the_composition():
+    allocation = RandomAllocation(GaussianMechanism(1.0), 100, 10)
+    removed = allocation._ways[0]
+    assert removed.epsilon(1e-6) < 6.67 < 6.89 < removed._blocks.epsilon(1e-6)
+
+
+@pytest.mark.slow
+def test_derived_results_and_copies():
+    allocation = RandomAllocation(RandomizedResponse(1.0), 20, 4)
+    orders = [1.5, 2.0, 16.0, math.inf]
+    lower, upper = allocation.rdp(orders, bound="lower"), allocation.rdp(orders)
+    assert (lower > 0).all()
+    assert (lower <= upper).all()
+    assert 0 < allocation.gdp_mu(bound="lower") <= allocation.gdp_mu()
+    below, above = allocation.tradeoff(), allocation.tradeoff(bound="upper")
+    alpha = np.linspace(0.01, 0.99, 9)
+    assert (below.beta(alpha) <= above.beta(alpha)).all()
+    assert above.beta(0.1) < 0.9 - 1e-3
+    assert allocation.loss_tail(0.5, bound="lower") <= allocation.loss_tail(0.5)
+    again = pickle.loads(pickle.dumps(allocation))
+    assert again.delta(0.7, bound="lower") == allocation.delta(0.7, bound="lower")
+    two = allocation.self_compose(2)
+    assert allocation.delta(0.7, bound="lower") < two.delta(0.7, bound="lower") <= two.delta(0.7)
+    mixed = allocation.compose(RandomizedResponse(0.5).subsampled(0.1))
+    assert 0 < mixed.delta(1.0, bound="lower") <= mixed.delta(1.0)
+
+
+def binomial(trials, chance):
+    return [math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)]
+
+
+@pytest.mark.parametrize(("one", "other"), [(Fraction(3, 4), Fraction(1, 4)), (Fraction(1, 2), Fraction(7, 16)),
+                                            (Fraction(1, 2), Fraction(1, 1024))])
+def test_sum_test_of_binomial_numbers(one, other):
+    """The likelihood ratio increases with the sum, so that its tests are the best ones."""
+    trials = 30
+
+    def term(chance):
+        logs = np.log([float(1 - chance), float(chance)])
+        return [Terms(np.array([0.0, 1.0]), logs, logs, trials)]
+
+    first, second = binomial(trials, one), binomial(trials, other)
+    test = SumTest(term(one), term(other), -math.inf, -math.inf)
+    for reverse in (False, True):
+        atoms = pair_of_tests([test], -60.0, reverse=reverse)
+        p, q = (second, first) if reverse else (first, second)
+        for eps in (0.0, 0.5, 2.0, 8.0):
+            factor = Fraction(math.exp(eps))
+            exact = float(sum(max(a - factor * b, 0) for a, b in zip(p, q)))
+            found = math.exp(atoms.log_delta(np.array([eps])).lower[0])
+            assert exact * (1 - 1e-8) - 1e-26 <= found <= exact
+        for log_mass in (atoms.log_p, atoms.log_p - atoms.loss):
+            assert np.exp(log_mass).sum() == pytest.approx(1, abs=1e-10)
+
+
+def test_sum_test_of_outcomes_that_only_one_distribution_has():
+    # Under P the term is 1 or 2, or an outcome that Q cannot produce; under Q it is 0 or 1.
+    half, law = np.log([0.5, 0.5]), np.log([0.25, 0.5])
+    first, second = Terms(np.array([1.0, 2.0]), law, law, 2), Terms(np.array([0.0, 1.0]), half, half, 2)
+    test = SumTest([first], [second], math.log(7 / 16), -math.inf)
+    forward, backward = (pair_of_tests([test], -60.0, reverse=reverse) for reverse in (False, True))
+    # The sum is 3 or 4 under P only, and 0 or 1 under Q only.
+    assert math.exp(forward.log_rest) == pytest.approx(7 / 16 + 1 / 2, rel=1e-9)
+    assert math.exp(backward.log_rest) == pytest.approx(3 / 4, rel=1e-9)
+    nothing = SumTest([first._replace(lower=np.full(2, -np.inf), upper=np.full(2, -np.inf))], [second], 0.0, -math.inf)
+    assert pair_of_tests([nothing], -60.0, reverse=False).log_rest == 0.0
