@@ -15,6 +15,7 @@ __all__ = ["LATE", "late"]
 LATE = {
     "Composition": "shufflebounds.profile.composed",          # PrivacyProfile.compose, self_compose
     "GaussianMechanism": "shufflebounds.mechanisms.gaussian",  # the local guarantee of PersonalizedClones
+    "Rappor": "shufflebounds.mechanisms.rappor",              # the records of FlippedReports
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
     "certify": "shufflebounds.certify",                       # PrivacyProfile.certify
     "plot_profile": "shufflebounds.profile._pictures",        # PrivacyProfile.plot

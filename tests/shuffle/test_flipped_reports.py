@@ -5,12 +5,14 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair, _record_pair
+from shufflebounds.shuffle._record_tests import scored_pair
 from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow
@@ -143,6 +145,54 @@ def test_records_of_more_bins_are_within_the_bounds(users, fakes, bins, flip, fa
     for eps in (0.0, 0.5, 1.5):
         exact = worst(shuffled, users, fakes, bins, flip, rational(eps), known=fake == "known")
         assert_encloses(mechanism, eps, exact, apart=math.inf)
+
+
+@pytest.mark.parametrize(("users", "bins", "flip", "lower", "upper"), [
+    (10**3, 10, 0.25, 0.3095, 0.3125), (10**4, 10, 0.25, 0.08996, 0.09004), (10**6, 10, 0.25, 0.007452, 0.007455),
+    (10**4, 2, 0.25, 0.07651, 0.07659), (10**5, 10, 0.1, 0.12532, 0.12544),
+])
+def test_records_are_reports_of_rappor(users, bins, flip, lower, upper):
+    # The values are those of an independent implementation (a sum over a contour for the upper bound).
+    protocol = FlippedReports(users, 0, bins, flip, view="records")
+    assert protocol.epsilon(1e-6, bound="lower") == pytest.approx(lower, rel=2e-4)
+    assert protocol.epsilon(1e-6) <= upper
+    known = FlippedReports(users - 5, 5, bins, flip, view="records", fake="known")
+    assert known.epsilon(1e-6) == protocol.epsilon(1e-6)
+
+
+def test_few_records_of_two_and_three_bins_are_exact():
+    # The bound over datasets of 3 bins and 5 users at q = 1/4, eps = 1/2: the others are all in the third bin.
+    protocol = FlippedReports(5, 0, 3, 0.25, view="records")
+    assert protocol.log_delta(0.5) == pytest.approx(-1.3884, abs=5e-5)
+    assert protocol.log_delta(0.5, bound="lower") == pytest.approx(protocol.log_delta(0.5), abs=1e-9)
+    assert protocol.log_delta(1.0) == pytest.approx(-1.977, abs=5e-4)
+
+
+@pytest.mark.parametrize(("fakes", "lower"), [(10**3, 0.0779), (10**4, 0.0441), slow(10**5, 0.01552)])
+def test_records_among_uniform_dummies_are_tested_by_a_sum_of_scores(fakes, lower):
+    assert FlippedReports(10**4, fakes, 10, 0.25, view="records").epsilon(1e-6, bound="lower") >= lower
+
+
+@pytest.mark.parametrize(
+    ("users", "fakes", "bins", "flip"), [(3, 1, 3, 0.2), (2, 2, 2, 0.25), slow(3, 2, 3, 0.125), slow(2, 1, 4, 0.2)]
+)
+def test_the_tests_of_scores_are_below_the_exact_value_of_their_dataset(users, fakes, bins, flip):
+    data = [2 if bins > 2 else 0] * (users - 1) + [None] * fakes
+    first, second = (shuffled([target, *data], bins, flip) for target in (0, 1))
+    for eps in (0.0, 0.3, 1.0):
+        exact = hockey_stick(first, second, rational(eps))
+        found = scored_pair(users - 1, fakes, bins, flip).log_delta(np.array([eps])).lower[0]
+        assert math.log(exact) - 0.1 <= found <= math.log(exact)
+
+
+@pytest.mark.parametrize("eps", [0.0, 650.0, 690.0])
+@pytest.mark.parametrize("view", ["sums", "records"])
+def test_lower_bounds_where_a_flip_is_below_an_ulp(view, eps):
+    # The two values of the target's record differ by at most p^2 - e^eps q^2; without dummies the sums do, too.
+    flip = mp.mpf(1e-150)
+    protocol = FlippedReports(100, 5, 2, 1e-150, view=view)
+    exact = mp.log((1 - flip) ** 2 - mp.exp(mp.mpf(eps)) * flip**2)
+    assert protocol.log_delta(eps, bound="lower") <= exact + 1e-9
 
 
 def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
@@ -370,8 +420,7 @@ def test_the_best_number_of_records_is_found_near_the_saddle_point(others, fakes
 
 def test_merged_outcomes_are_a_close_lower_bound():
     # 1e8 records have too many values of the sum for one outcome each.
-    protocol = FlippedReports(10**8, 0, 3, 0.2, view="records")
-    (pair,) = protocol._listed_below
+    pair = _record_pair.projected_pair(10**8 - 1, 0, 2, 0.2)
     assert pair.atoms.loss.size <= 2**12 + 1
     eps = np.array([0.0, 1e-4, 3e-4])
     merged = pair.atoms.log_delta(eps)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds import _validate
 from shufflebounds._convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import COMPUTED_ERROR, MANY, TABLE_SIZE
+from shufflebounds._limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
@@ -28,6 +30,10 @@ __all__ = ["Rappor"]
 _NODES = 72
 """Number of nodes to which the values of R_0/m, and those of R_1/m, are reduced if there are more; X then has _NODES**2 atoms.
 Raised: longer run time. Lowered: a larger gap."""
+
+
+_CELLS = 128
+"""Largest number of probabilities of a filter for which every dataset of few users is enumerated. Raised: longer run time."""
 
 
 @dataclass(frozen=True)
@@ -271,6 +277,20 @@ class Rappor(CountEstimate, LocalRandomizer):
                         ((np.arange(i - h, h - i + 1.0)[:, None], 1), (np.arange(j - h, h - j + 1.0), -1)))
         heights = (np.broadcast_to(steps, log_mass.shape).ravel() for steps in (log_a, log_b))
         return ExcessLaw(log_mass.ravel(), *heights, -math.inf).widened(upper=upper)
+
+    def _matrix(self) -> FloatArray | None:
+        """Return the probabilities of all reports (columns) for all values, for a small filter; otherwise None."""
+        if self.bits is None or math.comb(self.bits, self.hashes) << self.bits > _CELLS:
+            return None
+        if min(self._report()[:4]) < SQUARABLE**-0.5:
+            return None
+        # The probabilities of bits have errors of a few ulp, which their products would add up.
+        f, p, q = (Fraction(x) for x in (self.f, self.p, self.q))
+        one, other = p - f * (p - q) / 2, q + f * (p - q) / 2
+        each = one, 1 - one, other, 1 - other
+        reports = list(product((1, 0), repeat=self.bits))
+        return np.array([[float(math.prod(each[2 * (j not in value) + 1 - bit] for j, bit in enumerate(report)))
+                          for report in reports] for value in combinations(range(self.bits), self.hashes)])
 
     def _ratio_tail(self, t: FloatArray) -> FloatArray:
         """Return the largest probability, over two values, of a likelihood ratio above t."""

@@ -407,10 +407,13 @@ class _SeveralPair(AllocationPair):
 
     def _tests_log_delta(self, eps: FloatArray) -> FloatArray:
         """Return a lower bound of log delta."""
-        # The output of one step uses the record with probability k/t. The rate is rounded down, because sampling at a smaller rate
-        # only decreases delta.
-        alone = SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
-        return np.maximum(self._tested._log_side(eps, upper=False), alone._log_side(eps, upper=False))
+        return np.maximum(self._tested._log_side(eps, upper=False), self._alone._log_side(eps, upper=False))
+
+    @cached_property
+    def _alone(self) -> SampledPair:
+        """The output of one step, which uses the record with probability k/t."""
+        # The rate is rounded down, because sampling at a smaller rate only decreases delta.
+        return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = self._tests_log_delta(eps), self._blocks._log_side(eps, upper=True)
@@ -421,7 +424,9 @@ class _SeveralPair(AllocationPair):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper:
-            return self._tested._rdp(orders, False)
+            found = self._tested._rdp(orders, False)
+            # Only the tests leave out rare outputs.
+            return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
         return np.minimum(self._mixture_rdp(orders), self._blocks._rdp(orders, True))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:

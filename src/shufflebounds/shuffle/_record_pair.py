@@ -58,7 +58,7 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
     """Return a lower bound of log delta from the number of records 01 alone, if all other users are in the target's first bin."""
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * p * q
-    return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, p * p, eps)
+    return _one_count(np.array([q * q, shown]), np.array([others, fakes], dtype=np.float64), q * q, (p * p, q * (1 + p)), eps)
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
@@ -97,23 +97,24 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
     """Return a lower bound of log delta if the sum of each bin is released, from the sum of one bin that contains no other user."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
-    return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, 1 - flip, eps)
+    return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, (1 - flip, flip), eps)
 
 
-def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float, eps: float) -> float:
+def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[float, float], eps: float) -> float:
     """Return a lower bound of log max over k of Pr[S + Ber(rare) <= k] - e^eps Pr[S + Ber(common) <= k].
 
-    The difference at any k is a valid lower bound of delta. The best k is within one or two of a saddle-point approximation.
+    `other` is (common, 1 - common), because common may round to 1. The difference at any k is a valid lower bound of delta. The
+    best k is within one or two of a saddle-point approximation.
     """
-    trials = int(counts.sum())
+    trials, (common, spared) = int(counts.sum()), other
     if trials == 0:
-        less = math.exp(eps) * (1 - common)
+        less = math.exp(eps) * spared
         alone = (1 - rare) - less - 4 * ULP * (1 + less)
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
     # The two distributions have a monotone likelihood ratio, so the best k is the largest one whose ratio f(k - 1)/f(k), f the
     # masses of S, is at most the r at which (1 - rare) + rare r = e^eps ((1 - common) + common r).
-    excess = (1 - rare) - math.exp(eps) * (1 - common)
+    excess = (1 - rare) - math.exp(eps) * spared
     if not excess > 0:
         return -math.inf
     ratio = excess / (math.exp(eps) * common - rare)
@@ -133,7 +134,7 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, common: float
     def gain(k: int) -> float:
         # Each of the two probabilities is Pr[S + Ber(c) <= k] = (1 - c) Pr[S <= k] + c Pr[S <= k - 1].
         here = (1 - rare) * below(k).lower + rare * below(k - 1).lower
-        there = (1 - common) * below(k).upper + common * below(k - 1).upper
+        there = spared * below(k).upper + common * below(k - 1).upper
         return here * (1 - 1e-14) - math.exp(eps) * there * (1 + 1e-14)
 
     place, found = min(max(start, 0), trials), None

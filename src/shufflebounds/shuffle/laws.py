@@ -268,8 +268,10 @@ class ExcessLaw:
         float
             The second moment; inf if it overflows.
         """
+        seen = self.log_mass > -np.inf
         with np.errstate(over="ignore"):
-            return float((np.exp(self.log_mass) * self.values(eps) ** 2).sum())
+            # The root of a mass underflows later than the mass.
+            return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
     def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:
         r"""Return bounds of :math:`\log(\Phi_n(X) + \text{the contribution of the cut sets})` at each eps.
