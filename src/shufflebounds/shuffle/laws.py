@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _deployments
-from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
+from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
@@ -306,6 +306,11 @@ class ExcessLaw:
             few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
             lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
+        # The kernel takes the masses of cut sets, which may underflow.
+        gains = np.array([self._log_gain(e) for e in points.tolist()]) if self._has_cut else np.full(points.size, -np.inf)
+        lost = np.flatnonzero((gains > -np.inf) & (gains < -LARGEST_EXPONENT))
+        for side in found:
+            side[lost] = np.logaddexp(side[lost], gains[lost])
         return consistent(found, "log Phi at eps={!r}", points)
 
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
@@ -314,9 +319,9 @@ class ExcessLaw:
         Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. It saves the kernel,
         which would take up to a second at such an eps.
         """
-        gain = float(np.maximum(excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), eps), 0.0).sum())
+        log_gain = self._log_gain(eps)
         log_mass, log_a, log_b = self._distinct
-        if not gain > 0 or not log_mass.size:
+        if not log_gain > -math.inf or not log_mass.size:
             return None
         values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
         # Values above 1e100 are not squared, because their squares could overflow.
@@ -331,7 +336,6 @@ class ExcessLaw:
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         moments += self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
         log_phi = float((users * moments - np.log(exponents)).min())
-        log_gain = math.log(gain)
         if not log_phi < log_gain - 40:
             return None
         slack = max(self._slack, 32 * ULP * abs(log_gain)) + 8 * ULP
@@ -422,6 +426,14 @@ class ExcessLaw:
                 lower, upper = sums(values, log_mass, users, selected, effort)
         return self._with_cut(Interval(lower, upper), slack, eps, users)
 
+    def _log_gain(self, eps: float) -> float:
+        """Return the log of the contribution of the cut sets, whose masses may underflow."""
+        cut, other = np.broadcast_arrays(self.log_cut, self.log_cut_b)
+        seen = cut > -np.inf
+        loss = cut[seen] - other[seen] - eps
+        gains = loss > 0
+        return float(np.logaddexp.reduce(cut[seen][gains] + np.log(-np.expm1(-loss[gains])), initial=-np.inf))
+
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
         """Return bounds of log Phi: E S_+ / n of the atoms, whose logarithm is given, plus the contribution of the cut sets.
 
@@ -430,9 +442,8 @@ class ExcessLaw:
         lower = log_excess.lower - math.log(users) * (1 + 4 * ULP)
         upper = log_excess.upper - math.log(users) * (1 - 4 * ULP)
         if self._has_cut:
-            gain = float(np.maximum(excesses(np.asarray(self.log_cut), np.asarray(self.log_cut_b), eps), 0.0).sum())
-            if gain > 0:
-                log_gain = math.log(gain)
+            log_gain = self._log_gain(eps)
+            if log_gain > -math.inf:
                 lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
         size = max((abs(at) for at in (lower, upper) if math.isfinite(at)), default=0.0)
         slack = max(slack, 32 * ULP * size)

@@ -21,6 +21,7 @@ from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._progress import tick
+from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.composing.kept import Kept
@@ -32,6 +33,7 @@ from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
 from shufflebounds.shuffle._heavy_tails import few_enough
 from shufflebounds.shuffle._known_bits import flip_probability
+from shufflebounds.shuffle._largest_message import LargestMessage
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
@@ -45,6 +47,13 @@ _CLEARLY = 0.2
 """If the bound over all datasets is below an approximation of that by the blanket by more than this in log delta, the latter is not
 computed. If it cannot be below the latter by more than this, it is not computed itself. Raised: the former takes longer, and less
 time is spent where the two are about equal. Lowered: the larger of the two bounds might be returned."""
+
+_MARGIN = 35.0
+"""See `Shuffled._shallow`. Raised: longer run time at deltas that are large enough. Lowered: less tight bounds at small delta."""
+
+_DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
+"""Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
+time. Lowered: less tight bounds."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -83,6 +92,9 @@ class Shuffled(BetweenProfiles):
     subset selection, unary encoding, RAPPOR of up to 26 hashes, Hadamard response, wide caps of PrivUnit, Laplace and Gaussian
     noise, geometric noise of sensitivity 2 or more, and discrete Gaussian noise. For noise it holds for every pair of the target's
     inputs and every input of the other users. :meth:`argument` returns which one is used.
+    For Gaussian and discrete Gaussian noise and a delta below 1e-11 the upper bound is a privacy blanket with outputs truncated at
+    a probability of e^-700, and the lower bound is that of the largest message, if all other users have an end of the interval: for
+    sigma = 1 and 1e4 users, eps of the two differs by 0.4 % at delta = 1e-30 and 0.1 % at 1e-100.
     The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
     a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
@@ -346,28 +358,73 @@ class Shuffled(BetweenProfiles):
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the bounds of `_sampled_log_delta`, with upper bounds for which fewer outputs are truncated where these dominate
-        delta.
+        """Return the bounds of `_sampled_log_delta`, and where truncated outputs matter the better ones of `_deep`."""
+        sides = self._sampled_log_delta(eps)
+        return consistent(IntervalArray(*(self._deepened(eps, sides[upper], upper=upper) for upper in (False, True))),
+                          "log delta at eps={!r}", eps)
 
-        This takes up to a second for each eps.
+    def _deepened(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the better one of the given bounds of log delta and of those of `_deep`, where truncated outputs matter."""
+        places = np.flatnonzero(found < self._shallow) if self._deep is not None else np.empty(0, np.intp)
+        if not places.size:
+            return found
+        assert self._deep is not None
+        found = found.copy()
+        if upper:
+            found[places] = np.minimum(found[places], self._deep._log_side(eps[places], upper=True, effort=self._deep_effort))
+        else:
+            tests = [max(test.log_delta(e) for test in self._largest_messages) for e in eps[places].tolist()]
+            found[places] = np.maximum(found[places], tests)
+        return found
+
+    def _deep_meets(self, log_delta: float) -> Callable[[float], bool]:
+        """Return a function that says whether the upper bound of `_deep` at one eps is at most `log_delta`."""
+        def meets(eps: float) -> bool:
+            assert self._deep is not None
+            return bool(self._deep._log_side(np.array([eps]), upper=True, effort=self._deep_effort)[0] <= log_delta)
+
+        return meets
+
+    @property
+    def _deep_effort(self) -> Effort:
+        """The effort for `_deep`: few large values of X are bounded closely only with the full effort, which takes little time."""
+        assert self._deep is not None
+        return Effort.SAMPLED if self._deep._pairs[0].upper.log_mass.size > MANY else Effort.FINE
+
+    @cached_property
+    def _largest_messages(self) -> tuple[LargestMessage, ...]:
+        """Tests of the largest message, for outputs truncated at a far smaller probability."""
+        pairs = self._source.excess_laws(cells=_TEST_CELLS, log_cut=self._deepest_cut)
+        return tuple(LargestMessage(law.thinned(self.participation), self.users) for pair in pairs for _, law in pair.lower)
+
+    @property
+    def _shallow(self) -> float:
+        """The smallest log delta for which the truncation of outputs does not matter.
+
+        An output matters if its likelihood ratio exceeds the number of users, so that its probability is e^_MARGIN smaller.
         """
-        lower, upper = self._sampled_log_delta(eps)
-        for i, e in enumerate(eps.tolist()):
-            # The truncated outputs may dominate an upper bound that is below e^3 times their probability.
-            if upper[i] < max(np.max(pair.upper.log_cut, initial=-np.inf) for pair in self._pairs) + 3:
-                upper[i] = min(upper[i], max(law.log_phi_side(e, self.users, upper=True, effort=Effort.SAMPLED)
-                                              for law in self._deep_laws))
-        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
+        return max(float(np.max(pair.upper.log_cut, initial=-np.inf)) for pair in self._pairs) + _MARGIN
 
     @property
     def _deepest_cut(self) -> float:
-        """The log of the probability at which outputs are truncated in `_deep_laws`; -inf if these are not available."""
+        """The log of the probability at which outputs are truncated in `_deep`; -inf if this is not available."""
         return float(getattr(self._source, "_deepest_cut", -math.inf))
 
     @cached_property
-    def _deep_laws(self) -> tuple[ExcessLaw, ...]:
-        """The upper distributions of X of the pairs, with outputs truncated at a far smaller probability."""
-        return tuple(pair.upper.thinned(self.participation) for pair in self._source.excess_laws(log_cut=self._deepest_cut))
+    def _deep(self) -> Self | None:
+        """The same protocol with outputs truncated at a far smaller probability, and more cells; None if this is not available.
+
+        One value takes up to a second.
+        """
+        if not self._deepest_cut > -math.inf:
+            return None
+        other = replace(self)
+        share = self.participation
+        vars(other).update(_deep=None, _over_datasets=None, _pairs=tuple(
+            PairLaws(pair.inputs, pair.upper.thinned(share), tuple((text, law.thinned(share)) for text, law in pair.lower),
+                     pair.symmetric, pair.attained)
+            for pair in self._source.excess_laws(cells=_DEEP_CELLS, log_cut=self._deepest_cut)))
+        return other
 
     def _rough_blanket(self, eps: float) -> float:
         """Return an approximate log delta by the privacy blanket."""
@@ -441,6 +498,8 @@ class Shuffled(BetweenProfiles):
             values.append(value(e, effort) if e < self._pure_epsilon() else -math.inf)
             tick()
         found = np.array(values)
+        if effort is Effort.FINE:
+            found = self._deepened(eps, found, upper=upper)
         if not upper or self._amplified(float(eps.max(initial=0.0)), float(found.max(initial=-np.inf))):
             return found
         return np.asarray(np.minimum(found, self._unshuffled(eps)))
@@ -491,11 +550,21 @@ class Shuffled(BetweenProfiles):
         # Where every dataset is enumerated, the divergence of each is known. That of the pair with the largest delta at each eps
         # may be larger than all of them.
         if self._mixed is None or not self._mixed.every or self._exact is not None or self._pair_info().unbounded_loss:
-            return super()._rdp(orders, upper)
+            found = super()._rdp(orders, upper)
+            return found if upper else np.maximum(found, self._local_rdp(orders))
         value = np.full(orders.size, math.inf)
         value[orders < math.inf] = self._mixed.renyi(orders[orders < math.inf], upper=upper)
         largest = self._pure_epsilon() if upper or (orders < math.inf).all() else self._last_positive(self._pure_epsilon())
         return np.asarray(np.minimum(value, largest))
+
+    def _local_rdp(self, orders: FloatArray) -> FloatArray:
+        """Return lower bounds of the Renyi divergences of Gaussian noise from those of one message; -inf for other randomizers."""
+        if self._deep is None or self.participation < 1 or self.inputs is not None:
+            return np.full(orders.size, -np.inf)
+        assert isinstance(self.randomizer, PrivacyProfile)
+        # If all other users have the target's second value, the likelihood ratio is the mean of n independent ratios. Its moment of
+        # this order is at least that of one ratio divided by n^(order - 1).
+        return np.asarray(self.randomizer._rdp(orders, False) - math.log(self.users) * (1 + 2 * ULP))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
@@ -614,6 +683,22 @@ class Shuffled(BetweenProfiles):
             return self._pure_epsilon()
         if self._exact is not None:
             return min(self._exact[upper]._epsilon(delta, upper), self._pure_epsilon())
+        if self._deep is None or not 0 < delta < math.exp(self._shallow):
+            return self._searched_epsilon(delta, upper)
+        if not upper:
+            return max(self._searched_epsilon(delta, False), *(test.epsilon(delta) for test in self._largest_messages))
+        # The bound is not monotone in eps everywhere, so that the search begins at the lower bound. Every eps that meets delta is
+        # valid.
+        least, meets = self._epsilon(delta, False), self._deep_meets(math.log(delta))
+        deep = least + bracket(lambda more: meets(least + more), 0.0, 2.0**-8 * max(least, 2.0**-8), rtol=1e-3)[1]
+        if math.log(delta) < self._shallow - _MARGIN:
+            return deep
+        other = replace(self)
+        vars(other).update(vars(self), _deep=None)
+        return min(deep, other._searched_epsilon(delta, True))
+
+    def _searched_epsilon(self, delta: float, upper: bool) -> float:
+        """Return the bound of eps that follows from `_log_side`."""
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
         laws = self._searched(upper)
         if any(law.lost > delta for law in known):
@@ -679,7 +764,7 @@ class Shuffled(BetweenProfiles):
                 attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
             )
         base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
-                       deep=self._deep_log_delta if self._deepest_cut > -math.inf else None)
+                       deep=self._deep_log_delta if self._deep is not None else None)
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
             curve = CurveBounds(self._log_delta)
             return replace(base, single=True, spacing=0.2, effort=1e-3, curve=curve)

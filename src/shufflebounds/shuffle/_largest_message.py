@@ -1,0 +1,72 @@
+r"""A lower bound of delta by the largest message: whether the likelihood ratio of some message exceeds a threshold.
+
+The other n - 1 users send independent messages with the distribution m, and the target's message has the distribution R_0 or R_1.
+For a set of outputs with the masses c under m, :math:`\pi_0` under R_0 and :math:`\pi_1` under R_1, some message lies in it with
+the probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)`, so that
+
+.. math:: \delta(\varepsilon) \ge S_0 - e^\varepsilon S_1, \qquad \varepsilon(\delta) \ge \ln \frac{S_0 - \delta}{S_1}
+
+for every set. The sets here are those of the outputs with the largest R_0/m. Where one large likelihood ratio decides, as for
+Gaussian noise at very small delta, this is close to the exact value.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._types import ULP, FloatArray
+from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds.tradeoff.representation import log1mexp
+
+__all__ = ["LargestMessage"]
+
+
+class LargestMessage:
+    """The tests of the module docstring for one distribution of X.
+
+    Parameters
+    ----------
+    law : ExcessLaw
+        X for a lower bound.
+    users : int
+        Number n of users.
+    """
+
+    def __init__(self, law: ExcessLaw, users: int) -> None:
+        order = np.argsort(-law.log_a, kind="stable")
+        log_mass = law.log_mass[order]
+        other, *target = (np.minimum(np.logaddexp.accumulate(log_mass + move), 0.0)
+                          for move in (0.0, law.log_a[order], law.log_b[order]))
+        # Sums of as many terms, each with an error of a few ulp.
+        slack = ULP * (64 + 8 * order.size + 8 * float(np.abs(log_mass).max(initial=0.0)))
+        others = math.log(users - 1) + _log_exponent(other) if users > 1 else np.full(order.size, -np.inf)
+        first, second = (_some(np.logaddexp(others, _log_exponent(log_prob))) for log_prob in target)
+        self._first, self._second = np.minimum(first - slack, 0.0), np.minimum(second + slack, 0.0)
+
+    def log_delta(self, eps: float) -> float:
+        """Return the lower bound of log delta at eps."""
+        gap = self._first - self._second - eps
+        inside = gap > 0
+        return float((self._first[inside] + np.log(-np.expm1(-gap[inside]))).max(initial=-np.inf)) * (1 + 8 * ULP)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the lower bound of eps at delta > 0."""
+        log_delta = math.log(delta)
+        inside = self._first > log_delta
+        less = log1mexp(np.minimum(log_delta - self._first[inside], 0.0))
+        found = float((self._first[inside] + less - self._second[inside]).max(initial=0.0))
+        return max(0.0, found - 64 * ULP * (1 + abs(log_delta)))
+
+
+def _log_exponent(log_prob: FloatArray) -> FloatArray:
+    """Return log(-log(1 - p)) for p = e^log_prob; log p itself for tiny p, which is smaller."""
+    with np.errstate(divide="ignore"):
+        return np.where(log_prob < -40, log_prob, np.log(-log1mexp(np.minimum(log_prob, 0.0))))
+
+
+def _some(log_exponent: FloatArray) -> FloatArray:
+    """Return log(1 - e^-x) for x = e^log_exponent."""
+    with np.errstate(over="ignore"):
+        return np.where(log_exponent < -40, log_exponent, log1mexp(-np.exp(log_exponent)))
