@@ -1,0 +1,172 @@
+"""Theorem w of docs/theorems/weighted-labels in rational arithmetic, and its bound for bits against every dataset."""
+
+import itertools
+import math
+from fractions import Fraction as F
+from random import Random
+
+import numpy as np
+import pytest
+
+from shufflebounds.shuffle import PersonalizedBits
+from shufflebounds.shuffle._weighted_labels import WeightedLabels
+from tests.strategies import slow
+
+
+def times(*laws):
+    """Return the distribution of the number of 1s, for signed measures on numbers of 1s."""
+    out = [F(1)]
+    for law in laws:
+        out = [sum(out[i] * law[k - i] for i in range(len(out)) if 0 <= k - i < len(law)) for k in range(len(out) + len(law) - 1)]
+    return out
+
+
+def squared(a, b):
+    """Return (R_a - R_b)^2 of two laws on one bit."""
+    gap = [x - y for x, y in zip(a, b)]
+    return times(gap, gap)
+
+
+def plus(*terms):
+    """Return the sum of signed measures."""
+    return [sum(values) for values in zip(*terms, strict=True)]
+
+
+def scaled(factor, law):
+    """Return a multiple of a signed measure."""
+    return [factor * x for x in law]
+
+
+def random_laws(r, count):
+    """Return laws of one bit and weights."""
+    chances = [F(r.randint(1, 19), 20) for _ in range(count)]
+    return [[1 - x, x] for x in chances], [F(r.randint(1, 9)) for _ in range(count)]
+
+
+def exchanged(laws, weights):
+    """Return both sides of the identity of one exchange: the mixture over labels, and D_N with its correction."""
+    total, square = sum(weights), sum(v * v for v in weights)
+    z = total * total + square
+    left = [F(0)] * (len(laws) + 1)
+    for a, v in enumerate(weights):
+        doubled, labels = [*laws, laws[a]], [*weights, v]
+        for j, label in enumerate(labels):
+            share = v * (total + v) / z * label / (total + v)
+            left = plus(left, scaled(share, times(*doubled[:j], *doubled[j + 1 :])))
+    right = times(*laws)
+    for a, j in itertools.combinations(range(len(laws)), 2):
+        rest = [laws[i] for i in range(len(laws)) if i not in (a, j)]
+        right = plus(right, scaled(weights[a] * weights[j] / z, times(*rest, squared(laws[a], laws[j]))))
+    return left, right
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_one_exchange_with_weights_is_an_identity(seed):
+    r = Random(seed)
+    left, right = exchanged(*random_laws(r, r.randint(2, 6)))
+    assert left == right
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_labels_only_increase_the_divergence(seed):
+    r = Random(100 + seed)
+    laws, weights = random_laws(r, r.randint(2, 5))
+    (first, second), _ = random_laws(r, 2)
+    factor = F(r.randint(10, 30), 10)
+    moved = [x - factor * y for x, y in zip(first, second)]
+    total = sum(weights)
+    mixture = [F(0)] * (len(laws) + 1)
+    for j, v in enumerate(weights):
+        mixture = plus(mixture, scaled(v / total, times(*laws[:j], *laws[j + 1 :], moved)))
+    # The multiset of bits is their number of 1s.
+    divergence = sum(max(x, F(0)) for x in mixture)
+    bound = F(0)
+    for seen in itertools.product((0, 1), repeat=len(laws)):
+        chance = math.prod(law[y] for law, y in zip(laws, seen))
+        bound += chance * max(sum(v * moved[y] / law[y] for v, law, y in zip(weights, laws, seen)), F(0))
+    assert divergence <= bound / total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_order_of_the_expansion_vanishes(seed):
+    """D_N - T has terms of two and more replaced pairs only, with the beta of the theorem, for s = 1 drawn pair."""
+    r = Random(200 + seed)
+    laws, weights = random_laws(r, r.randint(4, 6))
+    n = len(laws)
+    pairs = list(itertools.combinations(range(n), 2))
+
+    def left(*gone):
+        return [i for i in range(n) if i not in gone]
+
+    def share(p, kept):
+        total, square = (sum(weights[i] ** k for i in kept) for k in (1, 2))
+        return weights[p[0]] * weights[p[1]] / (total**2 + square)
+
+    # beta_p = E[w_p(N'); p not drawn]/Pr[p drawn], over the uniformly drawn pair.
+    beta = {p: sum(share(p, left(*q)) for q in pairs if not set(p) & set(q)) for p in pairs}
+    least = sum(weights) - 2 * max(weights)
+    for p in pairs if least > 0 else ():
+        assert beta[p] <= weights[p[0]] * weights[p[1]] * (n - 2) * (n - 3) / (2 * least**2)
+    total, later = [F(0)] * (n + 1), [F(0)] * (n + 1)
+    for q in pairs:
+        kept = left(*q)
+        correction = scaled(-beta[q], squared(laws[q[0]], laws[q[1]]))
+        drawn = plus(times(laws[q[0]], laws[q[1]]), correction)
+        _, main = exchanged([laws[i] for i in kept], [weights[i] for i in kept])
+        total = plus(total, scaled(F(1, len(pairs)), times(main, drawn)))
+        for p in itertools.combinations(kept, 2):
+            rest = times(*(laws[i] for i in kept if i not in p), squared(laws[p[0]], laws[p[1]]), correction)
+            later = plus(later, scaled(share(p, kept) / len(pairs), rest))
+    assert plus(total, scaled(-1, later)) == times(*laws)
+
+
+def exact(budgets, counts, ones, target, eps):
+    """Return delta if `ones` of the users of each budget have the bit 1, the larger one of both orders of the target's bits."""
+    law = np.ones(1)
+    for budget, count, high in zip(budgets, counts, ones):
+        keep = 1 / (1 + math.exp(-budget))
+        for bit in [1] * high + [0] * (count - high):
+            law = np.convolve(law, [1 - keep, keep] if bit else [keep, 1 - keep])
+    keep = 1 / (1 + math.exp(-target))
+    first, second = np.convolve(law, [keep, 1 - keep]), np.convolve(law, [1 - keep, keep])
+    return max(np.maximum(x - math.exp(eps) * y, 0).sum() for x, y in ((first, second), (second, first)))
+
+
+@pytest.mark.parametrize(("budgets", "counts", "eps"), [
+    ((0.3, 0.8), (150, 150), 0.2), ((0.1, 1.0), (300, 60), 0.3), slow((0.4, 0.7, 1.1), (100, 100, 80), 0.25),
+    slow((0.2, 0.5, 1.5), (60, 80, 100), 0.4),
+])
+def test_bits_of_every_dataset_are_below_the_bound(budgets, counts, eps):
+    labels = WeightedLabels(budgets[-1], np.repeat(budgets, counts))
+    steps = [range(0, count + 1, max(1, count // 4)) for count in counts]
+    worst = max(exact(budgets, counts, ones, budgets[-1], eps) for ones in itertools.product(*steps))
+    # For few users the error term may be larger than the main term, which alone is no bound.
+    assert math.log(worst) <= labels.log_delta(eps)
+    assert math.log(worst) - 0.05 <= labels._log_main(eps)[0] <= math.log(worst) + 0.15
+
+
+def test_the_terms_of_the_bound():
+    # Values of an independent implementation: groups (.5, 1, 2) of (3000, 3000, 3999) other users, target 2, eps .06.
+    labels = WeightedLabels(2.0, np.repeat([0.5, 1.0, 2.0], [3000, 3000, 3999]))
+    assert labels._choices == (0, 2)
+    assert labels._log_main(0.06) == pytest.approx([-12.6335481, -12.6298542], abs=5e-4)
+    assert labels._log_error(0.06, 2) == pytest.approx(-19.458, abs=5e-3)
+    assert labels._left(2) / labels._total == pytest.approx(0.999451796, rel=1e-8)
+
+
+@pytest.mark.parametrize(("users", "lower", "most"), [(10**4, 0.06572, 1.003), slow(10**5, 0.01878, 1.002)])
+@pytest.mark.parametrize("every", [False, True])
+def test_both_bounds_of_personal_budgets_meet(users, lower, most, every):
+    mechanism = PersonalizedBits(np.linspace(0.5, 2, users), target=None if every else users - 1)
+    upper = mechanism.epsilon(1e-6)
+    if not every:
+        assert mechanism.epsilon(1e-6, bound="lower") == pytest.approx(lower, abs=1e-5)
+    assert lower - 1e-5 <= upper <= most * lower
+    assert mechanism.delta(upper) <= 1e-6 * (1 + 1e-6)
+
+
+def test_extreme_budgets_and_eps():
+    for budgets in (np.zeros(50), np.full(50, 700.0), np.append(np.zeros(49), 700.0), np.append(np.full(49, 1e-9), 1.0)):
+        for eps in (0.0, 0.5, 600.0):
+            mechanism = PersonalizedBits(budgets)
+            assert mechanism.log_delta(eps, bound="lower") <= mechanism.log_delta(eps) <= 0
