@@ -24,14 +24,14 @@ FLOORS = [
 ]
 """The folders from below to above. A module may import those of its own floor and of the floors below it."""
 
-UPWARD = {"top": 7, "types": 1, "string": 11, "function": 0}
+UPWARD = {"top": 7, "types": 1, "string": 12, "function": 0}
 """Number of imports from a floor above, by kind."""
 
 TYPES = 57
 """Number of imports for type checkers alone. They hide circles from the interpreter, and not from a reader. A new public class adds
 one."""
 
-STRINGS = 33
+STRINGS = 34
 """Number of modules that another module names in a string, to import them when they are needed."""
 
 CIRCLES = [2, 93]
