@@ -13,6 +13,7 @@ from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianMechanism,
     GeometricMechanism,
+    LaplaceMechanism,
     RandomizedResponse,
 )
 from shufflebounds.profile.renyi import mixture_renyi
@@ -148,8 +149,9 @@ def test_replaced_gaussian_records():
 
 
 def test_replaced_records_of_samples():
-    # Replacing a record by one with value 0 has the effect of a removal, and replacing one with value 0 that of an addition.
-    sampled = GaussianMechanism(1.0).subsampled(0.1)
+    # Replacing a record by one with value 0 has the effect of a removal, and replacing one with value 0 that of an addition. For
+    # Gaussian noise, opposite contributions are worse.
+    sampled = LaplaceMechanism(1.0).subsampled(0.1)
     for eps in (0.05, 1.0):
         one_record = max(pair.log_delta(eps, bound="lower") for pair in sampled.pairs())
         assert ReplaceOne(sampled).log_delta(eps, bound="lower") == one_record
