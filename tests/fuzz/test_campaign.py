@@ -5,7 +5,7 @@ import math
 import pytest
 
 from shufflebounds import mechanisms, profile, shuffle, tails
-from tests.fuzz import compositions, datasets, enumeration, hostile, mutants, threads
+from tests.fuzz import compositions, datasets, enumeration, hostile, mutants, protocols, threads
 
 pytest.importorskip("flint")
 
@@ -107,3 +107,10 @@ def test_mutants_change_one_token_each():
         (3, 4, "max", "min"), (3, 11, "-", "+"), (3, 15, "-", "+"), (3, 22, "*", "/"), (3, 24, "floor", "ceil"),
         (3, 30, "1e-3", "(1e-3 / 2)"),
     }
+
+
+@pytest.mark.parametrize("cases", [8, pytest.param(400, marks=pytest.mark.slow)])
+def test_small_protocols_are_between_their_bounds(cases):
+    tried, found = protocols.attack(5, cases)
+    assert tried.total() > 100 * cases
+    assert not found
