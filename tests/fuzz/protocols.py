@@ -1,8 +1,8 @@
 """Both bounds of small protocols against the exact maximum over every dataset, by enumeration of the messages.
 
-The protocols are flipped records of two and three bins, with and without uniform dummies; RAPPOR filters of up to four bits; bits of
-users with budgets in three groups; and random allocation to two of up to five steps. Every question is one protocol, one eps and one
-dataset.
+The protocols are flipped records of two and three bins, with and without uniform dummies; RAPPOR filters of up to four bits; bits
+of users with budgets in three groups; and random allocation to two of up to five steps. Every question is one protocol, one eps and
+one dataset.
 """
 
 import itertools
