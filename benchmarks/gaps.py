@@ -1,7 +1,7 @@
-"""How far apart the two bounds of eps are: random parameters of every class with a bound over all datasets or tests from below.
+"""How far apart the two bounds of eps are, for random parameters of the classes with a bound over all datasets or tests from below.
 
-``python benchmarks/gaps.py`` prints the table of docs/gaps.md: median and largest ratio of the upper to the lower eps at delta = 1e-6.
-The parameters are drawn with a fixed seed, with 1e4 to 1e6 users, and such that the local budget is at most 3.
+``python benchmarks/gaps.py`` prints the table of docs/gaps.md: median and largest ratio of the upper to the lower eps at delta =
+1e-6. The parameters are drawn with a fixed seed, with 1e4 to 1e6 users, and such that the local budget is at most 3.
 """
 
 import argparse
