@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
 from shufflebounds._core import _excess
@@ -23,7 +23,7 @@ from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consi
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
 
-__all__ = ["HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "rounding", "sums", "without_negligible"]
+__all__ = ["HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible"]
 
 HEAVY = 1e6
 """A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
@@ -100,6 +100,15 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
         return min(alone, most)
     rough = float(_excess.rough_excess(light, log_mass, np.array([0, light.size]), np.array([float(users)])))
     return min(float(np.logaddexp(rough, alone)), most) if rough < math.inf else most
+
+
+def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
+    """Return the log of the sum of (A - e^eps B)_+ over sets with the masses A and B, which may underflow, from their logs."""
+    cut, other = np.broadcast_arrays(log_cut, log_cut_b)
+    seen = cut > -np.inf
+    loss = cut[seen] - other[seen] - eps
+    gains = loss > 0
+    return float(np.logaddexp.reduce(cut[seen][gains] + np.log(-np.expm1(-loss[gains])), initial=-np.inf))
 
 
 def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | None,

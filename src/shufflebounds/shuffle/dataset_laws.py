@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shufflebounds._cached import cached_property
 from shufflebounds._core import _moments
 from shufflebounds._types import ULP, FloatArray
-from shufflebounds.shuffle._excess import excesses, rounding
+from shufflebounds.shuffle._excess import log_gain, rounding
 from shufflebounds.shuffle._pair_weights import signed_choices
 from shufflebounds.shuffle.laws import ExcessLaw
 
@@ -149,8 +149,8 @@ class FiniteKinds(Kinds):
 
     def laws(self, eps: float, log_cut: float) -> Laws:
         values = _moments.excess_values(self.log_a, self.log_b, eps)
-        gain = max([float(np.maximum(excesses(*cut, eps), 0.0).sum()) for cut in self.cuts]) if self.cuts else 0.0
-        return Laws(values, self._mass, self.log_mass, self.starts, math.log(gain) if gain > 0 else -math.inf)
+        gains = [log_gain(*cut, eps) for cut in self.cuts]
+        return Laws(values, self._mass, self.log_mass, self.starts, max(gains, default=-math.inf))
 
     def thinned(self, share: float) -> FiniteKinds:
         # "No message" is one more atom of every distribution, at its end.

@@ -23,7 +23,7 @@ from shufflebounds._limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONEN
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds.composing.kept import Kept
 from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import HEAVY, Effort, approximate_excess, excesses, rounding, sums, without_negligible
+from shufflebounds.shuffle._excess import HEAVY, Effort, approximate_excess, excesses, log_gain, rounding, sums, without_negligible
 from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few
 
 __all__ = ["ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
@@ -319,9 +319,9 @@ class ExcessLaw:
         Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. It saves the kernel,
         which would take up to a second at such an eps.
         """
-        log_gain = self._log_gain(eps)
+        gain = self._log_gain(eps)
         log_mass, log_a, log_b = self._distinct
-        if not log_gain > -math.inf or not log_mass.size:
+        if not gain > -math.inf or not log_mass.size:
             return None
         values, mass = excesses(log_a, log_b, eps), np.exp(log_mass)
         # Values above 1e100 are not squared, because their squares could overflow.
@@ -336,10 +336,10 @@ class ExcessLaw:
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         moments += self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
         log_phi = float((users * moments - np.log(exponents)).min())
-        if not log_phi < log_gain - 40:
+        if not log_phi < gain - 40:
             return None
-        slack = max(self._slack, 32 * ULP * abs(log_gain)) + 8 * ULP
-        return Interval(log_gain - slack, log_gain + slack)
+        slack = max(self._slack, 32 * ULP * abs(gain)) + 8 * ULP
+        return Interval(gain - slack, gain + slack)
 
     def log_phi_side(self, eps: float, users: float, *, upper: bool, effort: Effort = Effort.FINE) -> float:
         """Return one bound of :meth:`log_phi` at one eps; the other bound is not computed if this saves time.
@@ -427,12 +427,8 @@ class ExcessLaw:
         return self._with_cut(Interval(lower, upper), slack, eps, users)
 
     def _log_gain(self, eps: float) -> float:
-        """Return the log of the contribution of the cut sets, whose masses may underflow."""
-        cut, other = np.broadcast_arrays(self.log_cut, self.log_cut_b)
-        seen = cut > -np.inf
-        loss = cut[seen] - other[seen] - eps
-        gains = loss > 0
-        return float(np.logaddexp.reduce(cut[seen][gains] + np.log(-np.expm1(-loss[gains])), initial=-np.inf))
+        """Return the log of the contribution of the cut sets."""
+        return log_gain(self.log_cut, self.log_cut_b, eps)
 
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
         """Return bounds of log Phi: E S_+ / n of the atoms, whose logarithm is given, plus the contribution of the cut sets.
@@ -442,9 +438,9 @@ class ExcessLaw:
         lower = log_excess.lower - math.log(users) * (1 + 4 * ULP)
         upper = log_excess.upper - math.log(users) * (1 - 4 * ULP)
         if self._has_cut:
-            log_gain = self._log_gain(eps)
-            if log_gain > -math.inf:
-                lower, upper = (float(np.logaddexp(at, log_gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
+            gain = self._log_gain(eps)
+            if gain > -math.inf:
+                lower, upper = (float(np.logaddexp(at, gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
         size = max((abs(at) for at in (lower, upper) if math.isfinite(at)), default=0.0)
         slack = max(slack, 32 * ULP * size)
         return Interval(lower - slack, upper + slack)
