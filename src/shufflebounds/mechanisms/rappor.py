@@ -275,8 +275,9 @@ class Rappor(CountEstimate, LocalRandomizer):
             np.logaddexp(part, first[:, None] + second + log_p, out=part)
         log_a, log_b = (unit * (steps + (way if upper else -way) * SLACK * np.abs(steps)) for steps, way in
                         ((np.arange(i - h, h - i + 1.0)[:, None], 1), (np.arange(j - h, h - j + 1.0), -1)))
-        log_a, log_b = (np.broadcast_to(steps, log_mass.shape).ravel() for steps in (log_a, log_b))
-        return ExcessLaw(log_mass.ravel(), log_a, log_b, -math.inf).widened(upper=upper)
+        seen = log_mass > -np.inf
+        log_a, log_b = (np.broadcast_to(steps, log_mass.shape)[seen] for steps in (log_a, log_b))
+        return ExcessLaw(log_mass[seen], log_a, log_b, -math.inf).widened(upper=upper)
 
     def _matrix(self) -> FloatArray | None:
         """Return the probabilities of all reports (columns) for all values, for a small filter; otherwise None."""
