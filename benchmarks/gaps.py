@@ -45,6 +45,7 @@ CLASSES = {
     "`Rappor`, 1 hash": lambda r: rappor(r, 1),
     "`Rappor`, 2 hashes": lambda r: rappor(r, 2),
     "`Rappor`, 4 hashes": lambda r: rappor(r, 4),
+    "`Rappor`, 8 hashes": lambda r: rappor(r, 8),
     "`FlippedReports`, records, no dummies": lambda r: records(r, 0),
     "`FlippedReports`, records, as many uniform dummies": lambda r: records(r, 1),
     "`PersonalizedBits`, all datasets": budgets,

@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle import PersonalizedBits
+from shufflebounds.shuffle import FlippedReports, PersonalizedBits
+from shufflebounds.shuffle._record_pair import enumerated
 from shufflebounds.shuffle._weighted_labels import WeightedLabels
 from tests.strategies import slow
 
@@ -137,7 +138,7 @@ def exact(budgets, counts, ones, target, eps):
     slow((0.2, 0.5, 1.5), (60, 80, 100), 0.4),
 ])
 def test_bits_of_every_dataset_are_below_the_bound(budgets, counts, eps):
-    labels = WeightedLabels(budgets[-1], np.repeat(budgets, counts))
+    labels = WeightedLabels.of_bits(budgets[-1], np.repeat(budgets, counts))
     steps = [range(0, count + 1, max(1, count // 4)) for count in counts]
     worst = max(exact(budgets, counts, ones, budgets[-1], eps) for ones in itertools.product(*steps))
     # For few users the error term may be larger than the main term, which alone is no bound.
@@ -147,7 +148,7 @@ def test_bits_of_every_dataset_are_below_the_bound(budgets, counts, eps):
 
 def test_the_terms_of_the_bound():
     # Values of an independent implementation: groups (.5, 1, 2) of (3000, 3000, 3999) other users, target 2, eps .06.
-    labels = WeightedLabels(2.0, np.repeat([0.5, 1.0, 2.0], [3000, 3000, 3999]))
+    labels = WeightedLabels.of_bits(2.0, np.repeat([0.5, 1.0, 2.0], [3000, 3000, 3999]))
     assert labels._choices == (0, 2)
     assert labels._log_main(0.06) == pytest.approx([-12.6335481, -12.6298542], abs=5e-4)
     assert labels._log_error(0.06, 2) == pytest.approx(-19.458, abs=5e-3)
@@ -163,6 +164,74 @@ def test_both_bounds_of_personal_budgets_meet(users, lower, most, every):
         assert mechanism.epsilon(1e-6, bound="lower") == pytest.approx(lower, abs=1e-5)
     assert lower - 1e-5 <= upper <= most * lower
     assert mechanism.delta(upper) <= 1e-6 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("others", "fakes", "flip", "eps"), [(60, 30, 0.3, 0.3), slow(40, 60, 0.35, 0.2), slow(100, 10, 0.4, 0.1)])
+def test_records_of_every_dataset_are_below_the_bound(others, fakes, flip, eps):
+    exact = enumerated(others, fakes, flip, eps)
+    labels = WeightedLabels.of_records(others, fakes, 2, flip)
+    assert exact.lower <= labels.log_delta(eps)
+    # The main term with no drawn pair is near the exact value, and at least it for these cases.
+    assert exact.lower <= labels._log_main(eps)[0] <= exact.upper + 0.35
+
+
+def records(bins, flip):
+    """Return the laws of a record over all bits, in rational arithmetic: one for each bin, and that of a uniform dummy."""
+    seen = list(itertools.product((0, 1), repeat=bins))
+    laws = [[math.prod(flip if bit != (x == place) else 1 - flip for place, bit in enumerate(bits)) for bits in seen]
+            for x in range(bins)]
+    return [*laws, [sum(column) / bins for column in zip(*laws)]]
+
+
+@pytest.mark.parametrize(("bins", "flip"), [(2, F(1, 4)), (3, F(2, 5)), (5, F(1, 10))])
+def test_the_laws_of_records_are_those_of_all_bits(bins, flip):
+    laws = records(bins, flip)
+    labels = WeightedLabels.of_records(200, 100, bins, float(flip))
+    found = labels.kinds.laws(0.3, 0.0)
+    # The last law is that of a dummy; those before it are of users in the first bin, the second bin and another one.
+    for place, law in enumerate([*laws[: min(bins, 3)], laws[-1]]):
+        part = slice(*found.starts[place : place + 2])
+        exact = [(float(x), (float(a) - math.exp(0.3) * float(b)) / float(x)) for a, b, x in zip(laws[0], laws[1], law)]
+        for level in np.linspace(-3, 3, 13):
+            stop = sum(x * max(value - level, 0.0) for x, value in exact)
+            assert found.mass[part] @ np.maximum(found.values[part] - level, 0) == pytest.approx(stop, abs=1e-11)
+    ratios = [[max(max(x / y, y / x) for x, y in zip(a, b)) for b in laws] for a in laws]
+    spread = [[float((max(row[j] for row in rows for j in places) - 1) ** 2 / max(row[j] for row in rows for j in places))
+               for places in (range(bins), [bins])] for rows in (ratios[:bins], ratios[bins:])]
+    assert labels.spread == pytest.approx(np.array(spread), rel=1e-9)
+    empty = [math.prod(flip if bit else 1 - flip for bit in bits) for bits in itertools.product((0, 1), repeat=bins)]
+    assert all(labels.blanket[0] * b <= float(x) * (1 + 1e-12) for law in laws for x, b in zip(law, map(float, empty)))
+    gaps = [[x - b for x, b in zip(law, empty)] for law in laws]
+    norm = [[float(sum(x * y / b for x, y, b in zip(one, other, empty))) for one in gaps] for other in gaps]
+    assert labels.square == pytest.approx(norm[0][0]) == norm[1][1]
+    assert labels.product == pytest.approx(norm[0][1], abs=1e-12)
+    assert labels.distance >= max(norm[i][i] for i in range(len(laws))) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize(("fakes", "eps"), [(10**3, 0.0806), (10**4, 0.0466), (10**5, 0.0159)])
+def test_records_among_uniform_dummies(fakes, eps):
+    # The upper eps of an independent implementation of the main term alone are .0802, .0465 and .0158, the lower ones .0780, .0441
+    # and .0155.
+    protocol = FlippedReports(10**4, fakes, 10, 0.25, view="records")
+    assert protocol.delta(eps) <= 1e-6 < protocol.delta(eps * 0.99)
+    assert protocol.epsilon(1e-6) <= 1.06 * protocol.epsilon(1e-6, bound="lower")
+
+
+def test_main_term_of_records_with_equal_weights():
+    # Values of an independent implementation: flip .25, 10 bins, 1e4 users, 1e3 dummies, eps .09, s = 4.
+    labels = WeightedLabels.of_records(9999, 1000, 10, 0.25)
+    vars(labels)["_weight"] = np.ones(2)
+    assert labels._choices == (0, 4)
+    assert labels._log_main(0.09)[1] == pytest.approx(-15.0638458741, abs=5e-4)
+
+
+def test_few_or_extreme_records_have_no_bound():
+    for others, fakes, bins, flip in ((0, 20, 5, 0.2), (20, 0, 5, 0.2), (5, 5, 5, 0.2), (20, 20, 2000, 0.2), (20, 20, 5, 0.5),
+                                      (20, 20, 5, 1e-4)):
+        assert WeightedLabels.of_records(others, fakes, bins, flip) is None
+    for bins, flip in ((2, 0.499999), (1024, 0.01), (3, 0.003)):
+        labels = WeightedLabels.of_records(30, 20, bins, flip)
+        assert all(labels.log_delta(eps) <= 0 for eps in (0.0, 0.5, 11.9, 500.0))
 
 
 def test_extreme_budgets_and_eps():

@@ -1,4 +1,4 @@
-r"""An upper bound of delta over every dataset of bits with personal flip probabilities: theorem w of docs/theorems/weighted-labels.
+r"""An upper bound of delta over every dataset of users with different randomizers: theorem w of docs/theorems/weighted-labels.
 
 The law of user i's message is R_i, and the target's message has the law R_0 or R_1; d = R_0 - e^eps R_1. Every message carries a
 label, and the target takes the label of slot i with a probability proportional to a weight v_i. The likelihood ratio is then a
@@ -6,31 +6,36 @@ weighted mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of t
 
 .. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i,
 
-over the bits of all users. For bits with the flip probability q_i = 1 - p_i the weights are v_i = p_i q_i, for which all terms
-contribute in proportion to the information that they hide.
+over the inputs of all users. The users of a group have one weight, the inverse of the largest variance of their X at eps = 0, for
+which all terms contribute in proportion to the information that they hide. For bits with the flip probability q_i = 1 - p_i it is
+proportional to p_i q_i.
 
-For exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each bit is chosen by itself:
+For exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
 
-.. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_b \log \frac{D}{2\pi} \sum_m w_m \rho_m
-    |\varphi_{i,b}(z_m)|^{1/\alpha_i}, \qquad z_m = \theta + i m D,
+.. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_x \log \frac{D}{2\pi} \sum_m w_m \rho_m
+    |\varphi_{i,x}(z_m)|^{1/\alpha_i}, \qquad z_m = \theta + i m D,
     \quad w_m = \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2} .
 
-phi_(i,b) is the moment generating function of :math:`v_i X_i` for the bit b, and :math:`\rho_m` stands for the users whom the proof
-draws and the one whom it doubles. Nothing is lost if all :math:`|\varphi_i|^{1/\alpha_i}` are proportional, which nearly holds if
-alpha_i is proportional to the variance of the tilted term.
+phi_(i,x) is the moment generating function of :math:`v_i X_i` for the input x, and :math:`\rho_m` stands for the users whom the
+proof draws and the one whom it doubles. Nothing is lost if all :math:`|\varphi_i|^{1/\alpha_i}` are proportional, which nearly
+holds if alpha_i is proportional to the variance of the tilted term.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._cached import cached_property
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._core import _moments
+from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._limits import COMPUTED_ERROR, LOG_TINY, MANY
 from shufflebounds._types import ULP, FloatArray
+from shufflebounds.profile._budget import log_odds
+from shufflebounds.shuffle.dataset_laws import FiniteKinds
 
 __all__ = ["WeightedLabels"]
 
@@ -52,70 +57,162 @@ _NODES = 197
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
 """Values of theta that are tried, in inverse standard deviations of the sum; about as many again around the best one."""
 
+_STEEPEST = 300.0
+"""Largest theta X. Every theta gives a bound, and the best one is far smaller."""
+
+_POWERS = 1.0, 0.75, 0.5, 0.25, 0.0
+"""Powers of the weights that are tried until few enough pairs need be drawn. Every choice of weights gives a bound."""
+
 _FEWEST, _LARGEST = 16, 12.0
 """Smallest number of users, and largest budget and eps, for which the bound is evaluated; beyond it is 1, or close."""
 
-_MOST_PAIRS = 64
+_MOST_PAIRS = 512
 """Largest number s of drawn pairs. The largest budgets of 2, 4 and 6 need 2, 6 and 18. Raised: a bound also for larger budgets."""
 
 
+@dataclass(frozen=True, eq=False)
 class WeightedLabels:
-    """The bound for one target and every choice of the other users' bits.
+    """The bound for one target and every choice of the other users' inputs.
 
     Parameters
     ----------
-    target : float
-        Budget of the target in nats.
-    others : ndarray
-        Budgets of the other users, at least one.
+    counts : ndarray
+        Numbers of other users of each group.
+    kinds : FiniteKinds
+        The distributions of X for the inputs of the first group, then of the second one, and so on.
+    firsts : ndarray
+        Index of the first distribution of each group.
+    spread : ndarray
+        For each pair of groups the largest (R - 1)^2/R over the likelihood ratios R of their laws.
+    blanket : ndarray
+        For each group a mass g_i with g_i b <= R_i, for one probability distribution b.
+    distance, square, product : float
+        In L^2(1/b): the largest sum of pi_a pi_j abs(R_a - R_j)^2 over distributions pi of laws and a < j, the squared norms of
+        R_0 - b and R_1 - b, and their scalar product.
+    offered : bool
+        Whether there are enough users and the bound is not 1.
     """
 
-    def __init__(self, target: float, others: FloatArray) -> None:
+    counts: FloatArray
+    kinds: FiniteKinds
+    firsts: NDArray[np.intp]
+    spread: FloatArray
+    blanket: FloatArray
+    distance: float
+    square: float
+    product: float
+    offered: bool
+
+    @classmethod
+    def of_bits(cls, target: float, others: FloatArray) -> WeightedLabels:
+        """Return the bound for a target with the budget `target` and users with the budgets `others`, at least one."""
         budgets, counts = np.unique(others, return_counts=True)
         if budgets.size > _GROUPS:
             edges = np.linspace(budgets[0], budgets[-1], _GROUPS + 1)[1:]
             place = np.minimum(np.searchsorted(edges, others), _GROUPS - 1)
             number = np.bincount(place, minlength=_GROUPS)
             budgets, counts = edges[number > 0], number[number > 0]
-        self._counts = counts.astype(np.float64)
-        self._users = int(others.size) + 1
-        self._flip = np.exp(-budgets) / (1 + np.exp(-budgets))
-        self._keep = 1 / (1 + np.exp(-budgets))
-        self._weight = self._flip * self._keep
-        self._target = math.exp(-target) / (1 + math.exp(-target)), 1 / (1 + math.exp(-target))
+        flip, keep = np.exp(-budgets) / (1 + np.exp(-budgets)), 1 / (1 + np.exp(-budgets))
+        lost, left = math.exp(-target) / (1 + math.exp(-target)), 1 / (1 + math.exp(-target))
+        # The users' bits 0 and 1 and the two messages; b is uniform.
+        logs = np.stack([-np.log1p(np.exp(-budgets)), -np.log1p(np.exp(-budgets)) - budgets], 1)
+        logs = np.stack([logs, logs[:, ::-1]], 1).reshape(-1, 2)
+        own = np.array([-math.log1p(math.exp(-target)), -math.log1p(math.exp(-target)) - target])
+        kinds = FiniteKinds.widened(logs, own - logs, own[::-1] - logs, 4 * ULP)
+        gap = left - lost
+        return cls(
+            counts.astype(np.float64), kinds, 2 * np.arange(counts.size),
+            np.outer(1 / keep, 1 / flip) * (keep[:, None] - flip) ** 2, 2 * flip,
+            (float(keep.max()) - float(flip.min())) ** 2, gap * gap, -gap * gap,
+            others.size + 1 >= _FEWEST and math.exp(-_LARGEST) < min(lost, float(flip.min())) and lost < 0.5,
+        )
+
+    @classmethod
+    def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
+        """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
+
+        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the law of a record
+        whose bits are all 0 before the flips.
+        """
+        if not (others and fakes and others + fakes + 1 >= _FEWEST and bins <= MANY and math.exp(-_LARGEST / 2) < flip < 0.5):
+            return None
+        odds, rest = log_odds(flip).above, bins - 2
+
+        def none(ones: FloatArray, size: int) -> FloatArray:
+            return np.asarray(ones * math.log(flip) + (size - ones) * math.log1p(-flip))
+
+        # A user's bin is the target's first one, its second one, or another one, whose bit is c. R_x/b is (1 - q)/q or its inverse.
+        bits = np.array([0.0, 1.0])
+        a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
+        parts = []
+        for own in (a, b, c)[: 2 + (rest > 0)]:
+            parts.append((none(a + b + c, 3) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
+        # A dummy has each bin with probability 1/d. With T ones, R/b is the mean of T times (1 - q)/q and d - T times its inverse.
+        a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
+        ones = a + b + t
+        ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)
+        # Masses below TINY are raised to it, so that they have relative accuracy. theta X is at most _STEEPEST.
+        log_mass = np.maximum(none(a + b, 2) + binom_logpmf(t, rest, flip) + ratio, LOG_TINY)
+        parts.append((log_mass, (2 * a - 1) * odds - ratio, (2 * b - 1) * odds - ratio))
+        mass, first, second = (np.concatenate([part[i] for part in parts])[None, :] for i in range(3))
+        starts = np.concatenate([[0], np.cumsum([part[0].size for part in parts])])
+        # The errors of the masses are those of sums of `bins` log probabilities.
+        wide = FiniteKinds.widened(mass, first, second, ULP * (64 + 8 * bins))
+        kinds = FiniteKinds(wide.log_mass, wide.log_a, wide.log_b, starts, error=wide.error)
+        # The likelihood ratios of users and dummies are largest where a user's own bit is 0 and all others are 1.
+        larger = math.expm1(2 * odds)
+        users, mixed = (x * x / (1 + x) for x in (larger, larger * (bins - 1) / bins))
+        norm = (1 - 2 * flip) ** 2 / (flip * (1 - flip))
+        return cls(np.array([others, fakes], dtype=np.float64), kinds, np.array([0, len(parts) - 1]),
+                   np.array([[users, mixed], [mixed, 0.0]]), np.full(2, flip / (1 - flip)), norm, norm, 0.0, True)
 
     @property
-    def offered(self) -> bool:
-        """Whether there are enough users and no budget is so large that the bound is 1."""
-        least = min(self._target[0], float(self._flip.min()))
-        return self._users >= _FEWEST and math.exp(-_LARGEST) < least and self._target[0] < 0.5
+    def _users(self) -> int:
+        """Number of users, including the target."""
+        return int(self.counts.sum()) + 1
+
+    @cached_property
+    def _weight(self) -> FloatArray:
+        """The weight of each group; they are scaled so that their sum over all other users is the number of these."""
+        laws = self.kinds.laws(0.0, 0.0)
+        hidden = 1 / np.maximum.reduceat(np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]), self.firsts)
+        found = []
+        for power in _POWERS:
+            weight = (hidden / hidden.max()) ** power
+            found.append(np.asarray(weight * ((self._users - 1) / float(self.counts @ weight))))
+            if self._drawn(found[-1]):
+                return found[-1]
+        return found[0]
 
     @cached_property
     def _total(self) -> float:
         """V, the sum of the weights of the other users."""
-        return float(self._counts @ self._weight)
+        return float(self.counts @ self._weight)
 
     def _left(self, pairs: int) -> float:
         """Return a lower bound of the sum of the weights if any 2 `pairs` users are left out."""
         return self._total - 2 * pairs * float(self._weight.max())
 
-    @cached_property
-    def _choices(self) -> tuple[int, ...]:
-        r"""The numbers s of drawn pairs that are used: 0, and the least one for which no probability of the proof is negative.
+    def _drawn(self, weight: FloatArray) -> int:
+        r"""Return the least number s >= 1 of drawn pairs for which no probability of the proof is negative; 0 if it is too large.
 
-        The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R = p_a/q_j is the largest likelihood
-        ratio of their laws and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`. Its left side divided by the right one
-        is proportional to q_a p_j (p_a - q_j)^2.
+        The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R is the largest likelihood ratio of
+        their laws and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`.
         """
-        p, q = self._keep, self._flip
-        most = float((np.outer(q, p) * (p[:, None] - q) ** 2).max()) * (1 + COMPUTED_ERROR)
+        most = float((np.outer(weight, weight) * self.spread).max()) * (1 + COMPUTED_ERROR)
+        total, largest = float(self.counts @ weight), float(weight.max())
         for pairs in range(1, _MOST_PAIRS + 1):
-            left, others = self._left(pairs), self._users - 1 - 2 * pairs
+            left, others = total - 2 * pairs * largest, self._users - 1 - 2 * pairs
             if others < 3 or not left > 0:
                 break
             if most * others * (others - 1) <= 2 * pairs * left * left:
-                return 0, pairs
-        return (0,)
+                return pairs
+        return 0
+
+    @cached_property
+    def _choices(self) -> tuple[int, ...]:
+        """The numbers s of drawn pairs that are used."""
+        return tuple(sorted({0, self._drawn(self._weight)}))
 
     def _log_error(self, eps: float, pairs: int) -> float:
         """Return the log of the error term for s = `pairs`: mu = 1/4 bounds the variance of the test."""
@@ -123,75 +220,65 @@ class WeightedLabels:
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
-        # g is the mean probability with which a user's bit can be drawn uniformly, without the users whom a term leaves out.
-        masses = np.repeat(2 * self._flip, np.minimum(self._counts, 2 * orders[-1]).astype(np.intp))
+        # g is the mean mass that users share with b, without the users whom a term leaves out.
+        masses = np.repeat(self.blanket, np.minimum(self.counts, 2 * orders[-1]).astype(np.intp))
         removed = float(np.sort(masses)[::-1][: 2 * int(orders[-1])].sum())
-        g = (float(self._counts @ (2 * self._flip)) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)
+        g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)
         if not g > 0:
             return math.inf
-        flip, keep = self._target
-        part = 0.5 * (keep - flip) * (2 + more)
-        # R_0 - E R_1 + (E - 1) b is `part` at one bit and -`part` at the other; b = 1/2 at both, and norms are relative to g b.
-        log_norm = math.log(4 * part * part / g) if part > 0 else -math.inf
-        ratio = (self._total / self._left(pairs)) ** 2 * (float(self._keep.max()) - float(self._flip.min())) ** 2 / g
+        # The squared norm of R_0 - E R_1 + (E - 1) b; norms are relative to g b.
+        norm = (self.square * (1 + (1 + more) ** 2) - 2 * (1 + more) * self.product) / g
+        log_norm = math.log(norm) if norm > 0 else -math.inf
+        ratio = (self._total / self._left(pairs)) ** 2 * self.distance / g
         if not ratio > 0:
             return -math.inf
-        found = []
-        for k in orders.tolist():
-            weight = math.comb(pairs, k) / pairs**k + math.comb(pairs, k - 1) / pairs ** (k - 1) if pairs else 1.0
-            falls = [sum(math.log(n - first - i) for i in range(count)) for first, count in ((0, 2 * k + 1), (1, 2 * k))]
-            first = math.lgamma(2 * k + 2) + log_norm - falls[0]
-            second = math.lgamma(2 * k + 1) + 2 * (math.log(more) if more > 0 else -math.inf) - falls[1]
-            found.append(math.log(weight) + k * math.log(ratio) - math.log(2) + 0.5 * float(np.logaddexp(first, second)))
-        return float(np.logaddexp.reduce(found)) + COMPUTED_ERROR
-
-    @staticmethod
-    def _moments(values: FloatArray, mass: FloatArray, z: NDArray[Any]) -> FloatArray:
-        """Return log|phi(z)| for the laws (groups, bits), shape (groups, bits, z.size)."""
-        first, second = (mass[..., y, None] * np.expm1(values[..., y, None] * z) for y in range(2))
-        less = first + second
-        with np.errstate(divide="ignore"):
-            return np.asarray(0.5 * np.log1p(np.maximum(2 * np.real(less) + np.abs(less) ** 2, -1.0)))
+        # A_k, and the logs of the falling factorials (n)_(2k+1) and (n-1)_(2k).
+        steps = np.arange(1.0, orders[-1] + 1)
+        log_choices = np.cumsum(np.log(np.maximum(pairs + 1 - steps, 1.0) / steps))
+        falling = np.cumsum(np.log(n - np.arange(2.0 * orders[-1] + 1)))[2 * orders]
+        factorial = np.cumsum(np.log(np.arange(1.0, 2 * orders[-1] + 2)))
+        k = orders.astype(np.float64)
+        weights = np.zeros(k.size)
+        if pairs:
+            last = np.where(orders <= pairs, log_choices[np.minimum(orders, pairs) - 1] - k * math.log(pairs), -np.inf)
+            weights = np.logaddexp(last, log_choices[orders - 2] - (k - 1) * math.log(pairs))
+        first = factorial[2 * orders] + log_norm - falling
+        second = factorial[2 * orders - 1] + 2 * (math.log(more) if more > 0 else -math.inf) - falling + math.log(n)
+        found = weights + k * math.log(ratio) - math.log(2) + 0.5 * np.logaddexp(first, second)
+        # More than the rounding of the sums of logarithms.
+        return float(np.logaddexp.reduce(found)) + 1e-9
 
     def _log_main(self, eps: float) -> list[float]:
         """Return the log of the main term for each number of pairs."""
-        flip, keep = self._target
-        factor = math.exp(eps)
-        first, second = keep - factor * flip, flip - factor * keep
-        scale = (self._users - 1) / self._total
-        p, q = self._keep, self._flip
-        # v X for the users' bits 0 and 1 and the two messages; the probabilities of these messages.
-        values = scale * np.stack([np.stack([first * q, second * p], -1), np.stack([first * p, second * q], -1)], 1)
-        mass = np.stack([np.stack([p, q], -1), np.stack([q, p], -1)], 1)
-        counts = self._counts
-        variance = float(counts @ (mass * values**2).sum(-1).max(1))
+        laws, counts, blur = self.kinds.laws(eps, 0.0), self.counts, self.kinds.blur
+        sizes = np.diff(np.append(self.firsts, laws.starts.size - 1))
+        values = laws.values * np.repeat(np.repeat(self._weight, sizes), np.diff(laws.starts)) * (1 + 4 * ULP)
+        squares = np.add.reduceat(laws.mass * values**2, laws.starts[:-1])
+        variance = float(counts @ np.maximum.reduceat(squares, self.firsts))
         smoothing, step = _SMOOTHING * variance, 2 * math.pi / (_SPREAD * math.sqrt(variance))
 
-        def tilted(thetas: FloatArray) -> float:
-            real = self._moments(values, mass, thetas)
-            return float(thetas[np.argmin(counts @ real.max(1) - 2 * np.log(thetas) + 0.5 * smoothing * thetas**2)])
+        def moments(thetas: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
+            return _moments.log_moments(values, laws.log_mass, laws.starts, thetas, step, nodes, blur)
 
-        top = LARGEST_EXPONENT / float(np.abs(values).max())
+        def tilted(thetas: FloatArray) -> float:
+            real = np.maximum.reduceat(moments(thetas, 0)[0][:, :, 0], self.firsts)
+            return float(thetas[np.argmin(counts @ real - 2 * np.log(thetas) + 0.5 * smoothing * thetas**2)])
+
+        top = _STEEPEST / float(np.abs(values).max())
         theta = tilted(np.minimum(_TILTS / math.sqrt(variance), top))
         theta = tilted(np.minimum(theta * np.exp(np.linspace(-0.16, 0.16, 49)), top))
-        nodes = np.arange(_NODES + 1.0) * step
-        logs = self._moments(values, mass, theta + 1j * nodes) + 16 * ULP * (1 + theta * float(np.abs(values).max()))
-        base = 0.5 * smoothing * (theta**2 - nodes**2) - np.log(theta**2 + nodes**2)
-        base[1:] += math.log(2)
-        # Of the terms beyond the last node, |phi| is at most phi(theta), and the sum of the weights is at most this.
-        beyond = 0.5 * smoothing * (theta**2 - nodes[-1] ** 2) + math.log(2 / (step * step * _NODES))
-        fall = np.take_along_axis(logs[..., 0] - logs[..., 1], logs[..., 0].argmax(1)[:, None], 1)[:, 0]
+        logs, least = (np.ascontiguousarray(side[:, 0]) for side in moments(np.array([theta]), _NODES))
+        groups = np.split(logs, self.firsts[1:])
+        fall = np.array([float(group[i, 0] - group[i, 1]) for group in groups for i in [int(group[:, 0].argmax())]])
         fall = np.maximum(fall, 1e-3 * float(fall.max()))
         alpha = fall / float(counts @ fall)
         found = []
         for pairs in self._choices:
             # At each node, the 2s drawn users divide the product of the others', and one user is doubled.
-            moved = (logs.max((0, 1)) - 2 * pairs * logs.min((0, 1))) if pairs else logs.max((0, 1))
-            terms = logs / alpha[:, None, None] + base + moved
-            terms = np.append(terms, (logs[..., :1] / alpha[:, None, None] + beyond + moved[0]), axis=-1)
-            each = np.logaddexp.reduce(terms, axis=-1).max(1)
-            least = self._left(pairs) + float(self._weight.min())
-            total = math.log(step / (2 * math.pi)) + float(counts @ (alpha * each)) - math.log(scale * least)
+            moved = logs.max(0) - 2 * pairs * least.min(0) if pairs else logs.max(0)
+            each = [float(_moments.log_contour(group, np.array([1 / share]), theta, step, smoothing, moved).max())
+                    for group, share in zip(groups, alpha.tolist())]
+            total = float(counts @ (alpha * np.array(each))) - math.log(self._left(pairs) + float(self._weight.min()))
             found.append(total + COMPUTED_ERROR * (1 + abs(total)))
         return found
 

@@ -16,7 +16,7 @@ from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._docs import with_passages
 from shufflebounds._late import late
-from shufflebounds._limits import CACHED_BYTES, SEARCH_GAP, SQUARABLE
+from shufflebounds._limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._search import bracket
 from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
@@ -30,6 +30,7 @@ from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle._record_tests import scored_pair
+from shufflebounds.shuffle._weighted_labels import WeightedLabels
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
@@ -112,11 +113,13 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     than 0.2 % at delta = 1e-6.
 
     **Records, uniform dummies**: the upper bound is the smallest of the local guarantee :math:`p^2 - e^\varepsilon q^2` (0 for
-    :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports`, and a privacy blanket: with probability at least
-    :math:`2q^2` (dummies: :math:`2((p^2+q^2)/d + (1-2/d) q^2)`) another record has the bits 10 or 01 in the target's two bins, with
-    equal probabilities, and the target's bits in all other bins. The lower bound is that of tests of a sum of scores of the
-    records, if all other users are in a third bin (with two bins: in the target's). The gap is large: a factor of about 2 in eps.
-    For two bins and at most 24 reports the value is exact, over all datasets.
+    :math:`\varepsilon \ge 2\ln(p/q)`, where p = 1 - q), :class:`ClearReports`, for up to 1024 bins a bound by weighted labels
+    (theorem w of docs/theorems/weighted-labels), and a privacy blanket: with probability at least :math:`2q^2` (dummies:
+    :math:`2((p^2+q^2)/d + (1-2/d) q^2)`) another record has the bits 10 or 01 in the target's two bins, with equal probabilities,
+    and the target's bits in all other bins. The lower bound is that of tests of a sum of scores of the records, if all other users
+    are in a third bin (with two bins: in the target's). For 1e4 users, q = 1/4, 10 bins and 1e3 to 1e5 dummies eps of the two
+    differs by 2 to 5 % at delta = 1e-6; with fewer users or smaller q the error term of weighted labels dominates, and the gap may
+    be a factor of 2 in eps. For two bins and at most 24 reports the value is exact, over all datasets.
 
     The users' values are bins 0..d - 1, and messages are rows of d bits, int8, for either view. Counts: the number of ones in each
     bin, the sums of the columns. With s ones in a bin the estimate is :math:`(s - (n+m) q)/(1-2q) - m/d`. Its error depends on the
@@ -145,7 +148,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     theorem: ClassVar[str] = (
         "sums: exact two-bin hockey-stick divergence, the maximum over all data; records: the bounds of shuffled RAPPOR reports of "
-        "one hash; among uniform dummies an upper bound by a privacy blanket of coincident flips, and a lower bound by tests "
+        "one hash; among uniform dummies upper bounds by weighted labels and a privacy blanket, and a lower bound by tests "
         "(Zhilyaev's Proposition 5.1 is false for records)"
     )
     @property
@@ -224,7 +227,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         low = _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)
         if self._tested is not None:
             low = max(low, float(self._tested.log_delta(np.array([eps])).lower[0]))
-        return Interval(low, _record_pair.blanket_bound(self._blanket, self.flip, eps))
+        high = _record_pair.blanket_bound(self._blanket, self.flip, eps)
+        return Interval(low, high if self._labels is None else min(high, self._labels.log_delta(eps)))
 
     @property
     def _enumerated(self) -> bool:
@@ -235,6 +239,11 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _tested(self) -> LossAtoms | None:
         """The outcomes of a pair that tests of the records attain, for the lower bounds; None if there are too many records."""
         return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
+
+    @cached_property
+    def _labels(self) -> WeightedLabels | None:
+        """The bound for records among uniform dummies by weighted labels, if it may be below 1."""
+        return WeightedLabels.of_records(self.users - 1, self.fakes, self.bins, self.flip)
 
     @cached_property
     def _blanket(self) -> CloneLaw:
@@ -414,7 +423,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         if self.view == "records":
             # The gap of the two bounds of delta is large, unless all datasets are enumerated: then samples are closer.
             exact = self._enumerated
-            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3)
+            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3 + 2e-5 * min(self.bins, MANY))
             return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
         known = replace(super()._pair_info(), spacing=0.6, effort=1.0, curve=CurveBounds(self._rough_log_delta))

@@ -242,7 +242,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         # More flipping is post-processing. So for every target the bound for the largest budget, with all budgets but the smallest
         # one for the others, is valid: sorted, the budgets of the target's others are at most these.
         others = budgets[1:] if self.target is None else np.delete(self.local_eps, self.target)
-        return WeightedLabels(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
+        return WeightedLabels.of_bits(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
 
     @property
     def _labelled(self) -> bool:
