@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __all__ = [
-    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "linprog", "log_ndtr",
+    "betaincc", "betainccinv", "betaln", "erfcx", "erfinv", "exprel", "fft", "gammaincc", "gammaln", "ive", "linprog", "log_ndtr",
     "logsumexp", "ndtr", "ndtri", "ndtri_exp", "toeplitz",
 ]
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         exprel,
         gammaincc,
         gammaln,
+        ive,
         log_ndtr,
         logsumexp,
         ndtr,

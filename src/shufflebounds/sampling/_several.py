@@ -32,10 +32,10 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import ive
 
 from shufflebounds._cached import cached_property
 from shufflebounds._limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
+from shufflebounds._scipy import ive
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.interpolation import connect_the_dots
