@@ -78,10 +78,15 @@ class CountErrors(CountErrorLaw):
         # The counts of all values add up to `users`, so their mean is users/bins. The union bound is at most `bins` times the
         # concave envelope of the tail, as a function of the count, at this mean.
         reach = a * Fraction(self.probabilities.gap)
-        lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest)
+        mean = self.users / self.bins
+        lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
+        high = _envelope(points, mean)
         if largest is not None:
+            # With fewer counts the blocks are shorter. Their bounds may be larger all the same, because they depend on the tails.
             lower = self._one_error(a, largest).lower
-        return Interval(lower, min(0.0, math.log(self.bins) + _envelope(points, self.users / self.bins)))
+            points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest).points
+            high = min(high, _envelope(points, mean))
+        return Interval(lower, min(0.0, math.log(self.bins) + high))
 
     def _known(self, holders: int, others: int, reach: Fraction) -> Interval:
         """Return bounds of the log tail at `reach`, in units of supporting messages, if `holders` users have the value."""
