@@ -97,11 +97,11 @@ def test_an_infinite_divergence_of_a_step_is_infinite():
 def test_several_chosen_steps_have_the_divergences_of_their_composition():
     epoch = RandomAllocation(GaussianMechanism(1.0), 100, 4)
     block = AllocationPair(GaussianMechanism(1.0), 25)
-    sampled = RandomAllocation(GaussianMechanism(1.0), 100, 4)._statistics
+    directions = RandomAllocation(GaussianMechanism(1.0), 100, 4)._adjacencies()
     for order in (2.0, 3.0):
         # An earlier version returned the divergence of four releases without sampling, 2 order.
         assert epoch.rdp(order) == pytest.approx(4 * block.rdp(order), rel=1e-12)
-        assert epoch.rdp(order, bound="lower") == max(one.rdp(order, bound="lower") for one in sampled)
+        assert epoch.rdp(order, bound="lower") == max(one.rdp(order, bound="lower") for one in directions)
         three = epoch.self_compose(3)
         assert epoch.rdp(order, bound="lower") <= three.rdp(order, bound="lower") <= three.rdp(order)
         # No block is known to be a lower bound, so a composition has the lower bound of one epoch.

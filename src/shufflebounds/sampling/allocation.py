@@ -410,8 +410,10 @@ class _SeveralPair(AllocationPair):
         return np.maximum(self._tested._log_side(eps, upper=False), self._alone._log_side(eps, upper=False))
 
     @cached_property
-    def _alone(self) -> SampledPair:
-        """The output of one step, which uses the record with probability k/t."""
+    def _alone(self) -> PrivacyProfile:
+        """The output of one step, which uses the record with probability k/t; if every step uses it, the outputs of all steps."""
+        if self.chosen == self.steps:
+            return self._mixture()[0][0]
         # The rate is rounded down, because sampling at a smaller rate only decreases delta.
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
