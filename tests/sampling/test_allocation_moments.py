@@ -106,4 +106,12 @@ def test_several_chosen_steps_have_the_divergences_of_their_composition():
         assert epoch.rdp(order, bound="lower") <= three.rdp(order, bound="lower") <= three.rdp(order)
         # The tests of an epoch are those of two distributions, so that the lower bounds of several epochs add.
         assert three.rdp(order, bound="lower") == pytest.approx(3 * epoch.rdp(order, bound="lower"), rel=1e-9)
-    assert three.gdp_mu(bound="lower") >= epoch.gdp_mu(bound="lower") > 0
+    # The noise of an epoch in which all four steps are known has mu = 2.
+    assert epoch.gdp_mu(bound="lower") == pytest.approx(2.0, rel=1e-9)
+    assert three.gdp_mu() == pytest.approx(math.sqrt(12.0), rel=1e-9)
+    assert epoch.gdp_mu(bound="lower") <= three.gdp_mu(bound="lower") <= three.gdp_mu()
+
+
+def test_mu_of_several_steps_in_either_direction_is_that_of_the_sum():
+    for pair in RandomAllocation(GaussianMechanism(1.0), 100, 4)._adjacencies():
+        assert 2 - 1e-9 <= pair.gdp_mu(bound="lower") <= 2 <= pair.gdp_mu()

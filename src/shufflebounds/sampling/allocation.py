@@ -431,6 +431,13 @@ class _SeveralPair(AllocationPair):
             return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
         return np.minimum(self._mixture_rdp(orders), self._blocks._rdp(orders, True))
 
+    def _gdp_mu(self, upper: bool) -> float:
+        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        if limit is None:
+            return super()._gdp_mu(upper)
+        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
+        return self._mixture_mu() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
+
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         return (Composition(((self.mechanism if self.removed else self.mechanism.reverse(), self.chosen),)),), 1.0
 
