@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -209,7 +210,8 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
         below, miss = lower_rows(self._densities, whole)
         over = matrix_laws(above, self._places, names=self._names, error=error)
         under = matrix_laws(below, self._places, names=self._names, error=miss)
-        return tuple(PairLaws(one.inputs, one.upper, other.lower, one.symmetric, one.attained) for one, other in zip(over, under))
+        return tuple(PairLaws(one.inputs, one.upper, partial(getattr, other, "lower"), one.symmetric, one.attained)
+                     for one, other in zip(over, under))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return self._laws(*checked(cells, log_cut))

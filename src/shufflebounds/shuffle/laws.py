@@ -525,6 +525,18 @@ class PairLaws:
         self.inputs, self.upper, self.symmetric, self.attained = inputs, upper, symmetric, attained
         self._lower = lower
 
+    @property
+    def deferred(self) -> bool:
+        """Whether the distributions for lower bounds are made when they are first used."""
+        return callable(self._lower)
+
+    def thinned(self, share: float) -> PairLaws:
+        """Return the distributions if every user participates with probability `share`; see :meth:`ExcessLaw.thinned`."""
+        if share == 1:
+            return self
+        return PairLaws(self.inputs, self.upper.thinned(share),
+                        lambda: tuple((text, law.thinned(share)) for text, law in self.lower), self.symmetric, self.attained)
+
     @cached_property
     def lower(self) -> LowerLaws:
         """The distributions for lower bounds, each with a description of the other users' inputs."""

@@ -184,14 +184,7 @@ class Shuffled(BetweenProfiles):
     @cached_property
     def _pairs(self) -> tuple[PairLaws, ...]:
         """The distributions of X for the ordered pairs of inputs, with participation taken into account."""
-        share, known = self.participation, _variables(self._source)
-        if share == 1:
-            return known
-        return tuple(
-            PairLaws(pair.inputs, pair.upper.thinned(share),
-                     tuple((text, law.thinned(share)) for text, law in pair.lower), pair.symmetric, pair.attained)
-            for pair in known
-        )
+        return tuple(pair.thinned(self.participation) for pair in _variables(self._source))
 
     @cached_property
     def _below(self) -> tuple[tuple[str, str, ExcessLaw], ...]:
@@ -419,11 +412,8 @@ class Shuffled(BetweenProfiles):
         if not self._deepest_cut > -math.inf:
             return None
         other = replace(self)
-        share = self.participation
-        vars(other).update(_deep=None, _over_datasets=None, _pairs=tuple(
-            PairLaws(pair.inputs, pair.upper.thinned(share), tuple((text, law.thinned(share)) for text, law in pair.lower),
-                     pair.symmetric, pair.attained)
-            for pair in self._source.excess_laws(cells=_DEEP_CELLS, log_cut=self._deepest_cut)))
+        pairs = self._source.excess_laws(cells=_DEEP_CELLS, log_cut=self._deepest_cut)
+        vars(other).update(_deep=None, _over_datasets=None, _pairs=tuple(pair.thinned(self.participation) for pair in pairs))
         return other
 
     def _rough_blanket(self, eps: float) -> float:
@@ -848,7 +838,8 @@ class Shuffled(BetweenProfiles):
 
 
 def _atoms(pairs: tuple[PairLaws, ...]) -> int:
-    return sum(law.log_mass.size for pair in pairs for law in (pair.upper, *(law for _, law in pair.lower)))
+    laws = (law for pair in pairs for law in (pair.upper, *(() if pair.deferred else (law for _, law in pair.lower))))
+    return sum(law.log_mass.size for law in laws)
 
 
 _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms)
@@ -856,10 +847,17 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 
 
 def _variables(source: Randomizer) -> tuple[PairLaws, ...]:
-    """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable."""
+    """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
+
+    Those of a matrix are not kept: the many distributions for lower bounds are made later, when the cache no longer counts them.
+    """
     kind = type(source)
-    known = getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) and kind.__hash__ is not None
-    return _KNOWN.of(source, source.excess_laws) if known else source.excess_laws()
+    if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) or kind.__hash__ is None:
+        return source.excess_laws()
+    pairs = _KNOWN.of(source, source.excess_laws)
+    if any(pair.deferred for pair in pairs):
+        _KNOWN.pop(source, None)
+    return pairs
 
 
 @dataclass(frozen=True)
