@@ -17,7 +17,7 @@ from shufflebounds import _validate
 from shufflebounds._cached import cached_property
 from shufflebounds._crossing import Curve
 from shufflebounds._limits import COMPARED, MOST_ITEMS
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
@@ -319,11 +319,9 @@ class RandomAllocation(OfPresence, LargestPair):
         return np.asarray(np.max([pair._rdp(orders, upper) for pair in self._ways], axis=0))
 
     def _gdp_mu(self, upper: bool) -> float:
-        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
-        if self.chosen == 1 or limit is None:
+        if self.chosen == 1 or getattr(self.mechanism, "_mu_in_tails", None) is None:
             return super()._gdp_mu(upper)
-        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
-        return self._mixture_mu() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
+        return max(pair._gdp_mu(upper) for pair in self._ways)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set
@@ -400,7 +398,7 @@ class _SeveralPair(AllocationPair):
         if self.removed:
             upper = np.array([min(value, self._sum_bound.log_delta(at, value)) if value > -math.inf else value
                               for at, value in zip(eps.tolist(), upper.tolist())])
-        return IntervalArray(np.minimum(lower, upper), upper)
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         return super()._log_side(eps, upper=True) if upper else self._tests_log_delta(eps)
@@ -418,8 +416,8 @@ class _SeveralPair(AllocationPair):
         return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
 
     def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self._tests_log_delta(eps), self._blocks._log_side(eps, upper=True)
-        return IntervalArray(np.minimum(lower, upper), upper)
+        found = IntervalArray(self._tests_log_delta(eps), self._blocks._log_side(eps, upper=True))
+        return consistent(found, "log delta at eps={!r}", eps)
 
     def _at_most(self, eps: FloatArray) -> FloatArray:
         return self._blocks._roughly(eps)

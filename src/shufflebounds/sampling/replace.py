@@ -133,7 +133,7 @@ class ReplaceOne(PrivacyProfile):
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # A record that contributes nothing may take its place in every release, or one whose contribution is opposite.
-        pair = opposite(self.profile)
+        pair = self._opposite
         return (*self.profile._attained_pairs(), *((pair,) if isinstance(pair, DominatingPair) else ()))
 
     def _pure_epsilon(self) -> float:
