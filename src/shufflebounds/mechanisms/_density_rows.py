@@ -80,7 +80,8 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
     low, high, mean, reference = low[:, known], high[:, known], mean[:, known], kept[place][known]
     room = (count - 1) * (high - low)
     share = np.divide(np.clip(mean - low, 0.0, high - low), room, out=np.zeros_like(room), where=room > 0)
-    rows = [low * (1 - share.sum(axis=0)) * reference]
+    # The shares sum to at most 1, up to rounding. An error of the rest moves the probability of the cell by less than `error`.
+    rows = [low * np.maximum(1 - share.sum(axis=0), 0.0) * reference]
     for x in range(count):
         vertex = low.copy()
         vertex[x] += room[x]
