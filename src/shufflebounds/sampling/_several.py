@@ -42,21 +42,16 @@ from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.composing.kept import kept
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.composing.product import Product
-from shufflebounds.composing.sum_test import SumTest, Terms, pair_of_tests
+from shufflebounds.composing.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile.pair import OutcomePair
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._stop_loss import CUT, Allocation
 
-__all__ = ["AdditiveBound", "StepTests", "PairOfTests"]
+__all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 
 RATES = 0.4, 0.65, 0.85
 """The parameters lambda of the test statistics in units of k/t. Smaller ones are better at smaller delta and for fewer chosen
 steps. More of them take longer, in proportion, and gain up to 0.1 % of eps."""
-
-RESOLUTION = 0.08
-"""Distance of the values of a term of the test statistic, in standard deviations of the term: rounding adds a relative
-RESOLUTION^2/12 = 5e-4 to its variance. The grid of the upper bound is half as wide. Raised: less tight bounds. Lowered: longer
-transforms."""
 
 
 class _Outcomes(NamedTuple):
@@ -222,6 +217,7 @@ class AdditiveBound:
         releases = LossAtoms(log_q[order] + rise, rise, -math.inf, -math.inf, -math.inf, atoms.slack + atoms.most_blur, 32 * ULP)
         mass = np.exp(releases.log_p)
         deviation = math.sqrt(t * float(mass @ (rise - mass @ rise) ** 2)) or 1.0
+        # Half as wide as that of the tests
         step = deviation * max(RESOLUTION / (2 * math.sqrt(t)), 40 / TABLE_SIZE)
         log_mass = base + float(heights[0]) + fall * first + t * log_total
         return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error

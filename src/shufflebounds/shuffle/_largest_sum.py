@@ -26,17 +26,17 @@ from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.shuffle.dataset_laws import Cell, Kinds, Laws
 
-__all__ = ["LargestSums"]
+__all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums"]
 
-_SMOOTHING = 5e-4
+SMOOTHING = 5e-4
 """Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It raises eps by half this fraction. Lowered: more
 terms of the sum over m are needed."""
 
-_SPREAD = 6.5
+SPREAD = 6.5
 """Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
 aliases, which add to the bound, are larger."""
 
-_NODES = 197
+NODES = 197
 """Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
 
 _COARSER = 4.0
@@ -97,7 +97,7 @@ class LargestSums:
         while True:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
-                                               _SMOOTHING * self._coarser, _SPREAD, _nodes(self._coarser), _LIGHT)
+                                               SMOOTHING * self._coarser, SPREAD, _nodes(self._coarser), _LIGHT)
             # With large values a bound is the sum of several parts. It is known for the first and the last number only.
             self._sums = _Sum.tried(laws, self._counts[[0, -1]], kinds.blur, theta, self._coarser) if found is None else []
             self._light = None if found is None else found - self._logs
@@ -149,7 +149,7 @@ class LargestSums:
 
 def _nodes(coarser: float) -> int:
     """Return the number of terms for a smoothing that is larger by the factor `coarser`."""
-    return round(_NODES / math.sqrt(coarser))
+    return round(NODES / math.sqrt(coarser))
 
 
 class _Moments(NamedTuple):
@@ -219,7 +219,7 @@ class _Sum:
         self._counts, self._blur, self._split, self._limit = counts, blur, limit < math.inf, limit
         self._moments = _Moments.of(_without(laws, limit)[0] if self._split else laws)
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
-        self._step, self._smoothing = 2 * math.pi / (_SPREAD * deviation), _SMOOTHING * coarser * deviation**2
+        self._step, self._smoothing = 2 * math.pi / (SPREAD * deviation), SMOOTHING * coarser * deviation**2
         self._coarser = coarser
         self._thetas = theta * (_TILTS if self._split else np.ones(1))
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
@@ -234,7 +234,7 @@ class _Sum:
 
         def tilted(limit: float, start: float) -> float:
             light = _without(laws, limit)[0]
-            smoothing = _SMOOTHING * coarser * float(counts[0]) * _Moments.of(light).variance
+            smoothing = SMOOTHING * coarser * float(counts[0]) * _Moments.of(light).variance
             return _moments.tilt(light.values, light.log_mass, light.starts, float(counts[0]), smoothing, start)[0]
 
         limit, tilt = _LARGE / theta, theta

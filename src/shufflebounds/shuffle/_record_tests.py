@@ -16,18 +16,14 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._limits import FIRST_TAIL, LARGEST_EXPONENT, MANY, TABLE_SIZE
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
-from shufflebounds.composing.sum_test import SumTest, Terms, pair_of_tests
+from shufflebounds.composing.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.tails.concentration import binomial_range
 
-__all__ = ["scored_pair"]
-
-_STEP = 0.08
-"""Distance of the values of a score in its standard deviations: rounding adds a relative _STEP^2/12 = 5e-4 to its variance. Raised:
-less tight bounds. Lowered: longer transforms."""
+__all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest such distance, beyond which no tests are made."""
+"""Largest distance of the values of a score in its standard deviations, beyond which no tests are made."""
 
 _WIDTH = 40.0
 """Length of a transform in standard deviations of the sum."""
@@ -39,7 +35,7 @@ _SHARES = 0.0, 1 / 8, 1 / 3
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
     """Return the outcomes of a pair that tests of the records attain, or None if there are too many records for a transform."""
     records, budget = others + fakes, log_odds(flip).times(2).above
-    step = max(_STEP, _WIDTH * math.sqrt(records) / TABLE_SIZE)
+    step = max(RESOLUTION, _WIDTH * math.sqrt(records) / TABLE_SIZE)
     if step > _LARGEST_STEP:
         return None
     laws = _laws(bins, flip)
@@ -61,7 +57,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     bits = np.array([0.0, 1.0])
     a, b, c, t = (x.ravel() for x in np.meshgrid(bits, bits, bits if bins > 2 else bits[:1], more, indexing="ij"))
     ones, size = a + b + c + t, min(bins, 3)
-    log_none = _of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if known else 0.0)
+    log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if known else 0.0)
     of_users = [log_none + (2 * x - 1) * log_ratio for x in (a, b, c if bins > 2 else a)]
     # A dummy has each bin with probability 1/d. The likelihood ratio of each bin has the mean 1, which replaces those left out.
     seen = bins if known else size
@@ -69,7 +65,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     return (*of_users, log_none + np.log(likelihood))
 
 
-def _of_ones(ones: FloatArray, size: int, flip: float) -> FloatArray:
+def log_of_ones(ones: FloatArray, size: int, flip: float) -> FloatArray:
     """Return the log probability of `size` bits with these numbers of ones, each bit 1 with probability `flip`."""
     return np.asarray(ones * math.log(flip) + (size - ones) * math.log1p(-flip))
 

@@ -35,6 +35,8 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._limits import COMPUTED_ERROR, LOG_TINY, MANY
 from shufflebounds._types import ULP, FloatArray
 from shufflebounds.profile._budget import log_odds
+from shufflebounds.shuffle._largest_sum import NODES, SMOOTHING, SPREAD
+from shufflebounds.shuffle._record_tests import log_of_ones
 from shufflebounds.shuffle.dataset_laws import FiniteKinds
 
 __all__ = ["WeightedLabels"]
@@ -42,17 +44,6 @@ __all__ = ["WeightedLabels"]
 _GROUPS = 200
 """Largest number of different budgets; others are rounded up, which is less private. Raised: longer run time, in proportion.
 Lowered: a larger bound, by about 0.2 % of eps for 100."""
-
-_SMOOTHING = 5e-4
-"""Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It raises eps by half this fraction. Lowered: more
-terms of the sum over m are needed."""
-
-_SPREAD = 6.5
-"""Distance between the aliases of the sum, 2 pi/D, in standard deviations of the sum. Raised: more terms are needed. Lowered: the
-aliases, which add to the bound, are larger."""
-
-_NODES = 197
-"""Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
 
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
 """Values of theta that are tried, in inverse standard deviations of the sum; about as many again around the best one."""
@@ -138,21 +129,18 @@ class WeightedLabels:
             return None
         odds, rest = log_odds(flip).above, bins - 2
 
-        def none(ones: FloatArray, size: int) -> FloatArray:
-            return np.asarray(ones * math.log(flip) + (size - ones) * math.log1p(-flip))
-
         # A user's bin is the target's first one, its second one, or another one, whose bit is c. R_x/b is (1 - q)/q or its inverse.
         bits = np.array([0.0, 1.0])
         a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
-            parts.append((none(a + b + c, 3) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
+            parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
         # A dummy has each bin with probability 1/d. With T ones, R/b is the mean of T times (1 - q)/q and d - T times its inverse.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)
         # Masses below TINY are raised to it, so that they have relative accuracy. theta X is at most _STEEPEST.
-        log_mass = np.maximum(none(a + b, 2) + binom_logpmf(t, rest, flip) + ratio, LOG_TINY)
+        log_mass = np.maximum(log_of_ones(a + b, 2, flip) + binom_logpmf(t, rest, flip) + ratio, LOG_TINY)
         parts.append((log_mass, (2 * a - 1) * odds - ratio, (2 * b - 1) * odds - ratio))
         mass, first, second = (np.concatenate([part[i] for part in parts])[None, :] for i in range(3))
         starts = np.concatenate([[0], np.cumsum([part[0].size for part in parts])])
@@ -255,7 +243,7 @@ class WeightedLabels:
         values = laws.values * np.repeat(np.repeat(self._weight, sizes), np.diff(laws.starts)) * (1 + 4 * ULP)
         squares = np.add.reduceat(laws.mass * values**2, laws.starts[:-1])
         variance = float(counts @ np.maximum.reduceat(squares, self.firsts))
-        smoothing, step = _SMOOTHING * variance, 2 * math.pi / (_SPREAD * math.sqrt(variance))
+        smoothing, step = SMOOTHING * variance, 2 * math.pi / (SPREAD * math.sqrt(variance))
 
         def moments(thetas: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
             return _moments.log_moments(values, laws.log_mass, laws.starts, thetas, step, nodes, blur)
@@ -267,7 +255,7 @@ class WeightedLabels:
         top = _STEEPEST / float(np.abs(values).max())
         theta = tilted(np.minimum(_TILTS / math.sqrt(variance), top))
         theta = tilted(np.minimum(theta * np.exp(np.linspace(-0.16, 0.16, 49)), top))
-        logs, least = (np.ascontiguousarray(side[:, 0]) for side in moments(np.array([theta]), _NODES))
+        logs, least = (np.ascontiguousarray(side[:, 0]) for side in moments(np.array([theta]), NODES))
         groups = np.split(logs, self.firsts[1:])
         fall = np.array([float(group[i, 0] - group[i, 1]) for group in groups for i in [int(group[:, 0].argmax())]])
         fall = np.maximum(fall, 1e-3 * float(fall.max()))
