@@ -10,8 +10,11 @@ Layer: ``c_negative_part``, noexcept nogil, declared in _matchings.pxd. The call
 outputs, and products of two entries do not overflow.
 
 Method     W is symmetric, so each multiset of outputs is evaluated once, times the number of its orders
-Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9.
-           Against exact rationals (tests/core/test_matchings.py) it is at most a relative 1e-8 above
+Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9
+
+Measured relative excess of the upper bound over exact rationals (tests/reference/measure_sums.py)
+    quantity                                                    trials    peak      rms
+    1 to 3 outputs, masses to 1e-20                             1000      1.1e-09   1e-09
 Cost       60 ns a multiset: 4 ms for 40 outputs, 7 times as much if the multisets are not merged
 Source     docs/theorems/worst-dataset, blocks of four users
 """
