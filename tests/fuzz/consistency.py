@@ -290,7 +290,7 @@ def certified(v):
 
 
 def directions(v):
-    """Check the reversed pair and the enumerated pairs."""
+    """Check the reversed pair, and the enumerated pairs or the guarantees of a removed and of an added record."""
     profile = v.profile
     if isinstance(profile, DominatingPair):
         again = profile.reverse().reverse()
@@ -303,7 +303,9 @@ def directions(v):
     try:
         pairs = profile.pairs()
     except TypeError:
-        return
+        pairs = profile._adjacencies()
+        if not pairs:
+            return
     # Delta of a pair is at most delta of the profile, which is the maximum over the pairs.
     eps, chosen = v.points(2), v.r.sample(pairs, min(2, len(pairs)))
     for pair in chosen:
@@ -315,6 +317,11 @@ def directions(v):
     pair, order = chosen[0], v.r.choice([1.0, 2.0, math.inf])
     v.at_most(pair.rdp(order, bound="lower"), profile.rdp(order), f"rdp({order}) of a pair and rdp", ROUNDING)
     v.at_most(pair.gdp_mu(bound="lower"), profile.gdp_mu(), "gdp_mu of a pair and gdp_mu", ROUNDING)
+    if len(pairs) <= 2:
+        # The profile is at most as informative as its worst pair at every test, order or eps.
+        worst = max(one.rdp(order) for one in pairs)
+        v.at_most(both(profile.rdp, order)[0], worst, f"rdp({order}) and that of the pairs", ROUNDING)
+        v.at_most(both(profile.gdp_mu)[0], max(one.gdp_mu() for one in pairs), "gdp_mu and that of the pairs", ROUNDING)
     alpha = v.r.random() ** 4
     v.at_most(profile.tradeoff().beta(alpha), pair.tradeoff(bound="upper").beta(alpha), f"beta({alpha}) and that of a pair", 4e-15)
 
@@ -338,11 +345,14 @@ def several_releases(v):
     view = v.r.choice(["rdp", "mu", "curve"])
     if view == "rdp":
         order = v.r.choice([1.0, 2.0, math.inf])
-        v.at_most(both(many.rdp, order)[0], times * both(profile.rdp, order)[1], f"rdp({order}) composed and the sum", ROUNDING)
+        single, composed = both(profile.rdp, order), both(many.rdp, order)
+        v.at_most(composed[0], times * single[1], f"rdp({order}) composed and the sum", ROUNDING)
+        v.at_most(single[0], composed[1], f"rdp({order}) and that of {times} releases", ROUNDING)
     elif view == "mu":
         lower, upper = both(many.gdp_mu)
         v.at_most(lower, upper, "gdp_mu composed", ROUNDING)
         v.at_most(lower, math.sqrt(times) * profile.gdp_mu(), "gdp_mu composed and the root of the sum of squares", ROUNDING)
+        v.at_most(both(profile.gdp_mu)[0], upper, f"gdp_mu and that of {times} releases", ROUNDING)
     else:
         f = [many.tradeoff(bound=bound) for bound in ("lower", "upper")]
         below = eps[eps < 600]
@@ -350,6 +360,8 @@ def several_releases(v):
             v.at_most(both(many.delta, below)[0], f[0].delta(below), "delta composed and that of the lower curve", CURVE, 1e-15)
         alpha = v.r.random() ** 4
         v.at_most(f[0].beta(alpha), f[1].beta(alpha), f"beta({alpha}) composed, lower and upper", 4e-15)
+        single = profile.tradeoff(bound="upper").beta(alpha)
+        v.at_most(f[0].beta(alpha), single, f"beta({alpha}) of {times} releases and of one", 4e-15)
 
 
 def _hockey_stick(p, q, factor):
