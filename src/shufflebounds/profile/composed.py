@@ -180,13 +180,13 @@ class Composition(PrivacyProfile):
         """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
         known = [profile._pair_info() for profile, _ in self.factors]
         releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
-        alike = [(i, *one.power) for i, one in enumerate(known) if one.power]
-        if len(alike) > 1 and len({product for *_, product in alike}) == 1:
-            # All of these releases are one, which stands in the place of the first; the others are empty products.
-            (first, _, product), *others = alike
-            releases[first] = ((product([(parameter, self.factors[i][1]) for i, parameter, _ in alike]), 1),)
-            for i, *_ in others:
-                releases[i] = ()
+        for product in dict.fromkeys(one.power[1] for one in known if one.power):
+            # All releases with this product are one, which stands in the place of the first; the others are empty products.
+            alike = [(i, one.power[0]) for i, one in enumerate(known) if one.power and one.power[1] is product]
+            if len(alike) > 1:
+                for i, _ in alike:
+                    releases[i] = ()
+                releases[alike[0][0]] = ((product([(parameter, self.factors[i][1]) for i, parameter in alike]), 1),)
         return tuple(zip(known, releases))
 
     @property
