@@ -1,6 +1,6 @@
 r"""An upper bound of delta over every dataset of users with different randomizers: theorem w of docs/theorems/weighted-labels.
 
-The law of user i's message is R_i, and the target's message has the law R_0 or R_1; d = R_0 - e^eps R_1. Every message carries a
+User i's message has the distribution R_i, and the target's message has R_0 or R_1; d = R_0 - e^eps R_1. Every message carries a
 label, and the target takes the label of slot i with a probability proportional to a weight v_i. The likelihood ratio is then a
 weighted mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound is
 
@@ -74,11 +74,11 @@ class WeightedLabels:
     firsts : ndarray
         Index of the first distribution of each group.
     spread : ndarray
-        For each pair of groups the largest (R - 1)^2/R over the likelihood ratios R of their laws.
+        For each pair of groups the largest (R - 1)^2/R over the likelihood ratios R of their messages.
     blanket : ndarray
         For each group a mass g_i with g_i b <= R_i, for one probability distribution b.
     distance, square, product : float
-        In L^2(1/b): the largest sum of pi_a pi_j abs(R_a - R_j)^2 over distributions pi of laws and a < j, the squared norms of
+        In L^2(1/b): the largest sum of pi_a pi_j abs(R_a - R_j)^2 over weights pi of sum 1 and a < j, the squared norms of
         R_0 - b and R_1 - b, and their scalar product.
     offered : bool
         Whether there are enough users and the bound is not 1.
@@ -122,8 +122,8 @@ class WeightedLabels:
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
         """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
 
-        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the law of a record
-        whose bits are all 0 before the flips.
+        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the distribution of a
+        record whose bits are all 0 before the flips.
         """
         if not (others and fakes and others + fakes + 1 >= _FEWEST and bins <= MANY and math.exp(-_LARGEST / 2) < flip < 0.5):
             return None
@@ -185,7 +185,7 @@ class WeightedLabels:
         r"""Return the least number s >= 1 of drawn pairs for which no probability of the proof is negative; 0 if it is too large.
 
         The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R is the largest likelihood ratio of
-        their laws and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`.
+        their messages and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`.
         """
         most = float((np.outer(weight, weight) * self.spread).max()) * (1 + COMPUTED_ERROR)
         total, largest = float(self.counts @ weight), float(weight.max())
