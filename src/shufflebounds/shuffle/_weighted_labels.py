@@ -122,8 +122,8 @@ class WeightedLabels:
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
         """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
 
-        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the distribution of a
-        record whose bits are all 0 before the flips.
+        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the distribution of
+        a record whose bits are all 0 before the flips.
         """
         if not (others and fakes and others + fakes + 1 >= _FEWEST and bins <= MANY and math.exp(-_LARGEST / 2) < flip < 0.5):
             return None
