@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._convex_order import (
+from shufflebounds._base.convex_order import (
     grid_spread,
     log_parts,
     log_shares,

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from shufflebounds._crossing import Curve, crossing
+from shufflebounds._base.crossing import Curve, crossing
 
 TARGETS = (-1e-6, -0.7, -13.8, -92.0, -650.0)
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import shufflebounds
-from shufflebounds import _docs
+from shufflebounds._base import docs as _docs
 
 OPTIONAL = ("interop", "cli")
 

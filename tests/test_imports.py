@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import shufflebounds
-from shufflebounds._late import LATE, late
+from shufflebounds._base.late import LATE, late
 
 ROOT = Path(shufflebounds.__file__).parent
 WITHIN_FUNCTIONS = {"shufflebounds.__main__"}
@@ -155,7 +155,7 @@ def test_the_checks_can_fail():
         ("function", "shufflebounds.b.c"), ("string", "shufflebounds.b"),
     }
     assert circles({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")}) == [["a", "b", "c"]]
-    assert floor("shufflebounds._types") < floor("shufflebounds.profile.profile") < floor("shufflebounds.cli")
+    assert floor("shufflebounds._base.types") < floor("shufflebounds.profile.profile") < floor("shufflebounds.cli")
 
 
 def test_every_late_name_exists():

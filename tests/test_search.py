@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds import _search
+from shufflebounds._base import search as _search
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tails
-from shufflebounds._threads import SLICE, each, in_slices
+from shufflebounds._base.threads import SLICE, each, in_slices
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 
 RNG = np.random.default_rng(4)

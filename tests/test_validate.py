@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 
 
 @pytest.mark.parametrize("good", [3, np.int8(3), np.uint64(3), np.array(3)])

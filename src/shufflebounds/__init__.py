@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from shufflebounds._lazy import lazily
+from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
     from shufflebounds import (
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         tails,
         tradeoff,
     )
-    from shufflebounds._types import InconsistentBoundsError
-    from shufflebounds._validate import InfeasibleError
+    from shufflebounds._base.types import InconsistentBoundsError
+    from shufflebounds._base.validate import InfeasibleError
     from shufflebounds.profile import DominatingPair, PrivacyProfile, compare
     from shufflebounds.sweeps import SweepError, SweepInterrupted, sweep
     from shufflebounds.tradeoff import Tradeoff
@@ -56,8 +56,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(set(__all__) - {"__version__", "get_include"}, ""),
-    "InconsistentBoundsError": "shufflebounds._types",
-    "InfeasibleError": "shufflebounds._validate",
+    "InconsistentBoundsError": "shufflebounds._base.types",
+    "InfeasibleError": "shufflebounds._base.validate",
     **dict.fromkeys(("DominatingPair", "PrivacyProfile", "compare"), "shufflebounds.profile"),
     **dict.fromkeys(("SweepError", "SweepInterrupted", "sweep"), "shufflebounds.sweeps"),
     "Tradeoff": "shufflebounds.tradeoff",

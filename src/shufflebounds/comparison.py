@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._calls import explained
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
-from shufflebounds._progress import announced
-from shufflebounds._search import expand_bracket, root
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.progress import announced
+from shufflebounds._base.search import expand_bracket, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._counts import FrequencyOracle

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST
-from shufflebounds._types import SLACK
-from shufflebounds._validate import MAX_COUNT
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST
+from shufflebounds._base.types import SLACK
+from shufflebounds._base.validate import MAX_COUNT
 
 __all__ = ["point_error_lower_bound", "point_error_lower_bound_zcdp", "project_simplex"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._base.types import FloatArray
 
 __all__ = [
     "COLORS", "alphas", "axes", "draw_gain", "draw_log_delta", "draw_tradeoff", "labels", "legend", "log_delta_frame", "number",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
-from shufflebounds._types import IntervalArray
+from shufflebounds._base.types import IntervalArray
 from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.sampled_profile import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _losses
-from shufflebounds._types import ULP
+from shufflebounds._base.types import ULP
 from shufflebounds.composing.interpolation import optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.tradeoff.convex import joined, masses

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import exp, expm1, mp, mpf
 
-from shufflebounds._quadrature import STEEPEST
+from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds.composing.sampled_profile import _pieces
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds._progress import announced, elsewhere, tick
+from shufflebounds._base.progress import announced, elsewhere, tick
 from shufflebounds.composing import DominatingPairInfo
 from tests.examples import EXAMPLES
 
@@ -20,7 +20,7 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def clock(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("shufflebounds._progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", lambda: now[0])
     return now
 
 
@@ -43,7 +43,7 @@ def test_the_elapsed_time_is_shown_after_two_seconds(clock, monkeypatch):
 
 def test_elsewhere_than_on_a_terminal_the_progress_is_logged(monkeypatch, caplog):
     now = [100.0]
-    monkeypatch.setattr("shufflebounds._progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", lambda: now[0])
     monkeypatch.setattr("sys.stderr", stream := io.StringIO())
 
     @announced("calibrate")
@@ -86,7 +86,7 @@ def test_every_question_is_announced_when_it_takes_long(question, monkeypatch):
         clock[0] += 1.0
         return clock[0]
 
-    monkeypatch.setattr("shufflebounds._progress.time.monotonic", monotonic)
+    monkeypatch.setattr("shufflebounds._base.progress.time.monotonic", monotonic)
     monkeypatch.setattr("sys.stderr", stream := Terminal())
     question(shuffle.FlippedReports(20, 3, 3, 0.2, view="sums"))
     assert "Ctrl-C stops" in stream.getvalue()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shufflebounds._limits import CACHED_ANSWERS
+from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import DominatingPairInfo, Scale

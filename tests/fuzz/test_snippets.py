@@ -139,7 +139,7 @@ def test_many_budgets_by_one_moment():
 
 
 def test_eps_beside_a_cheap_curve():
-    from shufflebounds._crossing import Curve, crossing
+    from shufflebounds._base.crossing import Curve, crossing
 
     asked = []
 
@@ -159,7 +159,7 @@ def test_eps_beside_a_cheap_curve():
 
 
 def test_tables_of_mixed_data_are_bounded():
-    from shufflebounds.composing.kept import Kept
+    from shufflebounds._base.kept import Kept
     from shufflebounds.shuffle import _mixed_data
 
     tables = Kept(1000, lambda table: table.nbytes)

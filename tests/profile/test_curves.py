@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
-from shufflebounds._types import IntervalArray
+from shufflebounds._base.types import IntervalArray
 from shufflebounds.composing import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile.curves import convex_hull, curve, gdp_mu

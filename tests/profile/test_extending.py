@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import PrivacyProfile
-from shufflebounds._types import IntervalArray
+from shufflebounds._base.types import IntervalArray
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.profile import DominatingPair
 

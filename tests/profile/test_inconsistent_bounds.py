@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
-from shufflebounds._types import IntervalArray, consistent
+from shufflebounds._base.types import IntervalArray, consistent
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import _excess, laws
 

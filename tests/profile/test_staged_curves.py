@@ -14,7 +14,7 @@ import pytest
 from mpmath import mp
 from scipy.special import ndtri
 
-from shufflebounds._types import IntervalArray
+from shufflebounds._base.types import IntervalArray
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds._convex_order import grid_spread
+from shufflebounds._base.convex_order import grid_spread
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._types import ULP
+from shufflebounds._base.types import ULP
 from shufflebounds.composing.inversion import _polar
 from shufflebounds.sampling._gaussian_transform import SampledGaussian
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle, tradeoff
-from shufflebounds._validate import InfeasibleError
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds

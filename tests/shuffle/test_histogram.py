@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._types import IntervalArray
-from shufflebounds._validate import InfeasibleError
+from shufflebounds._base.types import IntervalArray
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.shuffle import ShuffledHistogram, ZeroSum, _mixed_sum, histogram, samples
 from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, rational, references
 

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds._convex_order import gathered, merged_sum, spread_sum
+from shufflebounds._base.convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from shufflebounds.shuffle._chernoff import chernoff

@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from shufflebounds._limits import COMPARED
+from shufflebounds._base.limits import COMPARED
 from shufflebounds.mechanisms import FiniteRandomizer
 from shufflebounds.shuffle import Shuffled
 from shufflebounds.shuffle.laws import ExcessLaw

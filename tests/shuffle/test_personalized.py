@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import laplace
 
 from shufflebounds import shuffle
-from shufflebounds._limits import SEARCH_GAP
+from shufflebounds._base.limits import SEARCH_GAP
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle import PersonalizedClones, Shuffled

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._types import Interval
+from shufflebounds._base.types import Interval
 from shufflebounds.shuffle import _pair_weights
 from shufflebounds.shuffle._worst_data import maximize_over_two_counts
 from shufflebounds.shuffle._worst_dataset import WorstDataset

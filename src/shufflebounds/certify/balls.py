@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 
 __all__ = [
     "Answer", "Ball", "Outcomes", "Outputs", "blanket_delta", "blanket_operations", "certified", "clones_delta", "flint",

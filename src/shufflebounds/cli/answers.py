@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shufflebounds._late import late
+from shufflebounds._base.late import late
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from shufflebounds import __version__
-from shufflebounds._types import InconsistentBoundsError
-from shufflebounds._validate import InfeasibleError
+from shufflebounds._base.types import InconsistentBoundsError
+from shufflebounds._base.validate import InfeasibleError
 from shufflebounds.cli.files import UnwritableError
 from shufflebounds.cli.parsers import Parser, add_choices
 from shufflebounds.cli.progress import watched

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import plotting
-from shufflebounds._limits import MOST_ROWS
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import MOST_ROWS
+from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.answers import add_questions, asked_of
 from shufflebounds.cli.files import save
 from shufflebounds.cli.parsers import number

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.printing import both, print_report, report

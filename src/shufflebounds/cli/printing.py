@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from shufflebounds import __version__
-from shufflebounds._types import Bound
+from shufflebounds._base.types import Bound
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
-from shufflebounds._progress import elsewhere
+from shufflebounds._base.limits import CALM_SECONDS, UPDATE_SECONDS
+from shufflebounds._base.progress import elsewhere
 
 __all__ = ["watched"]
 

@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._lazy import module_name
+from shufflebounds._base.lazy import module_name
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["MECHANISMS", "Mechanism", "without_markup", "released", "summary"]

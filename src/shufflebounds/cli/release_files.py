@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from shufflebounds import _validate, composition
+from shufflebounds import composition
+from shufflebounds._base import validate as _validate
 from shufflebounds.cli.files import text_of
 from shufflebounds.cli.parsers import number_or_word
 from shufflebounds.cli.registry import MECHANISMS, released

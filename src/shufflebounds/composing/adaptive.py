@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import CACHED_TABLES, NEGLIGIBLE, TINY
-from shufflebounds._logs import capped_exp, log_sum
-from shufflebounds._scipy import fft
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE, TINY
+from shufflebounds._base.logs import capped_exp, log_sum
+from shufflebounds._base.scipy_functions import fft
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import kept
 from shufflebounds.composing.loss_atoms import GridPLD, union_probability
 from shufflebounds.composing.product import Product
 

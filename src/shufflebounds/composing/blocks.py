@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._progress import tick
-from shufflebounds._types import FloatArray
+from shufflebounds._base.progress import tick
+from shufflebounds._base.types import FloatArray
 from shufflebounds.composing.interpolation import pessimistic_pld
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.sampled_profile import SampledProfile

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import (
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import (
     BLOCK,
     DEEPER,
     FIRST_TAIL,
@@ -32,11 +32,11 @@ from shufflebounds._limits import (
     SQUARABLE,
     TABLE_SIZE,
 )
-from shufflebounds._progress import tick
-from shufflebounds._types import Interval
+from shufflebounds._base.progress import tick
+from shufflebounds._base.types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
 from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.kept import Kept
 from shufflebounds.composing.lattice import common_step, own_lattice
 from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
 from shufflebounds.composing.pair_info import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._core import _losses
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.sampled_profile import HockeyStickBounds
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses

@@ -31,11 +31,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
-from shufflebounds._logs import capped_exp
-from shufflebounds._search import least_int
-from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.search import least_int
+from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._base.kept import Kept
 
 __all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._base.types import FloatArray
 from shufflebounds.composing.loss_atoms import LossAtoms
 
 __all__ = ["common_step", "own_lattice"]

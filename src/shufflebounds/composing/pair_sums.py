@@ -22,13 +22,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds._convex_order import rising, to_nodes
+from shufflebounds._base.convex_order import rising, to_nodes
 from shufflebounds._core import _jumps
-from shufflebounds._limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
-from shufflebounds._progress import tick
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._base.limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
+from shufflebounds._base.progress import tick
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing.interpolation import connect_the_dots, reach, supporting_lines
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.kept import Kept
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shufflebounds._types import ULP
+from shufflebounds._base.types import ULP
 from shufflebounds.composing.loss_atoms import GridPLD, union_probability
 from shufflebounds.composing.tilted_sum import Summand, TiltedSum
 

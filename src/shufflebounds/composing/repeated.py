@@ -14,8 +14,8 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._limits import COMPUTED_ERROR
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import COMPUTED_ERROR
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing.sampled_profile import SampledProfile
 
 __all__ = ["log_repeated"]

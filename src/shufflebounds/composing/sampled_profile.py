@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import MOST_ROUNDS, TINY
-from shufflebounds._logs import log_sum
-from shufflebounds._progress import tick
-from shufflebounds._quadrature import STEEPEST, gauss_legendre
-from shufflebounds._types import ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base.limits import MOST_ROUNDS, TINY
+from shufflebounds._base.logs import log_sum
+from shufflebounds._base.progress import tick
+from shufflebounds._base.quadrature import STEEPEST, gauss_legendre
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below, hull
 
 __all__ = ["DEPTH", "FULL_DETAIL", "INTERPOLATED", "STAGES", "HockeyStickBounds", "SampledProfile", "alone"]

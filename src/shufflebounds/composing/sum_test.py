@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import kept
 from shufflebounds.composing.loss_atoms import LossAtoms, TooLongError
 from shufflebounds.composing.tilted_sum import Summand, TiltedSum
 from shufflebounds.tradeoff.piecewise import prune

@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _losses
-from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
-from shufflebounds._scipy import fft
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
+from shufflebounds._base.scipy_functions import fft
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import kept
 from shufflebounds.composing.loss_atoms import TooLongError
 from shufflebounds.composing.window import Tails
 

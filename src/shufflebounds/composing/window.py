@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from shufflebounds._convex_order import grid_spread
-from shufflebounds._types import FloatArray
+from shufflebounds._base.convex_order import grid_spread
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["Tails"]
 

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _search
-from shufflebounds._cached import cached_property
+from shufflebounds._base import search as _search
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
-from shufflebounds._logs import log_sum
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base.limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.logs import log_sum
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import Composer
 from shufflebounds.composing.lattice import common_step

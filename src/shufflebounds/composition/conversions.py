@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST
-from shufflebounds._types import SLACK, FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST
+from shufflebounds._base.types import SLACK, FloatArray
 
 __all__ = ["above", "rdp_to_dp", "zcdp_to_dp"]
 

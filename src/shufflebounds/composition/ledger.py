@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from shufflebounds import _validate
-from shufflebounds._calls import explained
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._saving import from_dict, to_dict
 

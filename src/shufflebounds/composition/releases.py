@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._docs import with_passages
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.docs import with_passages
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, _ListedPair

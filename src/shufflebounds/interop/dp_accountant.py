@@ -10,9 +10,9 @@ import numpy as np
 from dp_accounting import dp_event, privacy_accountant
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._scipy import ndtr, ndtri
-from shufflebounds._types import ULP, Bound, FloatArray, plain
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.scipy_functions import ndtr, ndtri
+from shufflebounds._base.types import ULP, Bound, FloatArray, plain
 from shufflebounds.interop._concentrated import Concentrated
 from shufflebounds.mechanisms import (
     DensityRandomizer,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._types import Bound
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import Bound
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition
 

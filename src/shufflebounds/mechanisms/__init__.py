@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shufflebounds._lazy import lazily, module_name
+from shufflebounds._base.lazy import lazily, module_name
 
 if TYPE_CHECKING:
     from shufflebounds.mechanisms.density_randomizer import DensityRandomizer

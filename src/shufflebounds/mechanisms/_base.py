@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _search, _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._late import late
-from shufflebounds._limits import LARGEST_EXPONENT, NEGLIGIBLE
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._base import search as _search
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.late import late
+from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
+from shufflebounds._base.types import FloatArray, plain
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.dataset_laws import DatasetLaws

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._types import ULP, Interval
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.types import ULP, Interval
 from shufflebounds.shuffle._accuracy import CountErrorLaw, log_exceeded
 from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._calls import explained
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import Bound, FloatArray, plain
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import Bound, FloatArray, plain
 from shufflebounds.mechanisms._count_errors import CountErrors, SupportProbabilities
 from shufflebounds.mechanisms._two_level import Others, TwoLevel
 from shufflebounds.shuffle._accuracy import Of

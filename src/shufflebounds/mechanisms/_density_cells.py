@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._limits import TINY
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import TINY
+from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["Cells", "Densities", "Function", "Tails"]
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.mechanisms._density_cells import Cells, Densities
 
 __all__ = ["lower_rows", "upper_rows"]

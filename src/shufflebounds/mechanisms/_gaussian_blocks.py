@@ -23,12 +23,12 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from shufflebounds._convex_order import shares
+from shufflebounds._base.convex_order import shares
 from shufflebounds._core import _matchings
-from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import log_ndtr
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["FEWEST_LEFT", "WIDEST", "negative_mass", "rough_negative_mass"]
 

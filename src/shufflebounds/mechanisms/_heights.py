@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from shufflebounds._convex_order import nodes_at
-from shufflebounds._types import FloatArray
+from shufflebounds._base.convex_order import nodes_at
+from shufflebounds._base.types import FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 
 __all__ = ["chosen", "law_at_nodes", "product_law"]

@@ -41,9 +41,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._scipy import erfinv
-from shufflebounds._types import SLACK, ULP, FloatArray, Interval
+from shufflebounds._base.limits import TABLE_SIZE
+from shufflebounds._base.scipy_functions import erfinv
+from shufflebounds._base.types import SLACK, ULP, FloatArray, Interval
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR
 from shufflebounds.tradeoff.representation import log1mexp, log_quantile
 

@@ -17,10 +17,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._convex_order import log_parts, log_shares
-from shufflebounds._limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.convex_order import log_parts, log_shares
+from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.shuffle.laws import BLUR, ExcessLaw, LowerLaws, PairLaws
 
 __all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", "interval_laws", "matrix_laws"]

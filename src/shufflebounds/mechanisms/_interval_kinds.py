@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
-from shufflebounds._convex_order import shares
-from shufflebounds._limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, SQUARABLE, TINY
-from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import log_ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.convex_order import shares
+from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, SQUARABLE, TINY
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import Kept
 from shufflebounds.mechanisms._interval import BLUR
 from shufflebounds.shuffle.dataset_laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
 from shufflebounds.shuffle.laws import ExcessLaw

@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import log_ndtr
-from shufflebounds._types import FloatArray
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr
+from shufflebounds._base.types import FloatArray
 from shufflebounds.mechanisms._interval import BLUR, matrix_laws
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws

@@ -10,9 +10,9 @@ from itertools import permutations
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import COMPUTED_ERROR, TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import COMPUTED_ERROR, TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 
 __all__ = ["MatrixDatasets"]

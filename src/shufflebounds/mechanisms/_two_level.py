@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._types import SLACK, FloatArray, IntervalArray
+from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds

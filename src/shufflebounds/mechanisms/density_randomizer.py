@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import BLOCK, LARGEST_EXPONENT
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._density_cells import Cells, Densities, Tails
 from shufflebounds.mechanisms._density_rows import lower_rows, upper_rows

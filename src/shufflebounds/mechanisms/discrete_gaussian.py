@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import (
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import (
     LARGE_TABLE_SIZE,
     LARGEST_EXPONENT,
     MANY,
@@ -21,8 +21,8 @@ from shufflebounds._limits import (
     TABLE_SIZE,
     UNDERFLOW_EXPONENT,
 )
-from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.scipy_functions import ndtri_exp
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.mechanisms._integer_mu import mu_bounds

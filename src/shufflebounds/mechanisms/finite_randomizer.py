@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._docs import with_passages
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import stated_users

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _search, _validate
+from shufflebounds._base import search as _search
+from shufflebounds._base import validate as _validate
 from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
-from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import log_ndtr, ndtri_exp
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass

@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._convex_order import log_shares, log_spread, log_to_nodes
-from shufflebounds._docs import with_passages
-from shufflebounds._quadrature import log_normal_masses
-from shufflebounds._scipy import gammaincc, log_ndtr, ndtri_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
+from shufflebounds._base.types import FloatArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._heights import chosen, law_at_nodes, product_law

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
-from shufflebounds._search import least_int
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
+from shufflebounds._base.search import least_int
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._docs import with_passages
+from shufflebounds._base.docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds.shuffle._counted import CountsOfLabels

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _search, _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds._base import search as _search
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
-from shufflebounds._scipy import betaincc, betainccinv, betaln
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.scipy_functions import betaincc, betainccinv, betaln
+from shufflebounds._base.types import FloatArray
 from shufflebounds.mechanisms._two_level import Others, Shares, TwoLevel
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 

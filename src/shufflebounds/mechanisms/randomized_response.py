@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, plain
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.shuffle._counted import SumOfBits

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._convex_order import log_spread
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray
+from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
+from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import SupportProbabilities

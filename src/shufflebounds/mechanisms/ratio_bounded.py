@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import ULP
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import ULP
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws

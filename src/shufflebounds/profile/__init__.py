@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from shufflebounds._lazy import lazily
-from shufflebounds._types import Bound, FloatArray
+from shufflebounds._base.lazy import lazily
+from shufflebounds._base.types import Bound, FloatArray
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 

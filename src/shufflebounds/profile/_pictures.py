@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate, plotting
-from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray
+from shufflebounds import plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import FloatArray
 
 if TYPE_CHECKING:
     from shufflebounds.profile.export import ExportMixin

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._calls import class_given
-from shufflebounds._docs import with_passages
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import class_given
+from shufflebounds._base.docs import with_passages
 from shufflebounds.profile.bounded_profile import BoundedProfile
 
 if TYPE_CHECKING:

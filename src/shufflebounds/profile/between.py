@@ -10,7 +10,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 

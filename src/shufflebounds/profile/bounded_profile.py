@@ -9,14 +9,15 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _search, _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._calls import Explaining, explained
-from shufflebounds._crossing import Curve, crossing
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import announced
-from shufflebounds._types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
+from shufflebounds._base import search as _search
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.calls import Explaining, explained
+from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.progress import announced
+from shufflebounds._base.types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 
 __all__ = ["BoundedProfile"]
 

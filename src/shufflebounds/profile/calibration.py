@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeVar
 
-from shufflebounds import _validate
-from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import announced
-from shufflebounds._search import least_int, least_real, narrowed
-from shufflebounds._types import probability
-from shufflebounds._validate import MAX_COUNT, quiet
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.progress import announced
+from shufflebounds._base.search import least_int, least_real, narrowed
+from shufflebounds._base.types import probability
+from shufflebounds._base.validate import MAX_COUNT, quiet
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["least_count", "least_parameter", "meets", "one_of_releases", "parts_of_releases"]

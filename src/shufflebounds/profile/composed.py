@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._calls import class_given
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._progress import announced
-from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray, consistent
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.calls import class_given
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.progress import announced
+from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
 from shufflebounds.composing.loss_atoms import union_probability

@@ -13,11 +13,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import MOST_ROUNDS
-from shufflebounds._progress import announced
-from shufflebounds._search import bracket
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import MOST_ROUNDS
+from shufflebounds._base.progress import announced
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.composing.pair_info import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.profile.renyi import FEW_VALUES, enough_fall

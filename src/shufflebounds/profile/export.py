@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._late import late
-from shufflebounds._limits import LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.late import late
+from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.interpolation import connect_the_dots
 from shufflebounds.profile import _saving

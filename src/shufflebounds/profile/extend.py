@@ -5,9 +5,9 @@ Import them from here, because the modules that define them may change. docs/ext
 
 from __future__ import annotations
 
-from shufflebounds._docs import with_passages as with_passages
-from shufflebounds._types import FloatArray, Interval, IntervalArray
-from shufflebounds._validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
+from shufflebounds._base.docs import with_passages as with_passages
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray
+from shufflebounds._base.validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise

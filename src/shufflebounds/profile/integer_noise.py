@@ -10,13 +10,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
-from shufflebounds._search import least_int
-from shufflebounds._types import ULP, FloatArray, IntervalArray, largest
-from shufflebounds._validate import MAX_COUNT, InfeasibleError
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
+from shufflebounds._base.search import least_int
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
+from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.kept import kept
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 

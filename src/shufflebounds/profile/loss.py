@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._limits import COMPUTED_ERROR, TINY
-from shufflebounds._types import EXP_SLACK, FloatArray, IntervalArray
+from shufflebounds._base.limits import COMPUTED_ERROR, TINY
+from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray
 
 __all__ = ["loss_tail"]
 

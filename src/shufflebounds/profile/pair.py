@@ -11,10 +11,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._docs import with_passages
-from shufflebounds._types import Bound, FloatArray, IntervalArray, largest
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, ClassVar, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property, uncached
-from shufflebounds._calls import class_given
-from shufflebounds._docs import with_passages
-from shufflebounds._late import late
-from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT
-from shufflebounds._progress import announced
-from shufflebounds._types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property, uncached
+from shufflebounds._base.calls import class_given
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.late import late
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
+from shufflebounds._base.progress import announced
+from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
-from shufflebounds.composing.kept import Kept, kept
+from shufflebounds._base.kept import Kept, kept
 from shufflebounds.composing.sampled_profile import STAGES
 from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds.profile.export import ExportMixin

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._limits import COMPUTED_ERROR, LARGEST_EXPONENT
-from shufflebounds._quadrature import STEEPEST
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.quadrature import STEEPEST
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.composing.sampled_profile import INTERPOLATED, SampledProfile
 
 __all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds import __version__, _validate, plotting
-from shufflebounds._limits import CALM_SECONDS, TINY
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import FloatArray
+from shufflebounds import __version__, plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import CALM_SECONDS, TINY
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import FloatArray
 from shufflebounds.profile._pictures import effort, name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 

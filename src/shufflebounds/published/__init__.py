@@ -6,7 +6,7 @@ the number is a proven bound, ``reason`` why, ``reference`` where it was publish
 realistic setting. :func:`bounds` lists all of them.
 """
 
-from shufflebounds._lazy import missing
+from shufflebounds._base.lazy import missing
 from shufflebounds.published._printed import BoundComparison, Counterexample, PrintedBound, bounds
 from shufflebounds.published.amplification import *  # noqa: F403
 from shufflebounds.published.balcer_cheu import *  # noqa: F403

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 
 __all__ = ["BITS", "BUDGET", "CLOSED", "GLOSSARY", "LOSS", "POSITIVE", "Given", "integer", "real"]
 

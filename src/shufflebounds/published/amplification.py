@@ -13,10 +13,10 @@ from functools import partial
 import numpy as np
 
 from shufflebounds import tails
-from shufflebounds._limits import MOST_ITEMS
-from shufflebounds._scipy import gammaln, logsumexp
-from shufflebounds._search import bracket
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import MOST_ITEMS
+from shufflebounds._base.scipy_functions import gammaln, logsumexp
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import FloatArray
 from shufflebounds.composition import rdp_to_dp
 from shufflebounds.published._glossary import integer, real
 from shufflebounds.published._printed import At, epsilon_of, printed

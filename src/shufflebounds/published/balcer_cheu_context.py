@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import ShuffledBits
 

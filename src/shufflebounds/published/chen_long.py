@@ -13,9 +13,9 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._limits import MOST_ITEMS
-from shufflebounds._scipy import ndtri_exp
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import MOST_ITEMS
+from shufflebounds._base.scipy_functions import ndtri_exp
+from shufflebounds._base.types import FloatArray
 from shufflebounds.published._glossary import integer, real
 from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits

@@ -12,10 +12,11 @@ from typing import Any, Self, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate, plotting
-from shufflebounds._limits import MOST_ROWS
-from shufflebounds._progress import announced, tick
-from shufflebounds._types import FloatArray
+from shufflebounds import plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import MOST_ROWS
+from shufflebounds._base.progress import announced, tick
+from shufflebounds._base.types import FloatArray
 from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits

@@ -12,10 +12,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds._core._binomial import binom_logcdf
-from shufflebounds._scipy import logsumexp, ndtr
-from shufflebounds._types import FloatArray
+from shufflebounds._base.scipy_functions import logsumexp, ndtr
+from shufflebounds._base.types import FloatArray
 from shufflebounds.published._glossary import LOSS, integer
 from shufflebounds.published._printed import At, BoundComparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._quadrature import gauss_legendre
-from shufflebounds._scipy import log_ndtr
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.quadrature import gauss_legendre
+from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds.published._glossary import BUDGET, Given, real
 from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.selection import SVTScales, svt_accuracy, svt_scales

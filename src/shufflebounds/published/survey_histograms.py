@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._quadrature import gauss_legendre
-from shufflebounds._scipy import log_ndtr
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.quadrature import gauss_legendre
+from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.published._glossary import BUDGET, real
 from shufflebounds.published._printed import At, Counterexample, printed

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from shufflebounds import _validate
-from shufflebounds._search import bracket
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.search import bracket
 from shufflebounds.published._glossary import BITS, CLOSED, POSITIVE, integer
 from shufflebounds.published._printed import At, Counterexample, printed
 from shufflebounds.shuffle import ShuffledBits

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.types import FloatArray
 from shufflebounds.published._glossary import BITS, LOSS, integer, real
 from shufflebounds.published._printed import At, printed
 from shufflebounds.shuffle import ShuffledBits

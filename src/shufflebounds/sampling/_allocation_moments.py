@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["LARGEST_ORDER", "allocation_renyi"]
 

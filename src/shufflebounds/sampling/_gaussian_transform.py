@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.composing.inversion import Cumulants, Spectrum
 from shufflebounds.sampling._mixed_losses import mixed_losses

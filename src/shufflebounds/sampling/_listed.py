@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import LossAtoms
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._excess import Effort, excesses

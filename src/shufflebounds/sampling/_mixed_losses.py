@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["mixed_losses"]
 

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import COMPUTED_ERROR, MANY
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import COMPUTED_ERROR, MANY
 from shufflebounds.composing import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition, PrivacyProfile

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._scipy import log_ndtr
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.scipy_functions import log_ndtr
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile

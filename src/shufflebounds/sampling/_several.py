@@ -33,13 +33,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
-from shufflebounds._scipy import ive
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
+from shufflebounds._base.scipy_functions import ive
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.composing.interpolation import connect_the_dots
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.kept import kept
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.composing.product import Product
 from shufflebounds.composing.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests

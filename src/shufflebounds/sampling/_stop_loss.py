@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._convex_order import grid_spread, largest_charge, merged, shares, to_nodes
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._core._binomial import binom_logsf
-from shufflebounds._limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
-from shufflebounds._types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._base.kept import Kept
 from shufflebounds.composing.tilted_sum import LEAST_TILT
 from shufflebounds.sampling._ratios import Ratios
 from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import ON_GRID
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import ON_GRID
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
 __all__ = ["GridLaw", "StopLoss", "contracted"]

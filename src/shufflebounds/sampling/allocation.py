@@ -13,11 +13,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._crossing import Curve
-from shufflebounds._limits import COMPARED, MOST_ITEMS
-from shufflebounds._types import SLACK, ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import COMPARED, MOST_ITEMS
+from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair

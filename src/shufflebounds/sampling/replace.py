@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._progress import tick
-from shufflebounds._types import ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.progress import tick
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._scipy import log_ndtr
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.scipy_functions import log_ndtr
+from shufflebounds._base.types import FloatArray
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling._ratios import smaller_tails
 

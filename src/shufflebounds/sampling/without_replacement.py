@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._limits import FIRST_TAIL
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import FIRST_TAIL
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling._mechanism import OfMechanism

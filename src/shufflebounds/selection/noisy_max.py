@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from shufflebounds._limits import NEGLIGIBLE, TABLE_SIZE
-from shufflebounds._quadrature import STEEPEST, gauss_legendre
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.quadrature import STEEPEST, gauss_legendre
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["log_flip_and_permute", "log_noisy_max"]
 

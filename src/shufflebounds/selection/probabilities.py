@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
 __all__ = ["selection_error", "selection_log_probs", "selection_probs"]

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import MOST_ITEMS
-from shufflebounds._scipy import betaln
-from shufflebounds._types import FloatArray
-from shufflebounds._validate import MAX_COUNT
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import MOST_ITEMS
+from shufflebounds._base.scipy_functions import betaln
+from shufflebounds._base.types import FloatArray
+from shufflebounds._base.validate import MAX_COUNT
 from shufflebounds.selection.probabilities import selection_probs
 
 __all__ = ["SmallDBError", "small_db", "small_db_error"]

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import MOST_ROWS
-from shufflebounds._quadrature import gauss_legendre
-from shufflebounds._scipy import log_ndtr, logsumexp
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import MOST_ROWS
+from shufflebounds._base.quadrature import gauss_legendre
+from shufflebounds._base.scipy_functions import log_ndtr, logsumexp
 from shufflebounds.composition.conversions import rdp_to_dp
 from shufflebounds.composition.rules import compose_dp
 

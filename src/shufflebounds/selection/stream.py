@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from shufflebounds import _validate
-from shufflebounds._calls import explained
-from shufflebounds._docs import with_passages
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
 from shufflebounds.selection.sparse_vector import SVTScales
 
 __all__ = ["SparseVector"]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from shufflebounds._lazy import lazily
+from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
     # Each name is repeated after "as", by which type checkers know that it is public.

@@ -12,11 +12,11 @@ import numpy as np
 
 from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, TABLE_SIZE
-from shufflebounds._logs import log_sum
-from shufflebounds._scipy import toeplitz
-from shufflebounds._types import ULP, FloatArray, Interval
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, TABLE_SIZE
+from shufflebounds._base.logs import log_sum
+from shufflebounds._base.scipy_functions import toeplitz
+from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._base.kept import Kept
 from shufflebounds.composing.loss_atoms import LossAtoms
 from shufflebounds.composing.pair_info import DominatingPairInfo
 from shufflebounds.shuffle._known_bits import bit_sides, flipped_bits

@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._limits import NEGLIGIBLE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import NEGLIGIBLE
+from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["chernoff", "log_moment", "saddle"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._core import _deployments
-from shufflebounds._types import FloatArray, IntervalArray, consistent
+from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 
 if TYPE_CHECKING:
     from shufflebounds.shuffle.laws import ExcessLaw

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._calls import explained
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import explained
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import TABLE_SIZE
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["Counted", "CountsOfColumns", "CountsOfLabels", "Counts", "Estimate", "SumOfBits", "bernoulli", "message_rows"]
 

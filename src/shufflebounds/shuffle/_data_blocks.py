@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from shufflebounds._core import _binomial
-from shufflebounds._limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing import Blocks, LossAtoms
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
 from shufflebounds.tails._poisson_tables import bits_window

@@ -23,10 +23,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._convex_order import at_zero, merged_sum, rising, spread_sum
-from shufflebounds._limits import COMPARED, LOG_TINY, MANY, SQUARABLE
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.convex_order import at_zero, merged_sum, rising, spread_sum
+from shufflebounds._base.limits import COMPARED, LOG_TINY, MANY, SQUARABLE
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
 
 __all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from shufflebounds._core import _bits
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds

@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.shuffle.laws import ExcessLaw
 from shufflebounds.tradeoff.representation import log1mexp
 

@@ -23,10 +23,10 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import kept
 from shufflebounds.shuffle._every_dataset import EveryDataset, LargestDivergence, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]

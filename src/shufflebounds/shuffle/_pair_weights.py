@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._limits import CACHED_ANSWERS
-from shufflebounds._scipy import linprog
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import CACHED_ANSWERS
+from shufflebounds._base.scipy_functions import linprog
+from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["BLOCK_PAIRS", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
 

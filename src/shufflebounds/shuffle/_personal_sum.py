@@ -13,12 +13,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _bits
-from shufflebounds._crossing import Curve
-from shufflebounds._limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEARCH_GAP
-from shufflebounds._search import IntRange, halves, maximum
-from shufflebounds._types import FloatArray, Interval
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.search import IntRange, halves, maximum
+from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds.shuffle._known_bits import near_budget
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]

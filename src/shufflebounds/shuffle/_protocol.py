@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._accuracy import ErrorLaw
 from shufflebounds.shuffle._counted import Counted, Counts, Estimate

@@ -12,8 +12,8 @@ from functools import cache
 
 import numpy as np
 
-from shufflebounds._limits import TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base.limits import TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail

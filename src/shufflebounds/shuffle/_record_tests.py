@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import FIRST_TAIL, LARGEST_EXPONENT, MANY, TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, MANY, TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.composing import LossAtoms
 from shufflebounds.composing.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile._budget import log_odds

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from shufflebounds import _validate
-from shufflebounds._search import bracket, expand_bracket
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.search import bracket, expand_bracket
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import least_count, meets
 

@@ -29,11 +29,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _moments
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._limits import COMPUTED_ERROR, LOG_TINY, MANY
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import COMPUTED_ERROR, LOG_TINY, MANY
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.shuffle._largest_sum import NODES, SMOOTHING, SPREAD
 from shufflebounds.shuffle._record_tests import log_of_ones

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._limits import UNDERFLOW_EXPONENT
-from shufflebounds._search import IntRange, halves, maximum
-from shufflebounds._types import Interval
+from shufflebounds._base.limits import UNDERFLOW_EXPONENT
+from shufflebounds._base.search import IntRange, halves, maximum
+from shufflebounds._base.types import Interval
 from shufflebounds.tails.concentration import bernstein
 
 __all__ = ["CountTails", "largest_tail", "tails_over_counts"]

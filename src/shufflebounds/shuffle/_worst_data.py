@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from shufflebounds._limits import SAME_LOG, SEARCH_GAP
-from shufflebounds._search import maximum
-from shufflebounds._types import Interval
+from shufflebounds._base.limits import SAME_LOG, SEARCH_GAP
+from shufflebounds._base.search import maximum
+from shufflebounds._base.types import Interval
 
 __all__ = ["maximize_over_two_counts"]
 

@@ -29,11 +29,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _moments
-from shufflebounds._limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
-from shufflebounds._types import ULP, FloatArray
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.kept import Kept
 from shufflebounds.shuffle._largest_sum import LargestSums
 from shufflebounds.shuffle._pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 from shufflebounds.shuffle.dataset_laws import DatasetLaws

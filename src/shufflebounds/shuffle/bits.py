@@ -11,13 +11,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds._core import _worst
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, MANY
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import FloatArray, Interval, IntervalArray
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile._budget import log_odds

@@ -12,11 +12,11 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds._core import _binomial, _clones, _tradeoff
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, MANY
-from shufflebounds._types import FloatArray, IntervalArray
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
+from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _moments
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.shuffle._excess import log_gain, rounding
 from shufflebounds.shuffle._pair_weights import signed_choices
 from shufflebounds.shuffle.laws import ExcessLaw

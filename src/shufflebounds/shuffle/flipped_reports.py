@@ -11,16 +11,16 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._late import late
-from shufflebounds._limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
-from shufflebounds._search import bracket
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.late import late
+from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.kept import Kept
 from shufflebounds.profile._budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data

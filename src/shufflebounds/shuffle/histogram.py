@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
-from shufflebounds._docs import with_passages
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.loss_atoms import union_probability
 from shufflebounds.profile.calibration import one_of_releases

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 from shufflebounds._core import _binomial, _deployments
-from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, Interval, IntervalArray, largest, plain
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray, largest, plain
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases

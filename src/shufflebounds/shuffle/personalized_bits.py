@@ -10,15 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
-from shufflebounds._search import bracket
-from shufflebounds._types import EqualByKey, FloatArray, IntervalArray, at_each, largest
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
 from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.kept import kept
+from shufflebounds._base.kept import kept
 from shufflebounds.composing.sampled_profile import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles

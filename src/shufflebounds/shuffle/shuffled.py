@@ -14,17 +14,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._calls import class_given
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
-from shufflebounds._progress import tick
-from shufflebounds._search import bracket
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.calls import class_given
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.progress import tick
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import CurveBounds, DominatingPairInfo
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases

@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _threads, _validate
-from shufflebounds._calls import class_given
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import MANY
-from shufflebounds._types import Bound, FloatArray, plain
+from shufflebounds._base import threads as _threads
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.calls import class_given
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import MANY
+from shufflebounds._base.types import Bound, FloatArray, plain
 from shufflebounds.shuffle._compiled_laws import epsilons, log_deltas, packed
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.laws import ExcessLaw, Randomizer

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _worst
-from shufflebounds._crossing import Curve
-from shufflebounds._docs import with_passages
-from shufflebounds._limits import LARGEST_EXPONENT, SEARCH_GAP
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile._budget import log_odds

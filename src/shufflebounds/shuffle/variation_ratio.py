@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds import _validate
-from shufflebounds._cached import cached_property
-from shufflebounds._types import ULP, FloatArray, IntervalArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import epsilons, packed

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds import _threads
+from shufflebounds._base import threads as _threads
 from shufflebounds.sweeps.batch import Array, Reply, run_batch
 from shufflebounds.sweeps.grid import Grid, Results, checked_grid, spelled
 

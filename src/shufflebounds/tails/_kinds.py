@@ -9,8 +9,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate
-from shufflebounds._types import FloatArray
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["Kind", "checked_k"]
 

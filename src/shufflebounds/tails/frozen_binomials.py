@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds import _validate
-from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import FloatArray, plain
 from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails._kinds import Kind, checked_k
 from shufflebounds.tails.frozen import FrozenLaw

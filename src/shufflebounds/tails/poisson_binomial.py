@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _threads, _validate
+from shufflebounds._base import threads as _threads
+from shufflebounds._base import validate as _validate
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
-from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, plain
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import FloatArray, plain
 from shufflebounds.tails._kinds import Kind, checked_k
 from shufflebounds.tails._poisson_tables import served, window_of
 

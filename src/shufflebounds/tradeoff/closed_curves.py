@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._scipy import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
-from shufflebounds._types import SLACK, ULP, FloatArray
+from shufflebounds._base.scipy_functions import erfcx, erfinv, exprel, log_ndtr, ndtri_exp
+from shufflebounds._base.types import SLACK, ULP, FloatArray
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile
 
 __all__ = ["QUANTILE_ERROR", "GaussianCurve", "LaplaceCurve"]

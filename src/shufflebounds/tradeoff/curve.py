@@ -10,9 +10,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import _validate, plotting
-from shufflebounds._docs import with_passages
-from shufflebounds._types import FloatArray, plain, typed_as
+from shufflebounds import plotting
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.docs import with_passages
+from shufflebounds._base.types import FloatArray, plain, typed_as
 from shufflebounds.tradeoff.closed_curves import GaussianCurve, LaplaceCurve
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise

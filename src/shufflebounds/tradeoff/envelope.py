@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.tradeoff.convex import hull
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import log1mexp

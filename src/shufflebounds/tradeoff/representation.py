@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from shufflebounds._crossing import Curve, crossing
-from shufflebounds._scipy import erfcx, log_ndtr, ndtri_exp
-from shufflebounds._search import expand_bracket
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.scipy_functions import erfcx, log_ndtr, ndtri_exp
+from shufflebounds._base.search import expand_bracket
+from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["Representation", "log1mexp", "log_quantile", "upward"]
 

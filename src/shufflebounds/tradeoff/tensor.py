@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._limits import LARGE_TABLE_SIZE
-from shufflebounds._types import ULP, FloatArray
+from shufflebounds._base.limits import LARGE_TABLE_SIZE
+from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import Representation

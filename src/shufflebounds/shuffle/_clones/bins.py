@@ -33,10 +33,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._cached import cached_property
-from shufflebounds._limits import SAME_LOG
-from shufflebounds._logs import capped_exp
-from shufflebounds._types import ULP, FloatArray, Interval
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.limits import SAME_LOG
+from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds.shuffle._clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "BudgetBins"]

@@ -29,9 +29,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds._limits import SQUARABLE
-from shufflebounds._scipy import log_ndtr, ndtri_exp
-from shufflebounds._types import FloatArray, Interval
+from shufflebounds._base.limits import SQUARABLE
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
 __all__ = ["Family", "GaussianFamily", "LaplaceFamily", "RandomizedResponseFamily", "Terms"]

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shufflebounds._crossing import Curve
-from shufflebounds._late import late
-from shufflebounds._limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
-from shufflebounds._types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.late import late
+from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds.composing import DominatingPairInfo
 from shufflebounds.composing.sampled_profile import FULL_DETAIL, SampledProfile
 from shufflebounds.profile import PrivacyProfile

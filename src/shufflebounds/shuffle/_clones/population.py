@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shufflebounds._cached import cached_property
-from shufflebounds._crossing import Curve
-from shufflebounds._limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
-from shufflebounds._search import IntRange, halves, maximum
-from shufflebounds._types import FloatArray, Interval
-from shufflebounds.composing.kept import Kept
+from shufflebounds._base.cached import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._base.search import IntRange, halves, maximum
+from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._base.kept import Kept
 from shufflebounds.profile._budget import Budget
 from shufflebounds.shuffle._clones.bins import BudgetBins
 from shufflebounds.shuffle._clones.blanket import log_blanket_delta, too_large

@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._limits import COMPUTED_ERROR
-from shufflebounds._progress import tick
+from shufflebounds._base.limits import COMPUTED_ERROR
+from shufflebounds._base.progress import tick
 
 __all__ = [
     "EXP_SLACK", "SLACK", "ULP", "Bound", "EqualByKey", "FloatArray", "InconsistentBoundsError", "Interval", "IntervalArray",

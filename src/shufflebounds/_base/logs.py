@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._limits import LARGEST_EXPONENT
-from shufflebounds._types import FloatArray
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["capped_exp", "log_sum"]
 

@@ -15,7 +15,7 @@ from contextlib import ContextDecorator, contextmanager
 from types import TracebackType
 from typing import Self
 
-from shufflebounds._limits import CALM_SECONDS, UPDATE_SECONDS
+from shufflebounds._base.limits import CALM_SECONDS, UPDATE_SECONDS
 
 __all__ = ["announced", "elsewhere", "tick"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from shufflebounds._progress import tick
-from shufflebounds._validate import MAX_COUNT
+from shufflebounds._base.progress import tick
+from shufflebounds._base.validate import MAX_COUNT
 
 __all__ = [
     "IntRange", "SearchResult", "bracket", "expand_bracket", "halves", "least_int", "least_real", "maximum", "narrowed", "root",

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._types import FloatArray
+from shufflebounds._base.types import FloatArray
 
 __all__ = ["STEEPEST", "gauss_legendre", "log_normal_masses"]
 

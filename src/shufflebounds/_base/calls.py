@@ -9,8 +9,8 @@ from abc import ABCMeta
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shufflebounds._types import InconsistentBoundsError
-from shufflebounds._validate import OTHER_NAMES, short_repr
+from shufflebounds._base.types import InconsistentBoundsError
+from shufflebounds._base.validate import OTHER_NAMES, short_repr
 
 __all__ = ["Explaining", "class_given", "explained"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from shufflebounds._limits import TINY
-from shufflebounds._search import narrowed
-from shufflebounds._types import ULP
+from shufflebounds._base.limits import TINY
+from shufflebounds._base.search import narrowed
+from shufflebounds._base.types import ULP
 
 __all__ = ["Curve", "crossing"]
 

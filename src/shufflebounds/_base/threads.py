@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from shufflebounds import _validate
+from shufflebounds._base import validate as _validate
 
 __all__ = ["checked", "each", "in_slices"]
 
