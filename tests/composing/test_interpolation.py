@@ -7,7 +7,7 @@ import pytest
 
 from shufflebounds._core import _losses
 from shufflebounds._base.types import ULP
-from shufflebounds.composing.interpolation import optimistic_pld
+from shufflebounds._losses.interpolation import optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.tradeoff.convex import joined, masses
 

@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds._base.progress import announced, elsewhere, tick
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from tests.examples import EXAMPLES
 
 

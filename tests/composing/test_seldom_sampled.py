@@ -5,8 +5,8 @@ import pytest
 
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds.composing.composer import Composer
-from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.pair_info import DominatingPairInfo, Scale
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo, Scale
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile.composed import Composition, _Floor
 from shufflebounds.sampling import RandomAllocation

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.composing.tilted_sum import Summand, TiltedSum
+from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 
 STEP = 0.25
 

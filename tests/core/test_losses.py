@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds.composing import GridPLD, LossAtoms
-from shufflebounds.composing.interpolation import connect_the_dots, supporting_lines
-from shufflebounds.composing.loss_atoms import _counts
+from shufflebounds._losses.atoms import GridPLD
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
+from shufflebounds._losses.atoms import _counts
 from shufflebounds.composing.product import Product
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _worst
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle import ShuffledBits
 from tests.oracles import binomial, hockey_stick, logarithm, rational, total
 

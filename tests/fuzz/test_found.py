@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds.composing.loss_atoms import LossAtoms, union_probability
+from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import enumeration
 

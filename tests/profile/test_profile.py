@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import shufflebounds
 from shufflebounds import DominatingPair, PrivacyProfile
-from shufflebounds.profile._budget import Budget
+from shufflebounds._losses.budget import Budget
 from shufflebounds.shuffle import BinomialNoise, StrongerClones
 from tests.errors import log_of, to_decimal
 from tests.oracles import hockey_stick, logs, rational

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
-from shufflebounds.profile.renyi import mixture_tail
+from shufflebounds._losses.renyi import mixture_tail
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow
 

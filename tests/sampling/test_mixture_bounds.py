@@ -16,7 +16,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from shufflebounds.profile.renyi import mixture_renyi
+from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.sampling import AllocationPair, RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import ClearReports, Shuffled
 from tests.strategies import slow

@@ -20,7 +20,7 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
-from shufflebounds.sampling._mixed_losses import mixed_losses
+from shufflebounds._losses.mixed_losses import mixed_losses
 from shufflebounds.sampling.without_replacement import both_orders, three_laws
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow

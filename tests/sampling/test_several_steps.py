@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shufflebounds.composing.sum_test import SumTest, Terms, pair_of_tests
+from shufflebounds._losses.sum_test import SumTest, Terms, pair_of_tests
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation

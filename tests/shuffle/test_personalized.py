@@ -15,7 +15,7 @@ from scipy.stats import laplace
 from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
 from shufflebounds.mechanisms import KaryResponse
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds.shuffle._clones import families
 from shufflebounds.shuffle._clones import population as population_module

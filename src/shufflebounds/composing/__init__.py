@@ -8,10 +8,10 @@ finite window. Errors of rounding, of the window and of truncated tails are adde
 bound.
 """
 
-from shufflebounds.composing.blocks import Blocks
-from shufflebounds.composing.loss_atoms import GridPLD, LossAtoms, TooLongError
-from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
-from shufflebounds.composing.sampled_profile import SampledProfile
+from shufflebounds._losses.blocks import Blocks
+from shufflebounds._losses.atoms import GridPLD, LossAtoms, TooLongError
+from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
+from shufflebounds._losses.samples import SampledProfile
 
 # The modules `composer` and `product` are not imported here, because a single release needs neither.
 __all__ = [

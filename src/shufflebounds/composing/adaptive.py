@@ -28,7 +28,7 @@ from shufflebounds._base.logs import capped_exp, log_sum
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import kept
-from shufflebounds.composing.loss_atoms import GridPLD, union_probability
+from shufflebounds._losses.atoms import GridPLD, union_probability
 from shufflebounds.composing.product import Product
 
 __all__ = ["Adaptive", "Laws", "points"]

@@ -37,13 +37,13 @@ from shufflebounds._base.types import Interval
 from shufflebounds.composing.adaptive import Adaptive, Laws, points
 from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
 from shufflebounds._base.kept import Kept
-from shufflebounds.composing.lattice import common_step, own_lattice
-from shufflebounds.composing.loss_atoms import GridPLD, TooLongError
-from shufflebounds.composing.pair_info import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds._losses.lattice import common_step, own_lattice
+from shufflebounds._losses.atoms import GridPLD, TooLongError
+from shufflebounds._losses.release import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds.composing.pair_sums import PairSums
 from shufflebounds.composing.product import NEAR, Product
 from shufflebounds.composing.repeated import log_repeated
-from shufflebounds.composing.sampled_profile import SampledProfile
+from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 

@@ -27,10 +27,10 @@ from shufflebounds._core import _jumps
 from shufflebounds._base.limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds.composing.interpolation import connect_the_dots, reach, supporting_lines
+from shufflebounds._losses.interpolation import connect_the_dots, reach, supporting_lines
 from shufflebounds._base.kept import Kept
-from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.pair_info import MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import MOST_VALUE_EFFORT, DominatingPairInfo
 
 __all__ = ["PairSums"]
 

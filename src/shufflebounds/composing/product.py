@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from shufflebounds._base.types import ULP
-from shufflebounds.composing.loss_atoms import GridPLD, union_probability
-from shufflebounds.composing.tilted_sum import Summand, TiltedSum
+from shufflebounds._losses.atoms import GridPLD, union_probability
+from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 
 __all__ = ["NEAR", "Product"]
 

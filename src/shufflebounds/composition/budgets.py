@@ -21,9 +21,10 @@ from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._base.limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._base.logs import log_sum
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.composing.composer import Composer
-from shufflebounds.composing.lattice import common_step
+from shufflebounds._losses.lattice import common_step
 
 __all__ = ["BudgetSum"]
 

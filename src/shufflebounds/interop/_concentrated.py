@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["Concentrated"]

@@ -9,7 +9,8 @@ import numpy as np
 
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, _ListedPair
 

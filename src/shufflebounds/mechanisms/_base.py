@@ -16,7 +16,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.late import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws

@@ -18,7 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws

@@ -17,7 +17,7 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._density_cells import Cells, Densities, Tails

@@ -23,7 +23,8 @@ from shufflebounds._base.limits import (
 )
 from shufflebounds._base.scipy_functions import ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.mechanisms._integer_mu import mu_bounds
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws

@@ -14,7 +14,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import stated_users
 from shufflebounds.mechanisms._interval import matrix_laws

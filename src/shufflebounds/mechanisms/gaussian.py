@@ -20,7 +20,7 @@ from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARAB
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws

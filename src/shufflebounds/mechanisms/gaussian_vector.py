@@ -16,7 +16,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._heights import chosen, law_at_nodes, product_law
 from shufflebounds.mechanisms._interval import BLUR, checked

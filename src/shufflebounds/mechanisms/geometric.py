@@ -16,7 +16,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
 from shufflebounds.mechanisms._interval_kinds import GeometricNoise, interval_datasets

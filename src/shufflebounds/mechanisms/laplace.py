@@ -14,7 +14,8 @@ from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._interval_kinds import LaplaceNoise, interval_datasets

@@ -16,7 +16,8 @@ from shufflebounds._base.convex_order import log_spread
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate

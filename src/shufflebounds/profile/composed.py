@@ -23,10 +23,13 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
-from shufflebounds.composing import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import MOST_VALUE_EFFORT
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
-from shufflebounds.composing.loss_atoms import union_probability
-from shufflebounds.profile.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds._losses.atoms import union_probability
+from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve

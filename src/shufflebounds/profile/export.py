@@ -17,8 +17,8 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.late import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.interpolation import connect_the_dots
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds.profile import _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
 

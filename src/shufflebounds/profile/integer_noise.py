@@ -15,7 +15,8 @@ from shufflebounds._base.limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAI
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import kept
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile

@@ -21,13 +21,16 @@ from shufflebounds._base.late import late
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
-from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms, SampledProfile
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.samples import SampledProfile
 from shufflebounds._base.kept import Kept, kept
-from shufflebounds.composing.sampled_profile import STAGES
-from shufflebounds.profile.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
+from shufflebounds._losses.samples import STAGES
+from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds.profile.export import ExportMixin
-from shufflebounds.profile.loss import loss_tail
-from shufflebounds.profile.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
+from shufflebounds._losses.loss_tail import loss_tail
+from shufflebounds._losses.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 

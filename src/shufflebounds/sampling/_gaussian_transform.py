@@ -40,9 +40,9 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.composing import LossAtoms
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.composing.inversion import Cumulants, Spectrum
-from shufflebounds.sampling._mixed_losses import mixed_losses
+from shufflebounds._losses.mixed_losses import mixed_losses
 
 __all__ = ["SampledGaussian"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds.composing import LossAtoms
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.shuffle._chernoff import chernoff
 from shufflebounds.shuffle._excess import Effort, excesses
 from shufflebounds.shuffle.laws import ExcessLaw

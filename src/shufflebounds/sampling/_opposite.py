@@ -14,7 +14,7 @@ import numpy as np
 
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY
-from shufflebounds.composing import LossAtoms
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.pair import OutcomePair

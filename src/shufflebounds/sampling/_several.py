@@ -37,12 +37,13 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
 from shufflebounds._base.scipy_functions import ive
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
-from shufflebounds.composing.interpolation import connect_the_dots
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._base.kept import kept
-from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds._losses.atoms import union_probability
 from shufflebounds.composing.product import Product
-from shufflebounds.composing.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
+from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile.pair import OutcomePair
 from shufflebounds.sampling._listed import ListedAllocation
 from shufflebounds.sampling._stop_loss import CUT, Allocation

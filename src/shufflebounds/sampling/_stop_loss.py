@@ -24,7 +24,7 @@ from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.kept import Kept
-from shufflebounds.composing.tilted_sum import LEAST_TILT
+from shufflebounds._losses.tilted_sum import LEAST_TILT
 from shufflebounds.sampling._ratios import Ratios
 from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import ON_GRID
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.composing.tilted_sum import LEAST_TILT, Summand, TiltedSum
+from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 

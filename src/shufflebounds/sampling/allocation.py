@@ -18,12 +18,14 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import COMPARED, MOST_ITEMS
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray, consistent
-from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composed import CURVE_DEPTH
-from shufflebounds.profile.curves import Staged, sketch_step
+from shufflebounds._losses.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._allocation_moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds.sampling._listed import ListedAllocation

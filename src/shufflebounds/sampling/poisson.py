@@ -15,14 +15,15 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.sampling._gaussian_transform import SampledGaussian
 from shufflebounds.sampling._mechanism import OfPresence
-from shufflebounds.sampling._mixed_losses import mixed_losses
+from shufflebounds._losses.mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 

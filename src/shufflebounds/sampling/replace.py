@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._opposite import opposite

@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.sampling._mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides

@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._core import _binomial
 from shufflebounds._base.limits import TINY
 from shufflebounds._base.types import FloatArray
-from shufflebounds.profile.curves import convex_hull, rounded
+from shufflebounds._losses.curves import convex_hull, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 
 __all__ = ["curve_of_all", "renyi_of_all"]

@@ -17,8 +17,8 @@ from shufflebounds._base.logs import log_sum
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._base.kept import Kept
-from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.pair_info import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.shuffle._known_bits import bit_sides, flipped_bits
 from shufflebounds.shuffle._mixed_sum import at_any_eps
 from shufflebounds.shuffle._sum_curve import with_bit

@@ -15,7 +15,8 @@ import numpy as np
 from shufflebounds._core import _binomial
 from shufflebounds._base.limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.composing import Blocks, LossAtoms
+from shufflebounds._losses.blocks import Blocks
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
 from shufflebounds.tails._poisson_tables import bits_window
 

@@ -13,9 +13,10 @@ import numpy as np
 from shufflebounds._core import _bits
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff

@@ -14,8 +14,8 @@ import numpy as np
 
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle._accuracy import _tail
 from shufflebounds.shuffle._bin_pair import positive_difference
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta

@@ -18,11 +18,12 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray
-from shufflebounds.composing import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
-from shufflebounds.profile.curves import convex_hull
+from shufflebounds._losses.curves import convex_hull
 from shufflebounds.shuffle import _all_data
 from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._counted import SumOfBits

@@ -15,7 +15,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._core import _clones
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._counted import CountsOfLabels

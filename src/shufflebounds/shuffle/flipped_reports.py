@@ -19,9 +19,11 @@ from shufflebounds._base.late import late
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds.composing import CurveBounds, DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import Kept
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
 from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded

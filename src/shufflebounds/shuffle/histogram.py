@@ -16,8 +16,8 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.loss_atoms import union_probability
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import union_probability
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.shuffle._accuracy import CountErrorLaw, Histogram
 from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli

@@ -15,7 +15,8 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray, largest, plain
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._accuracy import COUNTED, log_exceeded, shift_rounding

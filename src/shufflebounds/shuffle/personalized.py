@@ -17,9 +17,9 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle._clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta

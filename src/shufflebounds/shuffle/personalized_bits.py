@@ -17,9 +17,10 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
-from shufflebounds.composing import DominatingPairInfo, LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import kept
-from shufflebounds.composing.sampled_profile import DEPTH
+from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.shuffle._data_blocks import blocks_of_targets

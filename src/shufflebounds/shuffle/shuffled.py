@@ -23,7 +23,8 @@ from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, F
 from shufflebounds._base.progress import tick
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds.composing import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import CurveBounds
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._base.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles

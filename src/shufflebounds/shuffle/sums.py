@@ -20,9 +20,9 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile._budget import log_odds
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded

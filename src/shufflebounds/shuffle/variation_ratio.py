@@ -12,7 +12,7 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds.composing import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle.laws import ExcessLaw

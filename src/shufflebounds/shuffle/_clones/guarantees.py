@@ -13,10 +13,10 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.late import late
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds.composing import DominatingPairInfo
-from shufflebounds.composing.sampled_profile import FULL_DETAIL, SampledProfile
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.curves import gdp_mu
+from shufflebounds._losses.curves import gdp_mu
 from shufflebounds.shuffle._clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]

@@ -23,7 +23,7 @@ from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERA
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._base.kept import Kept
-from shufflebounds.profile._budget import Budget
+from shufflebounds._losses.budget import Budget
 from shufflebounds.shuffle._clones.bins import BudgetBins
 from shufflebounds.shuffle._clones.blanket import log_blanket_delta, too_large
 from shufflebounds.shuffle._clones.blanket_table import blanket_shares, table_cells

@@ -18,9 +18,9 @@ from shufflebounds._base.limits import MOST_ROUNDS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.composing.pair_info import DominatingPairInfo
-from shufflebounds.composing.sampled_profile import INTERPOLATED, STAGES, SampledProfile, alone
-from shufflebounds.profile.renyi import FEW_VALUES, enough_fall
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.samples import INTERPOLATED, STAGES, SampledProfile, alone
+from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
 from shufflebounds.tradeoff.convex import drops

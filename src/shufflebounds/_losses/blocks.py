@@ -13,9 +13,9 @@ import numpy as np
 
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray
-from shufflebounds.composing.interpolation import pessimistic_pld
-from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.sampled_profile import SampledProfile
+from shufflebounds._losses.interpolation import pessimistic_pld
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["Blocks"]
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.types import FloatArray
-from shufflebounds.composing.loss_atoms import LossAtoms
+from shufflebounds._losses.atoms import LossAtoms
 
 __all__ = ["common_step", "own_lattice"]
 

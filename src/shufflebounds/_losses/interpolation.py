@@ -12,8 +12,8 @@ import numpy as np
 
 from shufflebounds._core import _losses
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.composing.loss_atoms import LossAtoms
-from shufflebounds.composing.sampled_profile import HockeyStickBounds
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.samples import HockeyStickBounds
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses
 
 __all__ = ["connect_the_dots", "optimistic_pld", "pessimistic_pld", "supporting_lines", "reach"]

@@ -22,8 +22,8 @@ from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import kept
-from shufflebounds.composing.loss_atoms import TooLongError
-from shufflebounds.composing.window import Tails
+from shufflebounds._losses.atoms import TooLongError
+from shufflebounds._losses.window import Tails
 
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 

@@ -20,8 +20,8 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import kept
-from shufflebounds.composing.loss_atoms import LossAtoms, TooLongError
-from shufflebounds.composing.tilted_sum import Summand, TiltedSum
+from shufflebounds._losses.atoms import LossAtoms, TooLongError
+from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 from shufflebounds.tradeoff.piecewise import prune
 from shufflebounds.tradeoff.representation import log1mexp
 

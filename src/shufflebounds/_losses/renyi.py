@@ -17,7 +17,7 @@ import numpy as np
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.quadrature import STEEPEST
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.composing.sampled_profile import INTERPOLATED, SampledProfile
+from shufflebounds._losses.samples import INTERPOLATED, SampledProfile
 
 __all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]
 
