@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.composing.composer import Composer
+from shufflebounds._engines.compose.grid import Composer
 from shufflebounds.profile import Composition
 from tests.strategies import slow
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from shufflebounds.composing.pair_sums import PairSums
+from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
 from tests.sampling.test_inversion import log_delta_of_two

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.limits import CACHED_ANSWERS
-from shufflebounds.composing.composer import Composer
+from shufflebounds._engines.compose.grid import Composer
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo, Scale
 from shufflebounds.mechanisms import GaussianMechanism

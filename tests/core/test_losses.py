@@ -12,7 +12,7 @@ from shufflebounds._losses.atoms import GridPLD
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
 from shufflebounds._losses.atoms import _counts
-from shufflebounds.composing.product import Product
+from shufflebounds._engines.compose.grid_product import Product
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick

@@ -20,7 +20,7 @@ from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
-from shufflebounds.composing.inversion import LossTransform
+from shufflebounds._engines.compose.inversion import LossTransform
 from shufflebounds._base.kept import kept
 from shufflebounds._losses.atoms import GridPLD, LossAtoms, grid
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone

@@ -23,7 +23,7 @@ from shufflebounds._base.logs import log_sum
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.composing.composer import Composer
+from shufflebounds._engines.compose.grid import Composer
 from shufflebounds._losses.lattice import common_step
 
 __all__ = ["BudgetSum"]

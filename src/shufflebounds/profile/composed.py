@@ -27,7 +27,7 @@ from shufflebounds._losses.release import MOST_VALUE_EFFORT
 from shufflebounds._losses.release import CurveBounds
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.composing.composer import LOOSE, AdaptiveChoice, Composer
+from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
 from shufflebounds.profile.profile import PrivacyProfile

@@ -42,7 +42,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._base.kept import kept
 from shufflebounds._losses.atoms import union_probability
-from shufflebounds.composing.product import Product
+from shufflebounds._engines.compose.grid_product import Product
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile.pair import OutcomePair
 from shufflebounds.sampling._listed import ListedAllocation

@@ -21,7 +21,7 @@ from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._gaussian_transform import SampledGaussian
+from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds.sampling._mechanism import OfPresence
 from shufflebounds._losses.mixed_losses import mixed_losses
 

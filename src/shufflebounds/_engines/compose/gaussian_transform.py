@@ -41,7 +41,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.composing.inversion import Cumulants, Spectrum
+from shufflebounds._engines.compose.inversion import Cumulants, Spectrum
 from shufflebounds._losses.mixed_losses import mixed_losses
 
 __all__ = ["SampledGaussian"]
@@ -153,7 +153,7 @@ def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[Flo
 class TiltedGaussian:
     """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
 
-    It implements :class:`~shufflebounds.composing.inversion.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
+    It implements :class:`~shufflebounds._engines.compose.inversion.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:

@@ -29,7 +29,7 @@ from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import kept
 from shufflebounds._losses.atoms import GridPLD, union_probability
-from shufflebounds.composing.product import Product
+from shufflebounds._engines.compose.grid_product import Product
 
 __all__ = ["Adaptive", "Laws", "points"]
 

@@ -34,15 +34,15 @@ from shufflebounds._base.limits import (
 )
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import Interval
-from shufflebounds.composing.adaptive import Adaptive, Laws, points
-from shufflebounds.composing.inversion import Inversion, InversionAccount, normal_estimate
+from shufflebounds._engines.compose.adaptive import Adaptive, Laws, points
+from shufflebounds._engines.compose.inversion import Inversion, InversionAccount, normal_estimate
 from shufflebounds._base.kept import Kept
 from shufflebounds._losses.lattice import common_step, own_lattice
 from shufflebounds._losses.atoms import GridPLD, TooLongError
 from shufflebounds._losses.release import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
-from shufflebounds.composing.pair_sums import PairSums
-from shufflebounds.composing.product import NEAR, Product
-from shufflebounds.composing.repeated import log_repeated
+from shufflebounds._engines.compose.pair_sums import PairSums
+from shufflebounds._engines.compose.grid_product import NEAR, Product
+from shufflebounds._engines.compose.repeated import log_repeated
 from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
