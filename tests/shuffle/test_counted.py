@@ -19,7 +19,7 @@ from shufflebounds.mechanisms import (
     UnaryEncoding,
 )
 from shufflebounds.mechanisms._base import AdditiveNoise
-from shufflebounds.shuffle._counted import Counted
+from shufflebounds._engines.errors.counted import Counted
 from tests.examples import profile_classes
 
 RNG = np.random.default_rng(41)
@@ -93,7 +93,7 @@ def test_simulated_counts_have_the_distribution_of_aggregated_messages(each, val
     (shuffle.ShuffledBits(60, 0.2, fakes=7), BITS),
 ])
 def test_messages_are_simulated_a_few_at_a_time(each, values, monkeypatch):
-    monkeypatch.setattr("shufflebounds.shuffle._counted.TABLE_SIZE", each._message_bytes)
+    monkeypatch.setattr("shufflebounds._engines.errors.counted.TABLE_SIZE", each._message_bytes)
     monkeypatch.setattr(type(each), "_simulated", Counted._simulated)
     counts = each.simulate(values, 3)
     assert each.estimate(counts=counts, users=60) is not None

@@ -23,7 +23,7 @@ LATE = {
     "table": "shufflebounds.profile._pictures",               # the table that a notebook shows
     # The command imports only the modules that one result needs, because its start is most of its run time.
     "AdditiveNoise": "shufflebounds.mechanisms._base",
-    "ErrorLaw": "shufflebounds.shuffle._accuracy",
+    "ErrorLaw": "shufflebounds._engines.errors.accuracy",
     "MECHANISMS": "shufflebounds.cli.registry",
     "releases_in": "shufflebounds.cli.release_files",
 }

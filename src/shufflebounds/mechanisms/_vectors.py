@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray
-from shufflebounds.shuffle._counted import Counted
+from shufflebounds._engines.errors.counted import Counted
 
 
 @with_passages

@@ -21,8 +21,8 @@ from shufflebounds.mechanisms._interval import matrix_laws
 from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair
-from shufflebounds.shuffle._accuracy import Of
-from shufflebounds.shuffle._counted import CountsOfLabels
+from shufflebounds._engines.errors.accuracy import Of
+from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
 from shufflebounds.shuffle.laws import PairLaws
 

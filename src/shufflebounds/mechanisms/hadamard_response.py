@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._base.docs import with_passages
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle._counted import CountsOfLabels
+from shufflebounds._engines.errors.counted import CountsOfLabels
 
 __all__ = ["HadamardResponse"]
 

@@ -14,7 +14,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle._counted import message_rows
+from shufflebounds._engines.errors.counted import message_rows
 
 __all__ = ["LocalHashing"]
 

@@ -15,7 +15,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
-from shufflebounds.shuffle._counted import SumOfBits
+from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.shuffle._known_bits import flip_probability
 from shufflebounds.tradeoff import Tradeoff
 

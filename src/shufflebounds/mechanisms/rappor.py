@@ -19,10 +19,10 @@ from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._count_errors import SupportProbabilities
+from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
-from shufflebounds.mechanisms._heights import chosen, product_law
-from shufflebounds.shuffle._counted import message_rows
+from shufflebounds._engines.errors.heights import chosen, product_law
+from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
 from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
 

@@ -13,10 +13,10 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
-from shufflebounds.mechanisms._count_errors import SupportProbabilities
+from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
-from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
+from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 
 __all__ = ["UnaryEncoding"]
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._accuracy import ErrorLaw
-from shufflebounds.shuffle._counted import Counted, Counts, Estimate
+from shufflebounds._engines.errors.accuracy import ErrorLaw
+from shufflebounds._engines.errors.counted import Counted, Counts, Estimate
 
 __all__ = ["FlippedProtocol", "ShuffleProtocol"]
 

@@ -16,7 +16,7 @@ from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.shuffle._accuracy import _tail
+from shufflebounds._engines.errors.accuracy import _tail
 from shufflebounds.shuffle._bin_pair import positive_difference
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
 from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum

@@ -26,9 +26,9 @@ from shufflebounds._base.kept import Kept
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
-from shufflebounds.shuffle._accuracy import CountErrorLaw, bits_exceeded
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._clones.law import CloneLaw
-from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
+from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle._record_tests import scored_pair

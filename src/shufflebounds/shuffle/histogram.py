@@ -19,8 +19,8 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, 
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds.shuffle._accuracy import CountErrorLaw, Histogram
-from shufflebounds.shuffle._counted import CountsOfColumns, bernoulli
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
+from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise

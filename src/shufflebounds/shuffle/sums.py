@@ -25,8 +25,8 @@ from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle._accuracy import log_chernoff, log_exceeded
-from shufflebounds.shuffle._counted import bernoulli, message_rows
+from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
+from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds.shuffle._data_blocks import blocks_of_ones
 from shufflebounds.shuffle._known_bits import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol

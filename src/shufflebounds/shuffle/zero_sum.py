@@ -19,8 +19,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
-from shufflebounds.shuffle._accuracy import CountErrorLaw, shift_rounding
-from shufflebounds.shuffle._counted import SumOfBits
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
+from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 

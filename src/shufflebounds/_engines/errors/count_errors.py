@@ -12,8 +12,8 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import ULP, Interval
-from shufflebounds.shuffle._accuracy import CountErrorLaw, log_exceeded
-from shufflebounds.shuffle._worst_count import largest_tail, tails_over_counts
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, log_exceeded
+from shufflebounds._engines.errors.worst_count import largest_tail, tails_over_counts
 
 __all__ = ["CountErrors", "SupportProbabilities"]
 

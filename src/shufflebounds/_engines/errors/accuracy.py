@@ -23,7 +23,7 @@ from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, Bound, FloatArray, Interval, probability
 from shufflebounds._base.validate import MAX_COUNT
 from shufflebounds._base.kept import Kept
-from shufflebounds.shuffle._worst_count import largest_tail
+from shufflebounds._engines.errors.worst_count import largest_tail
 
 Of = Literal["bin", "any"]
 """The error of one bin that is chosen beforehand, or the largest error of any bin."""
