@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _bits
-from shufflebounds.shuffle import _bin_pair
+from shufflebounds._engines.bits import two_bins as _bin_pair
 
 
 def masses(ones, zeros, flip):

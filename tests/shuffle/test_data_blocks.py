@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _worst
-from shufflebounds.shuffle._data_blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
-from shufflebounds.shuffle._known_bits import bit_sides
-from shufflebounds.shuffle._personal_sum import by_kind
+from shufflebounds._engines.bits.blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
+from shufflebounds._engines.bits.bit_pair import bit_sides
+from shufflebounds._engines.bits.personal_sum import by_kind
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 
 EPS = np.array([0.0, 0.01, 0.1, 0.5])

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits, _bin_pair, _record_pair
-from shufflebounds.shuffle._record_tests import scored_pair
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
+from shufflebounds._engines.bits import two_bins as _bin_pair
+from shufflebounds._engines.bits import records as _record_pair
+from shufflebounds._engines.bits.record_tests import scored_pair
 from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow
@@ -196,7 +198,7 @@ def test_lower_bounds_where_a_flip_is_below_an_ulp(view, eps):
 
 
 def test_blanket_is_an_upper_bound_for_two_enumerated_bins():
-    from shufflebounds.shuffle import _record_pair
+    from shufflebounds._engines.bits import records as _record_pair
 
     for users, fakes, flip in ((6, 0, 0.2), (12, 0, 0.3), (5, 7, 0.25), (20, 4, 0.4)):
         for eps in (0.0, 0.3, 1.0, 1.4):
@@ -442,6 +444,6 @@ def test_sums_are_searched_only_below_the_bound_without_flips(monkeypatch):
     high = clear._log_side_at(0.02, upper=True)
     assert protocol._at(0.02).upper <= high
     searched = []
-    monkeypatch.setattr("shufflebounds.shuffle._worst_data.maximize_over_two_counts", lambda *args: searched.append(args))
+    monkeypatch.setattr("shufflebounds._engines.bits.two_counts.maximize_over_two_counts", lambda *args: searched.append(args))
     assert FlippedReports(10**4, 10**6, 100, 1e-3, view="sums")._at(0.02).upper == high
     assert not searched

@@ -9,9 +9,10 @@ import pytest
 
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import FiniteRandomizer, LaplaceMechanism, Rappor
-from shufflebounds.shuffle import FlippedReports, Shuffled, _record_pair
+from shufflebounds.shuffle import FlippedReports, Shuffled
+from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds.shuffle._clones.families import GaussianFamily
-from shufflebounds.shuffle._known_bits import near_budget
+from shufflebounds._engines.bits.bit_pair import near_budget
 from tests.strategies import slow
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits
-from shufflebounds.shuffle._record_pair import enumerated
+from shufflebounds._engines.bits.records import enumerated
 from shufflebounds.shuffle._weighted_labels import WeightedLabels
 from tests.strategies import slow
 

@@ -15,7 +15,7 @@ from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds.mechanisms._counts import FrequencyOracle
 from shufflebounds.mechanisms._two_level import Others, Shares
 from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds.shuffle._known_bits import flip_probability
+from shufflebounds._engines.bits.bit_pair import flip_probability
 
 __all__ = ["KaryResponse"]
 

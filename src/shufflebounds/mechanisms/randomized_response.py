@@ -16,7 +16,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, 
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds._engines.errors.counted import SumOfBits
-from shufflebounds.shuffle._known_bits import flip_probability
+from shufflebounds._engines.bits.bit_pair import flip_probability
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]

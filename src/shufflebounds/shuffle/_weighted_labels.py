@@ -36,7 +36,7 @@ from shufflebounds._base.limits import COMPUTED_ERROR, LOG_TINY, MANY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle._largest_sum import NODES, SMOOTHING, SPREAD
-from shufflebounds.shuffle._record_tests import log_of_ones
+from shufflebounds._engines.bits.record_tests import log_of_ones
 from shufflebounds.shuffle.dataset_laws import FiniteKinds
 
 __all__ = ["WeightedLabels"]

@@ -24,11 +24,11 @@ from shufflebounds.profile import DominatingPair
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
 from shufflebounds._losses.curves import convex_hull
-from shufflebounds.shuffle import _all_data
+from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import SumOfBits
-from shufflebounds.shuffle._data_blocks import blocks_of_ones
-from shufflebounds.shuffle._known_bits import BitPair, bit_sides, middle_losses
+from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._engines.bits.bit_pair import BitPair, bit_sides, middle_losses
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.tradeoff import Tradeoff
 

@@ -25,13 +25,15 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import Kept
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle import _bin_pair, _record_pair, _worst_data
+from shufflebounds._engines.bits import two_bins as _bin_pair
+from shufflebounds._engines.bits import records as _record_pair
+from shufflebounds._engines.bits import two_counts as _worst_data
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds.shuffle._clones.law import CloneLaw
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
-from shufflebounds.shuffle._known_bits import repeated
+from shufflebounds._engines.bits.bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
-from shufflebounds.shuffle._record_tests import scored_pair
+from shufflebounds._engines.bits.record_tests import scored_pair
 from shufflebounds.shuffle._weighted_labels import WeightedLabels
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports

@@ -21,7 +21,7 @@ from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]

@@ -23,9 +23,9 @@ from shufflebounds._base.kept import kept
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds.shuffle._data_blocks import blocks_of_targets
-from shufflebounds.shuffle._personal_sum import BernoulliGroups, WorstTarget, by_kind
-from shufflebounds.shuffle._sum_curve import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.bits.blocks import blocks_of_targets
+from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
 from shufflebounds.shuffle._weighted_labels import WeightedLabels
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window

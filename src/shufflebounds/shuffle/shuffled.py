@@ -33,7 +33,7 @@ from shufflebounds.shuffle._compiled_laws import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
 from shufflebounds.shuffle._excess import Effort, largest_of
 from shufflebounds.shuffle._heavy_tails import few_enough
-from shufflebounds.shuffle._known_bits import flip_probability
+from shufflebounds._engines.bits.bit_pair import flip_probability
 from shufflebounds.shuffle._largest_message import LargestMessage
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget

@@ -27,8 +27,8 @@ from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
-from shufflebounds.shuffle._data_blocks import blocks_of_ones
-from shufflebounds.shuffle._known_bits import repeated
+from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._engines.bits.bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 

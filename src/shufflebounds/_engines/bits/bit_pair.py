@@ -17,7 +17,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.profile import DominatingPair
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.shuffle._sum_curve import MOST_LISTED, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tradeoff import Tradeoff
 

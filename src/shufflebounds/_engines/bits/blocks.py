@@ -17,7 +17,7 @@ from shufflebounds._base.limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.shuffle._personal_sum import BernoulliGroups, Groups
+from shufflebounds._engines.bits.personal_sum import BernoulliGroups, Groups
 from shufflebounds.tails._poisson_tables import bits_window
 
 __all__ = ["blocks_of_ones", "blocks_of_targets"]

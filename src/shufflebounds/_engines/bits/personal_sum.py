@@ -19,7 +19,7 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
-from shufflebounds.shuffle._known_bits import near_budget
+from shufflebounds._engines.bits.bit_pair import near_budget
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 

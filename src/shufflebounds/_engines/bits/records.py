@@ -17,9 +17,9 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._engines.errors.accuracy import _tail
-from shufflebounds.shuffle._bin_pair import positive_difference
+from shufflebounds._engines.bits.two_bins import positive_difference
 from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
-from shufflebounds.shuffle._sum_curve import Bit, atoms_of_sum
+from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
 
 ENUMERATED = 24
 """Largest number of records of two bins for which the distributions for all datasets are enumerated. Raised: longer run time.
