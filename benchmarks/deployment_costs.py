@@ -18,7 +18,8 @@ from keeping import keep
 
 from shufflebounds._core import _clones, _deployments
 from shufflebounds.mechanisms import KaryResponse
-from shufflebounds.shuffle import _compiled_laws, clones_epsilon, noise_epsilon, shuffled_epsilon
+from shufflebounds.shuffle import clones_epsilon, noise_epsilon, shuffled_epsilon
+from shufflebounds._engines.excess import packed as _compiled_laws
 
 
 def fastest(job):

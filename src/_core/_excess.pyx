@@ -31,7 +31,7 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in
         the standard deviation tau of the smoothing.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
-        the other values (_smoothed.tilted_nodes, shuffle/_heavy_tails.py), without which the median is 5e-4. With few users
+        the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
 Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.

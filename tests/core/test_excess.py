@@ -17,8 +17,8 @@ from flint import arb
 from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.shuffle._excess import Effort, sums
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.evaluation import Effort, sums
+from shufflebounds._engines.excess.laws import ExcessLaw
 from tests.oracles import completed
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
 from tests.reference.sandwich import least_distance

@@ -9,7 +9,8 @@ import pytest
 from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
 from shufflebounds._base.types import IntervalArray, consistent
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle import _excess, laws
+from shufflebounds._engines.excess import evaluation as _excess
+from shufflebounds._engines.excess import laws
 
 
 class Inverted(PrivacyProfile):

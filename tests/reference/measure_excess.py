@@ -12,7 +12,7 @@ from flint import arb, arb_poly, ctx
 from shufflebounds import shuffle
 from shufflebounds._core import _excess
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 
 ctx.prec = 400
 

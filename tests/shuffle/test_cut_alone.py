@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms
-from shufflebounds.shuffle._compiled_laws import log_deltas
+from shufflebounds._engines.excess.packed import log_deltas
 
 
 @pytest.mark.parametrize(("sigma", "users"), [(2.4, 10**4), (2.4, 2 * 10**6), pytest.param(0.7, 2 * 10**6, marks=pytest.mark.slow)])

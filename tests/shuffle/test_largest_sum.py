@@ -14,7 +14,7 @@ from shufflebounds.mechanisms import _interval_kinds as interval
 from shufflebounds.mechanisms._interval_kinds import IntervalKinds
 from shufflebounds.shuffle._largest_sum import LargestSums, _Sum
 from shufflebounds.shuffle.dataset_laws import FiniteKinds, Kinds, Laws
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 from tests.strategies import slow
 
 flint = pytest.importorskip("flint")

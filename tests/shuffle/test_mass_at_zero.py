@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds.shuffle._excess import Effort, sums
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.evaluation import Effort, sums
+from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 from tests.fuzz import two_level
 

@@ -23,7 +23,7 @@ from shufflebounds.mechanisms import (
     LocalHashing,
 )
 from shufflebounds.shuffle._mixed_data import MixedData
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from tests.oracles import hockey_stick, rational
 from tests.strategies import slow
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle._tilted_inversion import Gains, Light
+from shufflebounds._engines.excess.tilted_inversion import Gains, Light
 
 
 @pytest.mark.parametrize(("seed", "users"), [(0, 1000), (1, 1000), (2, 1000), (3, 20)])

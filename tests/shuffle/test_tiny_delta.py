@@ -10,7 +10,7 @@ from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer
 from shufflebounds.shuffle._largest_message import LargestMessage
 from shufflebounds.shuffle._largest_sum import LargestSums
 from shufflebounds.shuffle.dataset_laws import FiniteKinds
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 from tests.strategies import slow
 
 

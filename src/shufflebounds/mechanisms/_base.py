@@ -19,7 +19,7 @@ from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import PairLaws
+from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.shuffle.shuffled import Shuffled
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class LocalRandomizer(PrivacyProfile):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
 
-        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see :class:`~shufflebounds.shuffle.laws.ExcessLaw`.
+        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see :class:`~shufflebounds._engines.excess.laws.ExcessLaw`.
 
         Parameters
         ----------

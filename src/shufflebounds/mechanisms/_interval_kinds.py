@@ -33,7 +33,7 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import Kept
 from shufflebounds.mechanisms._interval import BLUR
 from shufflebounds.shuffle.dataset_laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = [
     "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalKinds", "IntervalNoise", "LaplaceNoise",

@@ -22,7 +22,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 

@@ -27,7 +27,7 @@ from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import PairLaws
+from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["DensityRandomizer"]
 

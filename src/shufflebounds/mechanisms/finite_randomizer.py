@@ -24,7 +24,7 @@ from shufflebounds.profile.pair import LargestPair, MassPair
 from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import PairLaws
+from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["FiniteRandomizer"]
 

@@ -23,7 +23,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
 __all__ = ["GaussianVector"]
 

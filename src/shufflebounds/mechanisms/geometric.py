@@ -24,7 +24,7 @@ from shufflebounds.mechanisms._interval_kinds import GeometricNoise, interval_da
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import PairLaws
+from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["GeometricMechanism"]
 

@@ -24,7 +24,7 @@ from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]
 

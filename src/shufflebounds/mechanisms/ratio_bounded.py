@@ -14,7 +14,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
 from shufflebounds.mechanisms._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.kary_response import KaryResponse
-from shufflebounds.shuffle.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 __all__ = ["PureLocal", "RatioBounded"]

@@ -21,7 +21,7 @@ from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import StrongerClones
-from shufflebounds.shuffle.laws import Randomizer
+from shufflebounds._engines.excess.laws import Randomizer
 from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["AmplificationTable", "amplification_bounds", "compare"]

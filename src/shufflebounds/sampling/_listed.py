@@ -16,9 +16,9 @@ import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.shuffle._chernoff import chernoff
-from shufflebounds.shuffle._excess import Effort, excesses
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.chernoff import chernoff
+from shufflebounds._engines.excess.evaluation import Effort, excesses
+from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["ListedAllocation"]
 

@@ -34,7 +34,7 @@ from shufflebounds.sampling._ratios import ratios
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling._stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
-from shufflebounds.shuffle._excess import HEAVY, Effort
+from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]

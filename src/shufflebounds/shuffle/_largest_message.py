@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["LargestMessage"]

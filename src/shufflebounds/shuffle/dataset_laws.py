@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from shufflebounds._base.cached import cached_property
 from shufflebounds._core import _moments
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.shuffle._excess import log_gain, rounding
+from shufflebounds._engines.excess.evaluation import log_gain, rounding
 from shufflebounds.shuffle._pair_weights import signed_choices
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
 

@@ -21,7 +21,7 @@ from shufflebounds._losses.atoms import union_probability
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
-from shufflebounds.shuffle._mixed_sum import at_any_eps, enclose_sum
+from shufflebounds._engines.excess.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma

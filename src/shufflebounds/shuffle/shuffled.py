@@ -29,10 +29,10 @@ from shufflebounds._base.kept import Kept
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds.shuffle._compiled_laws import epsilons, packed
+from shufflebounds._engines.excess.packed import epsilons, packed
 from shufflebounds.shuffle._every_dataset import most_enumerated
-from shufflebounds.shuffle._excess import Effort, largest_of
-from shufflebounds.shuffle._heavy_tails import few_enough
+from shufflebounds._engines.excess.evaluation import Effort, largest_of
+from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.bits.bit_pair import flip_probability
 from shufflebounds.shuffle._largest_message import LargestMessage
 from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
@@ -40,7 +40,7 @@ from shufflebounds.shuffle._sizing import fewest_users, largest_budget
 from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.dataset_laws import DatasetLaws
-from shufflebounds.shuffle.laws import BLUR, ExcessLaw, PairLaws, Randomizer
+from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]
 

@@ -14,8 +14,8 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle._compiled_laws import epsilons, packed
-from shufflebounds.shuffle.laws import ExcessLaw
+from shufflebounds._engines.excess.packed import epsilons, packed
+from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["VariationRatio", "variation_ratio_law"]
 

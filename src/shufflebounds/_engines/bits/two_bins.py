@@ -20,7 +20,7 @@ from shufflebounds._base.kept import Kept
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._engines.bits.bit_pair import bit_sides, flipped_bits
-from shufflebounds.shuffle._mixed_sum import at_any_eps
+from shufflebounds._engines.excess.mixed_sum import at_any_eps
 from shufflebounds._engines.bits.curve_of_sum import with_bit
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.concentration import binomial_range

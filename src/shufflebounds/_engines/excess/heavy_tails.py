@@ -27,7 +27,7 @@ from shufflebounds._base.convex_order import at_zero, merged_sum, rising, spread
 from shufflebounds._base.limits import COMPARED, LOG_TINY, MANY, SQUARABLE
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.shuffle._tilted_inversion import LEFT, WIDE, Gains, Light
+from shufflebounds._engines.excess.tilted_inversion import LEFT, WIDE, Gains, Light
 
 __all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]
 

@@ -20,8 +20,8 @@ from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, 
 from shufflebounds._core import _excess
 from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds.shuffle._chernoff import chernoff
-from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds._engines.excess.chernoff import chernoff
+from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
 
 __all__ = ["HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible"]
 

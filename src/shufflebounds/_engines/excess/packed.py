@@ -16,7 +16,7 @@ from shufflebounds._core import _deployments
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
 
 if TYPE_CHECKING:
-    from shufflebounds.shuffle.laws import ExcessLaw
+    from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["epsilons", "log_deltas", "packed"]
 

@@ -22,9 +22,9 @@ from shufflebounds._core import _deployments
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._base.kept import Kept
-from shufflebounds.shuffle._compiled_laws import log_deltas, packed
-from shufflebounds.shuffle._excess import HEAVY, Effort, approximate_excess, excesses, log_gain, rounding, sums, without_negligible
-from shufflebounds.shuffle._heavy_tails import few_enough, one_large_value, sum_of_few
+from shufflebounds._engines.excess.packed import log_deltas, packed
+from shufflebounds._engines.excess.evaluation import HEAVY, Effort, approximate_excess, excesses, log_gain, rounding, sums, without_negligible
+from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few
 
 __all__ = ["ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
 
