@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 
 from shufflebounds import mechanisms
-from shufflebounds.shuffle._worst_dataset import WorstDataset
+from shufflebounds._engines.datasets.worst import WorstDataset
 
 __all__ = ["attack"]
 

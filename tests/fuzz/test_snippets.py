@@ -160,7 +160,7 @@ def test_eps_beside_a_cheap_curve():
 
 def test_tables_of_mixed_data_are_bounded():
     from shufflebounds._base.kept import Kept
-    from shufflebounds.shuffle import _mixed_data
+    from shufflebounds._engines.datasets import enumerated as _mixed_data
 
     tables = Kept(1000, lambda table: table.nbytes)
     for key in range(100):

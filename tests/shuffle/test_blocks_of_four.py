@@ -11,8 +11,8 @@ from scipy.special import ndtr
 
 from shufflebounds import mechanisms
 from shufflebounds.mechanisms import _gaussian_blocks as blocks
-from shufflebounds.shuffle._pair_weights import BLOCK_PAIRS, negative_mass
-from shufflebounds.shuffle._worst_dataset import WorstDataset
+from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, negative_mass
+from shufflebounds._engines.datasets.worst import WorstDataset
 from tests.strategies import slow
 
 MATCHINGS = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]

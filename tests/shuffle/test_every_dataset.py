@@ -10,7 +10,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit, Rappor
-from shufflebounds.shuffle._worst_dataset import WorstDataset
+from shufflebounds._engines.datasets.worst import WorstDataset
 from tests.strategies import slow
 
 

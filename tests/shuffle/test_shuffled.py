@@ -22,7 +22,7 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     LocalHashing,
 )
-from shufflebounds.shuffle._mixed_data import MixedData
+from shufflebounds._engines.datasets.enumerated import MixedData
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from tests.oracles import hockey_stick, rational
 from tests.strategies import slow

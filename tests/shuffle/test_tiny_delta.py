@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
-from shufflebounds.shuffle._largest_message import LargestMessage
-from shufflebounds.shuffle._largest_sum import LargestSums
-from shufflebounds.shuffle.dataset_laws import FiniteKinds
+from shufflebounds._engines.datasets.largest_message import LargestMessage
+from shufflebounds._engines.datasets.largest_sum import LargestSums
+from shufflebounds._engines.datasets.laws import FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw
 from tests.strategies import slow
 

@@ -10,7 +10,7 @@ import pytest
 
 from shufflebounds.shuffle import FlippedReports, PersonalizedBits
 from shufflebounds._engines.bits.records import enumerated
-from shufflebounds.shuffle._weighted_labels import WeightedLabels
+from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from tests.strategies import slow
 
 

@@ -21,7 +21,7 @@ from shufflebounds.certify.balls import (
     polynomial,
 )
 from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.shuffle._every_dataset import all_shares
+from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import _UniformClones
 from shufflebounds.shuffle.noise import BinomialNoise

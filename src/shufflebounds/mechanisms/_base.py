@@ -18,7 +18,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.shuffle.shuffled import Shuffled
 

@@ -14,7 +14,7 @@ from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
 from shufflebounds.mechanisms._interval import BLUR, matrix_laws
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named"]

@@ -23,10 +23,10 @@ from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._density_cells import Cells, Densities, Tails
 from shufflebounds.mechanisms._density_rows import lower_rows, upper_rows
 from shufflebounds.mechanisms._interval import checked, matrix_laws
-from shufflebounds.mechanisms._matrix_datasets import MatrixDatasets
+from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["DensityRandomizer"]

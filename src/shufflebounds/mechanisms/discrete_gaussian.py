@@ -29,7 +29,7 @@ from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_b
 from shufflebounds.mechanisms._integer_mu import mu_bounds
 from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
 from shufflebounds.mechanisms._interval_kinds import DiscreteGaussianNoise, interval_datasets
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise

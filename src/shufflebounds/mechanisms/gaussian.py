@@ -27,7 +27,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._interval_kinds import GaussianNoise, interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, gaussian_cells, named
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.shuffle.dataset_laws import Blocks, DatasetLaws
+from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve

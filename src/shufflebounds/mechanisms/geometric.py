@@ -23,7 +23,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, in
 from shufflebounds.mechanisms._interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["GeometricMechanism"]

@@ -21,7 +21,7 @@ from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
 from shufflebounds.mechanisms._interval_kinds import LaplaceNoise, interval_datasets
 from shufflebounds.mechanisms._listed_inputs import ListedInputs, laplace_cells, named
 from shufflebounds.profile.calibration import meets
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import LaplaceCurve

@@ -23,7 +23,7 @@ from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds.mechanisms._counts import CountEstimate
 from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.errors.counted import message_rows
-from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
+from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
 __all__ = ["Rappor"]

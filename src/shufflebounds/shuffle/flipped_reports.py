@@ -34,7 +34,7 @@ from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.bits.bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds._engines.bits.record_tests import scored_pair
-from shufflebounds.shuffle._weighted_labels import WeightedLabels
+from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled

@@ -26,7 +26,7 @@ from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds._engines.bits.blocks import blocks_of_targets
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
-from shufflebounds.shuffle._weighted_labels import WeightedLabels
+from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff

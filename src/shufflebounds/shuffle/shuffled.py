@@ -30,16 +30,16 @@ from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds._engines.excess.packed import epsilons, packed
-from shufflebounds.shuffle._every_dataset import most_enumerated
+from shufflebounds._engines.datasets.every import most_enumerated
 from shufflebounds._engines.excess.evaluation import Effort, largest_of
 from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.bits.bit_pair import flip_probability
-from shufflebounds.shuffle._largest_message import LargestMessage
-from shufflebounds.shuffle._mixed_data import MixedData, merged_outputs
+from shufflebounds._engines.datasets.largest_message import LargestMessage
+from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds.shuffle._sizing import fewest_users, largest_budget
-from shufflebounds.shuffle._worst_dataset import FEWEST_USERS, WorstDataset
+from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]

@@ -13,7 +13,7 @@ import numpy as np
 from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.shuffle.dataset_laws import DatasetLaws, FiniteKinds
+from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 
 __all__ = ["MatrixDatasets"]
 

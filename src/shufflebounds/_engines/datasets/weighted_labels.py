@@ -35,9 +35,9 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.limits import COMPUTED_ERROR, LOG_TINY, MANY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.shuffle._largest_sum import NODES, SMOOTHING, SPREAD
+from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD
 from shufflebounds._engines.bits.record_tests import log_of_ones
-from shufflebounds.shuffle.dataset_laws import FiniteKinds
+from shufflebounds._engines.datasets.laws import FiniteKinds
 
 __all__ = ["WeightedLabels"]
 

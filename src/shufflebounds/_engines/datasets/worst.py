@@ -34,9 +34,9 @@ from shufflebounds._core import _moments
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import Kept
-from shufflebounds.shuffle._largest_sum import LargestSums
-from shufflebounds.shuffle._pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
-from shufflebounds.shuffle.dataset_laws import DatasetLaws
+from shufflebounds._engines.datasets.largest_sum import LargestSums
+from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
+from shufflebounds._engines.datasets.laws import DatasetLaws
 
 __all__ = ["FEWEST_USERS", "WorstDataset"]
 

@@ -27,7 +27,7 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import kept
-from shufflebounds.shuffle._every_dataset import EveryDataset, LargestDivergence, Shares, all_shares
+from shufflebounds._engines.datasets.every import EveryDataset, LargestDivergence, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]
 
