@@ -17,13 +17,13 @@ from shufflebounds._base.limits import SEARCH_GAP
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle import PersonalizedClones, Shuffled
-from shufflebounds.shuffle._clones import families
-from shufflebounds.shuffle._clones import population as population_module
-from shufflebounds.shuffle._clones.bins import BinnedLaw, BudgetBins
-from shufflebounds.shuffle._clones.blanket import _integral, integrand_of, log_blanket_delta
-from shufflebounds.shuffle._clones.blanket_table import _inner, _log_bounds, log_blanket_table
-from shufflebounds.shuffle._clones.families import least_log_ratio
-from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
+from shufflebounds._engines.clones import families
+from shufflebounds._engines.clones import population as population_module
+from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
+from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_blanket_delta
+from shufflebounds._engines.clones.blanket_table import _inner, _log_bounds, log_blanket_table
+from shufflebounds._engines.clones.families import least_log_ratio
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 

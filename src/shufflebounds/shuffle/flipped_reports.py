@@ -29,7 +29,7 @@ from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits import records as _record_pair
 from shufflebounds._engines.bits import two_counts as _worst_data
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
-from shufflebounds.shuffle._clones.law import CloneLaw
+from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.bits.bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol

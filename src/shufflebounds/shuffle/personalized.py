@@ -20,10 +20,10 @@ from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds._losses.budget import log_odds
-from shufflebounds.shuffle._clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
+from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
-from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
-from shufflebounds.shuffle._clones.population import Population
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
+from shufflebounds._engines.clones.population import Population
 
 __all__ = ["PersonalizedClones"]
 

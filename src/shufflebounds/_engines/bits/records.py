@@ -18,7 +18,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._engines.errors.accuracy import _tail
 from shufflebounds._engines.bits.two_bins import positive_difference
-from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
 
 ENUMERATED = 24

@@ -17,7 +17,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds._losses.curves import gdp_mu
-from shufflebounds.shuffle._clones.population import Population, SearchBox
+from shufflebounds._engines.clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 

@@ -24,11 +24,11 @@ from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._base.kept import Kept
 from shufflebounds._losses.budget import Budget
-from shufflebounds.shuffle._clones.bins import BudgetBins
-from shufflebounds.shuffle._clones.blanket import log_blanket_delta, too_large
-from shufflebounds.shuffle._clones.blanket_table import blanket_shares, table_cells
-from shufflebounds.shuffle._clones.families import Family, RandomizedResponseFamily, Terms
-from shufflebounds.shuffle._clones.law import CloneLaw, log_clone_delta, log_estimates
+from shufflebounds._engines.clones.bins import BudgetBins
+from shufflebounds._engines.clones.blanket import log_blanket_delta, too_large
+from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
+from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
+from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta, log_estimates
 
 __all__ = ["Population", "SearchBox"]
 

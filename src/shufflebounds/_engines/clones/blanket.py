@@ -24,7 +24,7 @@ import numpy as np
 from shufflebounds._core import _excess
 from shufflebounds._base.limits import FEW, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._base.types import FloatArray, Interval
-from shufflebounds.shuffle._clones.blanket_table import blanket_shares, log_blanket_table, table_too_large
+from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blanket_table, table_too_large
 
 __all__ = ["log_blanket_delta", "too_large"]
 

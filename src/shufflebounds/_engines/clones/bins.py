@@ -37,7 +37,7 @@ from shufflebounds._base.cached import cached_property
 from shufflebounds._base.limits import SAME_LOG
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds.shuffle._clones.law import CloneLaw
+from shufflebounds._engines.clones.law import CloneLaw
 
 __all__ = ["BinnedLaw", "BudgetBins"]
 
