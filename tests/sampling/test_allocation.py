@@ -20,9 +20,9 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import AllocationPair, RandomAllocation
-from shufflebounds.sampling._ratios import ratios
-from shufflebounds.sampling._stop_loss import Allocation
-from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
+from shufflebounds._engines.allocation.ratios import ratios
+from shufflebounds._engines.allocation.stop_loss import Allocation
+from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow
 

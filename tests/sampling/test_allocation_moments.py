@@ -10,7 +10,7 @@ import pytest
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
-from shufflebounds.sampling._allocation_moments import allocation_renyi
+from shufflebounds._engines.allocation.moments import allocation_renyi
 from tests.strategies import slow
 
 

@@ -18,7 +18,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.pair import OutcomePair
-from shufflebounds.sampling._ratios import ratios
+from shufflebounds._engines.allocation.ratios import ratios
 from shufflebounds.sampling.poisson import Subsampled
 
 __all__ = ["OppositeContributions", "opposite"]

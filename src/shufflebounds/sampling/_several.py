@@ -45,8 +45,8 @@ from shufflebounds._losses.atoms import union_probability
 from shufflebounds._engines.compose.grid_product import Product
 from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.profile.pair import OutcomePair
-from shufflebounds.sampling._listed import ListedAllocation
-from shufflebounds.sampling._stop_loss import CUT, Allocation
+from shufflebounds._engines.allocation.listed import ListedAllocation
+from shufflebounds._engines.allocation.stop_loss import CUT, Allocation
 
 __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 

@@ -27,12 +27,12 @@ from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composed import CURVE_DEPTH
 from shufflebounds._losses.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._allocation_moments import LARGEST_ORDER, allocation_renyi
-from shufflebounds.sampling._listed import ListedAllocation
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
+from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds.sampling._mechanism import OfPresence
-from shufflebounds.sampling._ratios import ratios
+from shufflebounds._engines.allocation.ratios import ratios
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
-from shufflebounds.sampling._stop_loss import Allocation
+from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds.tradeoff import Tradeoff

@@ -12,7 +12,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
 from shufflebounds.profile import DominatingPair
-from shufflebounds.sampling._ratios import smaller_tails
+from shufflebounds._engines.allocation.ratios import smaller_tails
 
 __all__ = ["shuffled_sgd_delta"]
 

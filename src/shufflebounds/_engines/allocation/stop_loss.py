@@ -25,8 +25,8 @@ from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GR
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.kept import Kept
 from shufflebounds._losses.tilted_sum import LEAST_TILT
-from shufflebounds.sampling._ratios import Ratios
-from shufflebounds.sampling._sums import GridLaw, StopLoss, contracted
+from shufflebounds._engines.allocation.ratios import Ratios
+from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 
 __all__ = ["Allocation"]
 
