@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism
-from shufflebounds.mechanisms._interval import ends_are_worst
+from shufflebounds._engines.inputs.interval import ends_are_worst
 
 NOISES = {
     "laplace": lambda t: -np.abs(t),

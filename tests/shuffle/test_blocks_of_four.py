@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 from shufflebounds import mechanisms
-from shufflebounds.mechanisms import _gaussian_blocks as blocks
+from shufflebounds._engines.inputs import gaussian_blocks as blocks
 from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, negative_mass
 from shufflebounds._engines.datasets.worst import WorstDataset
 from tests.strategies import slow

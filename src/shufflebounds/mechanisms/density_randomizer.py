@@ -20,9 +20,9 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._base.kept import kept
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._density_cells import Cells, Densities, Tails
-from shufflebounds.mechanisms._density_rows import lower_rows, upper_rows
-from shufflebounds.mechanisms._interval import checked, matrix_laws
+from shufflebounds._engines.inputs.density_cells import Cells, Densities, Tails
+from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
+from shufflebounds._engines.inputs.interval import checked, matrix_laws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair

@@ -26,9 +26,9 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
-from shufflebounds.mechanisms._integer_mu import mu_bounds
-from shufflebounds.mechanisms._interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
-from shufflebounds.mechanisms._interval_kinds import DiscreteGaussianNoise, interval_datasets
+from shufflebounds._engines.inputs.integer_mu import mu_bounds
+from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
+from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff

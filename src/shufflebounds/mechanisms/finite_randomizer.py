@@ -17,7 +17,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._counts import stated_users
-from shufflebounds.mechanisms._interval import matrix_laws
+from shufflebounds._engines.inputs.interval import matrix_laws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair

@@ -22,10 +22,10 @@ from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
-from shufflebounds.mechanisms._gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
-from shufflebounds.mechanisms._interval import BLUR, checked, interval_laws
-from shufflebounds.mechanisms._interval_kinds import GaussianNoise, interval_datasets
-from shufflebounds.mechanisms._listed_inputs import ListedInputs, gaussian_cells, named
+from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
+from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
+from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, interval_datasets
+from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws

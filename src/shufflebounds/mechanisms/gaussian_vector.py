@@ -19,7 +19,7 @@ from shufflebounds._base.types import FloatArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
-from shufflebounds.mechanisms._interval import BLUR, checked
+from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.profile.between import BetweenProfiles

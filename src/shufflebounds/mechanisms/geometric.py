@@ -19,8 +19,8 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
-from shufflebounds.mechanisms._interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
-from shufflebounds.mechanisms._interval_kinds import GeometricNoise, interval_datasets
+from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
+from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
 from shufflebounds._engines.datasets.laws import DatasetLaws

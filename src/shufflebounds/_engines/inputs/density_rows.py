@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.mechanisms._density_cells import Cells, Densities
+from shufflebounds._engines.inputs.density_cells import Cells, Densities
 
 __all__ = ["lower_rows", "upper_rows"]
 

@@ -31,7 +31,7 @@ from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._base.kept import Kept
-from shufflebounds.mechanisms._interval import BLUR
+from shufflebounds._engines.inputs.interval import BLUR
 from shufflebounds._engines.datasets.laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
 from shufflebounds._engines.excess.laws import ExcessLaw
 
