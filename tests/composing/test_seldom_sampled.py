@@ -8,7 +8,7 @@ from shufflebounds._engines.compose.grid import Composer
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo, Scale
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.profile.composed import Composition, _Floor
+from shufflebounds.profile.composition import Composition, _Floor
 from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow
 

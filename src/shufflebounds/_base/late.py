@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["LATE", "late"]
 
 LATE = {
-    "Composition": "shufflebounds.profile.composed",          # PrivacyProfile.compose, self_compose
+    "Composition": "shufflebounds.profile.composition",          # PrivacyProfile.compose, self_compose
     "GaussianMechanism": "shufflebounds.mechanisms.gaussian",  # the local guarantee of PersonalizedClones
     "Rappor": "shufflebounds.mechanisms.rappor",              # the records of FlippedReports
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled

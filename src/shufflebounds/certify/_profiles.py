@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from shufflebounds.certify._dispatch import hockey_stick_of, outcomes_of
 from shufflebounds.certify.balls import Answer, Outcomes, flint, largest_answer, multiset_probabilities, multisets
-from shufflebounds.profile.composed import Composition
+from shufflebounds.profile.composition import Composition
 from shufflebounds.profile.pair import MassPair, _ListedPair
 
 

@@ -9,14 +9,14 @@ from shufflebounds.profile.profile import PrivacyProfile
 
 if TYPE_CHECKING:
     from shufflebounds.profile._pictures import compare
-    from shufflebounds.profile.composed import Composition
+    from shufflebounds.profile.composition import Composition
     from shufflebounds.profile.statement import Statement
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
 
 # These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {
-    "Composition": "shufflebounds.profile.composed",
+    "Composition": "shufflebounds.profile.composition",
     "Statement": "shufflebounds.profile.statement",
     "compare": "shufflebounds.profile._pictures",
 }

@@ -35,7 +35,7 @@ from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.composed import Composition
+    from shufflebounds.profile.composition import Composition
     from shufflebounds.profile.pair import DominatingPair
 
 __all__ = ["PrivacyProfile"]

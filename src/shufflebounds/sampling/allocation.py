@@ -24,7 +24,7 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
-from shufflebounds.profile.composed import CURVE_DEPTH
+from shufflebounds.profile.composition import CURVE_DEPTH
 from shufflebounds._losses.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi

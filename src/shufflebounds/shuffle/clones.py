@@ -21,7 +21,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds._losses.curves import rounded
-from shufflebounds.shuffle._sizing import fewest_users, largest_budget
+from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["Clones", "StrongerClones"]

@@ -36,7 +36,7 @@ from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.bits.bit_pair import flip_probability
 from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
-from shufflebounds.shuffle._sizing import fewest_users, largest_budget
+from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds._engines.datasets.laws import DatasetLaws
