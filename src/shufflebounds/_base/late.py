@@ -18,9 +18,9 @@ LATE = {
     "Rappor": "shufflebounds.mechanisms.rappor",              # the records of FlippedReports
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
     "certify": "shufflebounds.certify",                       # PrivacyProfile.certify
-    "plot_profile": "shufflebounds.profile._pictures",        # PrivacyProfile.plot
-    "statement": "shufflebounds.profile.statement",           # PrivacyProfile.statement
-    "table": "shufflebounds.profile._pictures",               # the table that a notebook shows
+    "plot_profile": "shufflebounds.report.pictures",        # PrivacyProfile.plot
+    "statement": "shufflebounds.report.statement",           # PrivacyProfile.statement
+    "table": "shufflebounds.report.pictures",               # the table that a notebook shows
     # The command imports only the modules that one result needs, because its start is most of its run time.
     "AdditiveNoise": "shufflebounds.mechanisms._base",
     "ErrorLaw": "shufflebounds._engines.errors.accuracy",

@@ -17,7 +17,8 @@ from shufflebounds.cli.answers import add_questions, asked_of
 from shufflebounds.cli.files import save
 from shufflebounds.cli.parsers import number
 from shufflebounds.cli.printing import as_json, explain, report
-from shufflebounds.profile import PrivacyProfile, _pictures
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.report import pictures as _pictures
 
 __all__ = ["KINDS", "add_arguments", "check_out", "run"]
 

@@ -8,16 +8,16 @@ from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.profile._pictures import compare
+    from shufflebounds.report.pictures import compare
     from shufflebounds.profile.composition import Composition
-    from shufflebounds.profile.statement import Statement
+    from shufflebounds.report.statement import Statement
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]
 
 # These modules are imported on first use, because a single value of delta of a mechanism needs none of them.
 _HOMES = {
     "Composition": "shufflebounds.profile.composition",
-    "Statement": "shufflebounds.profile.statement",
-    "compare": "shufflebounds.profile._pictures",
+    "Statement": "shufflebounds.report.statement",
+    "compare": "shufflebounds.report.pictures",
 }
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -19,11 +19,11 @@ from shufflebounds._base.late import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.interpolation import connect_the_dots
-from shufflebounds.profile import _saving
+from shufflebounds.report import saving as _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.profile.statement import Statement
+    from shufflebounds.report.statement import Statement
 
 __all__ = ["ExportMixin"]
 

@@ -18,7 +18,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds.profile._pictures import effort, name_of, parameters
+from shufflebounds.report.pictures import effort, name_of, parameters
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["Statement", "statement"]
