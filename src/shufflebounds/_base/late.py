@@ -14,7 +14,7 @@ __all__ = ["LATE", "late"]
 
 LATE = {
     "Composition": "shufflebounds.profile.composition",          # PrivacyProfile.compose, self_compose
-    "GaussianMechanism": "shufflebounds.mechanisms.gaussian",  # the local guarantee of PersonalizedClones
+    "GaussianMechanism": "shufflebounds.mechanisms.noise.gaussian",  # the local guarantee of PersonalizedClones
     "Rappor": "shufflebounds.mechanisms.rappor",              # the records of FlippedReports
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
     "certify": "shufflebounds.certify",                       # PrivacyProfile.certify

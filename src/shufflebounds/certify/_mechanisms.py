@@ -10,10 +10,10 @@ import numpy as np
 from shufflebounds.certify._dispatch import OPERATIONS, hockey_stick_of, outcomes_of, outputs_of
 from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, flint, hockey_stick, larger
 from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.geometric import GeometricMechanism
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
 from shufflebounds.mechanisms.kary_response import KaryResponse
-from shufflebounds.mechanisms.laplace import LaplaceMechanism
+from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 
 
 @outputs_of.register

@@ -6,14 +6,14 @@ from shufflebounds._base.lazy import lazily, module_name
 
 if TYPE_CHECKING:
     from shufflebounds.mechanisms.density_randomizer import DensityRandomizer
-    from shufflebounds.mechanisms.discrete_gaussian import DiscreteGaussianMechanism
+    from shufflebounds.mechanisms.noise.discrete_gaussian import DiscreteGaussianMechanism
     from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-    from shufflebounds.mechanisms.gaussian import GaussianMechanism
-    from shufflebounds.mechanisms.gaussian_vector import GaussianVector
-    from shufflebounds.mechanisms.geometric import GeometricMechanism
+    from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+    from shufflebounds.mechanisms.noise.gaussian_vector import GaussianVector
+    from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
     from shufflebounds.mechanisms.hadamard_response import HadamardResponse
     from shufflebounds.mechanisms.kary_response import KaryResponse
-    from shufflebounds.mechanisms.laplace import LaplaceMechanism
+    from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
     from shufflebounds.mechanisms.local_hashing import LocalHashing
     from shufflebounds.mechanisms.priv_unit import PrivUnit
     from shufflebounds.mechanisms.randomized_response import RandomizedResponse

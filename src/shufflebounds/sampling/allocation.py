@@ -21,8 +21,8 @@ from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray, con
 from shufflebounds._losses.release import CurveBounds
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.laplace import LaplaceMechanism
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
 from shufflebounds._losses.curves import Staged, sketch_step

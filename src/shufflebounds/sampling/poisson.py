@@ -18,7 +18,7 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._base.kept import kept
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian

@@ -13,8 +13,8 @@ import numpy as np
 
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.laplace import LaplaceMechanism
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["Ratios", "ratios", "smaller_tails"]

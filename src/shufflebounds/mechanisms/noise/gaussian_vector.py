@@ -21,7 +21,7 @@ from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
 from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
-from shufflebounds.mechanisms.gaussian import GaussianMechanism
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
