@@ -19,7 +19,7 @@ from shufflebounds._base.progress import announced
 from shufflebounds._base.search import expand_bracket, root
 from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
-from shufflebounds.mechanisms._counts import FrequencyOracle
+from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import parts_of_releases
 from shufflebounds._engines.errors.accuracy import ErrorLaw

@@ -284,8 +284,8 @@ def test_every_dataset(f, p, q, hashes, bits, users):
 def test_many_hashes_are_reduced_to_fewer_nodes(monkeypatch):
     report = Rappor(0.9, 0.6, 0.4, hashes=20)
     exact = report.excess_laws()[0].upper
-    monkeypatch.setattr("shufflebounds.mechanisms.rappor.MANY", 10)
-    monkeypatch.setattr("shufflebounds.mechanisms.rappor._NODES", 8)
+    monkeypatch.setattr("shufflebounds.mechanisms.oracles.rappor.MANY", 10)
+    monkeypatch.setattr("shufflebounds.mechanisms.oracles.rappor._NODES", 8)
     coarse = report.excess_laws()[0].upper
     assert coarse.log_mass.size == 64 < exact.log_mass.size == 441
     assert (coarse.log_a - coarse.log_b).max() == pytest.approx((exact.log_a - exact.log_b).max(), rel=1e-15)

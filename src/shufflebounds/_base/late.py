@@ -15,7 +15,7 @@ __all__ = ["LATE", "late"]
 LATE = {
     "Composition": "shufflebounds.profile.composition",          # PrivacyProfile.compose, self_compose
     "GaussianMechanism": "shufflebounds.mechanisms.noise.gaussian",  # the local guarantee of PersonalizedClones
-    "Rappor": "shufflebounds.mechanisms.rappor",              # the records of FlippedReports
+    "Rappor": "shufflebounds.mechanisms.oracles.rappor",              # the records of FlippedReports
     "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
     "certify": "shufflebounds.certify",                       # PrivacyProfile.certify
     "plot_profile": "shufflebounds.report.pictures",        # PrivacyProfile.plot

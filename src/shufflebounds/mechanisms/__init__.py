@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
     from shufflebounds.mechanisms.noise.gaussian_vector import GaussianVector
     from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
-    from shufflebounds.mechanisms.hadamard_response import HadamardResponse
-    from shufflebounds.mechanisms.kary_response import KaryResponse
+    from shufflebounds.mechanisms.oracles.hadamard_response import HadamardResponse
+    from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
     from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
-    from shufflebounds.mechanisms.local_hashing import LocalHashing
+    from shufflebounds.mechanisms.oracles.local_hashing import LocalHashing
     from shufflebounds.mechanisms.priv_unit import PrivUnit
     from shufflebounds.mechanisms.randomized_response import RandomizedResponse
-    from shufflebounds.mechanisms.rappor import Rappor
+    from shufflebounds.mechanisms.oracles.rappor import Rappor
     from shufflebounds.mechanisms.ratio_bounded import PureLocal, RatioBounded
-    from shufflebounds.mechanisms.subset_selection import SubsetSelection
-    from shufflebounds.mechanisms.unary_encoding import UnaryEncoding
+    from shufflebounds.mechanisms.oracles.subset_selection import SubsetSelection
+    from shufflebounds.mechanisms.oracles.unary_encoding import UnaryEncoding
 
 __all__ = [
     "DensityRandomizer",

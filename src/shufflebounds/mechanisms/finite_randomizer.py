@@ -16,7 +16,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.mechanisms._counts import stated_users
+from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds._engines.inputs.interval import matrix_laws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.profile import DominatingPair

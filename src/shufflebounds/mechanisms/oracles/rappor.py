@@ -20,7 +20,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
-from shufflebounds.mechanisms._counts import CountEstimate
+from shufflebounds.mechanisms.oracles._counts import CountEstimate
 from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
