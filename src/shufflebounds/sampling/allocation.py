@@ -29,7 +29,7 @@ from shufflebounds._losses.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.allocation.listed import ListedAllocation
-from shufflebounds.sampling._mechanism import OfPresence
+from shufflebounds.sampling._base import OfPresence
 from shufflebounds._engines.allocation.ratios import ratios
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds._engines.allocation.stop_loss import Allocation

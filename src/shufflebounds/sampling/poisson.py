@@ -22,7 +22,7 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
-from shufflebounds.sampling._mechanism import OfPresence
+from shufflebounds.sampling._base import OfPresence
 from shufflebounds._losses.mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
