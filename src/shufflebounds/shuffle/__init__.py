@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.shuffled import Shuffled as Shuffled
     from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon as shuffled_epsilon
     from shufflebounds.shuffle.shuffled_deployments import shuffled_log_delta as shuffled_log_delta
-    from shufflebounds.shuffle.sums import RealSum as RealSum
+    from shufflebounds.shuffle.real_sum import RealSum as RealSum
     from shufflebounds.shuffle.variation_ratio import VariationRatio as VariationRatio
     from shufflebounds.shuffle.zero_sum import ZeroSum as ZeroSum
 
@@ -34,7 +34,7 @@ _HOMES = {
     "FlippedReports": "shufflebounds.shuffle.flipped_reports",
     "PersonalizedBits": "shufflebounds.shuffle.personalized_bits",
     "PersonalizedClones": "shufflebounds.shuffle.personalized",
-    "RealSum": "shufflebounds.shuffle.sums",
+    "RealSum": "shufflebounds.shuffle.real_sum",
     "Shuffled": "shufflebounds.shuffle.shuffled",
     "ShuffledBits": "shufflebounds.shuffle.bits",
     "ShuffledHistogram": "shufflebounds.shuffle.histogram",

@@ -21,7 +21,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
-from shufflebounds.shuffle._clones.guarantees import OfEveryUser, OfOneUser
+from shufflebounds.shuffle.of_users import OfEveryUser, OfOneUser
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population
 
