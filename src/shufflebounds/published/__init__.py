@@ -17,9 +17,9 @@ from shufflebounds.published.comparing import AmplificationTable, amplification_
 from shufflebounds.published.feldman import *  # noqa: F403
 from shufflebounds.published.liu import *  # noqa: F403
 from shufflebounds.published.liu_curve import *  # noqa: F403
-from shufflebounds.published.survey import *  # noqa: F403
-from shufflebounds.published.survey_basics import *  # noqa: F403
-from shufflebounds.published.survey_histograms import *  # noqa: F403
+from shufflebounds.published.survey.formulas import *  # noqa: F403
+from shufflebounds.published.survey.basics import *  # noqa: F403
+from shufflebounds.published.survey.histograms import *  # noqa: F403
 from shufflebounds.published.zhilyaev import *  # noqa: F403
 from shufflebounds.published.zhilyaev_reports import *  # noqa: F403
 from shufflebounds.published.zhilyaev_sums import *  # noqa: F403

@@ -12,7 +12,7 @@ from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.published._glossary import BUDGET, real
 from shufflebounds.published._printed import At, Counterexample, printed
-from shufflebounds.published.survey import _SURVEY
+from shufflebounds.published.survey.formulas import _SURVEY
 
 __all__ = [
     "das2022_laplace_max_square",

@@ -6,7 +6,7 @@ import math
 
 from shufflebounds.published._glossary import BUDGET, integer, real
 from shufflebounds.published._printed import At, printed
-from shufflebounds.published.survey import _SURVEY
+from shufflebounds.published.survey.formulas import _SURVEY
 from shufflebounds.selection import small_db_error
 from shufflebounds.tails import binom_logsf
 
