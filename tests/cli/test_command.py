@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds.cli import answers, main
+from shufflebounds.cli import main
+from shufflebounds.cli.output import answers
 from shufflebounds.cli.registry import MECHANISMS
 from tests.strategies import slow
 

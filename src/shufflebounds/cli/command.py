@@ -16,9 +16,9 @@ from typing import Any
 from shufflebounds import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds.cli.files import UnwritableError
+from shufflebounds.cli.output.files import UnwritableError
 from shufflebounds.cli.parsers import Parser, add_choices
-from shufflebounds.cli.progress import watched
+from shufflebounds.cli.output.progress import watched
 
 __all__ = ["COMMANDS", "main", "parser_for"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 
-from shufflebounds.cli.files import text_of
+from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.parsers import add_forms, number
-from shufflebounds.cli.printing import as_json, as_table
+from shufflebounds.cli.output.printing import as_json, as_table
 from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from shufflebounds.cli.files import text_of
+from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.parsers import add_forms
-from shufflebounds.cli.printing import SIDES, as_json, as_table, both, format_bound, format_parameter, report
+from shufflebounds.cli.output.printing import SIDES, as_json, as_table, both, format_bound, format_parameter, report
 from shufflebounds.cli.release_files import of_row, rows_of
 
 __all__ = ["add_arguments", "run"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from shufflebounds._base.types import FloatArray
-from shufflebounds.cli.files import text_of
+from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.parsers import add_forms, number
-from shufflebounds.cli.printing import both, print_report, report
+from shufflebounds.cli.output.printing import both, print_report, report
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import PersonalizedClones
 

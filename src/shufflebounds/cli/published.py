@@ -7,7 +7,7 @@ from typing import Any
 
 from shufflebounds import published
 from shufflebounds.cli.parsers import add_forms
-from shufflebounds.cli.printing import as_json, as_table
+from shufflebounds.cli.output.printing import as_json, as_table
 
 __all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows", "run"]
 

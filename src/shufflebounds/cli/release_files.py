@@ -10,7 +10,7 @@ from typing import Any
 
 from shufflebounds import composition
 from shufflebounds._base import validate as _validate
-from shufflebounds.cli.files import text_of
+from shufflebounds.cli.output.files import text_of
 from shufflebounds.cli.parsers import number_or_word
 from shufflebounds.cli.registry import MECHANISMS, released
 from shufflebounds.profile import PrivacyProfile

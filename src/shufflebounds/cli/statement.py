@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from shufflebounds.cli.answers import add_questions, asked_of
-from shufflebounds.cli.files import save
-from shufflebounds.cli.printing import as_json, report
+from shufflebounds.cli.output.answers import add_questions, asked_of
+from shufflebounds.cli.output.files import save
+from shufflebounds.cli.output.printing import as_json, report
 
 __all__ = ["add_arguments", "run"]
 

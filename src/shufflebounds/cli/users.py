@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from shufflebounds.cli.parsers import add_mechanisms
-from shufflebounds.cli.printing import both, print_report, report
+from shufflebounds.cli.output.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 from shufflebounds.shuffle import Shuffled
 

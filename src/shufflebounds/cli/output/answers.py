@@ -11,7 +11,7 @@ from typing import Any
 
 from shufflebounds._base.late import late
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
-from shufflebounds.cli.printing import both, print_report, report
+from shufflebounds.cli.output.printing import both, print_report, report
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 

@@ -1,0 +1,1 @@
+"""FILL IN: what belongs here, what it may import, where to start reading."""
