@@ -17,9 +17,9 @@ import numpy as np
 from keeping import keep
 
 from shufflebounds._core import _clones, _deployments
+from shufflebounds._engines.excess import packed as _compiled_laws
 from shufflebounds.mechanisms import KaryResponse
 from shufflebounds.shuffle import clones_epsilon, noise_epsilon, shuffled_epsilon
-from shufflebounds._engines.excess import packed as _compiled_laws
 
 
 def fastest(job):

@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import shufflebounds
-from shufflebounds._base.late import LATE, late
+from shufflebounds._base.lazy import LATE, late
 
 ROOT = Path(shufflebounds.__file__).parent
 WITHIN_FUNCTIONS = {"shufflebounds.__main__"}

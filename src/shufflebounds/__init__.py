@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from shufflebounds._base.lazy import lazily
+from shufflebounds._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shufflebounds import (
@@ -51,8 +52,6 @@ __all__ = [
     "tails",
     "tradeoff",
 ]
-
-__version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(set(__all__) - {"__version__", "get_include"}, ""),

@@ -17,12 +17,12 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import expand_bracket, root
-from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
+from shufflebounds._engines.errors.accuracy import ErrorLaw
 from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
+from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import parts_of_releases
-from shufflebounds._engines.errors.accuracy import ErrorLaw
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.flipped_reports import FlippedReports
 from shufflebounds.shuffle.histogram import ShuffledHistogram

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from shufflebounds._core import _losses
 from shufflebounds._base.types import ULP
+from shufflebounds._core import _losses
 from shufflebounds._losses.interpolation import optimistic_pld
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.tradeoff.convex import joined, masses

@@ -12,7 +12,7 @@ from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.cli import main
 from shufflebounds.composition import Ledger, LedgerError, from_dict, ledger, to_dict
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism, Rappor
-from shufflebounds.report.saving import MOST_NESTED
+from shufflebounds.profile.saving import MOST_NESTED
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import (
     BinomialNoise,

@@ -16,9 +16,9 @@ from flint import arb
 
 from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
-from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds._engines.excess.evaluation import Effort, sums
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds.mechanisms import GaussianMechanism
 from tests.oracles import completed
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
 from tests.reference.sandwich import least_distance

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _losses
-from shufflebounds._losses.atoms import GridPLD
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
-from shufflebounds._losses.atoms import _counts
 from shufflebounds._engines.compose.grid_product import Product
+from shufflebounds._losses.atoms import GridPLD, LossAtoms, _counts
+from shufflebounds._losses.interpolation import connect_the_dots, supporting_lines
 from shufflebounds.shuffle import BinomialNoise
 from tests.oracles import LONG as mp
 from tests.oracles import hockey_stick_of_losses as hockey_stick

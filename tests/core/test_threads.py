@@ -206,7 +206,7 @@ def test_cached_attributes_that_use_each_other():
     # for each other forever.
     child("""
 import threading
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 class Here:
     other = None
     @cached_property
@@ -300,4 +300,4 @@ PersonalizedBits([0.5, 0.5])
 def test_no_cached_property_uses_a_lock():
     package = Path(shufflebounds.__file__).parent
     held = [path.name for path in package.rglob("*.py") if "from functools import cached_property" in path.read_text("utf-8")]
-    assert not held, "shufflebounds._base.cached has one without a lock"
+    assert not held, "shufflebounds._base.caches has one without a lock"

@@ -14,7 +14,7 @@ from collections import Counter
 import numpy as np
 
 from shufflebounds import mechanisms, sampling, shuffle
-from shufflebounds._base.cached import uncached
+from shufflebounds._base.caches import uncached
 from shufflebounds.profile import DominatingPair
 from tests.fuzz import batches as batched
 from tests.fuzz import densities, two_level

@@ -159,7 +159,7 @@ def test_eps_beside_a_cheap_curve():
 
 
 def test_tables_of_mixed_data_are_bounded():
-    from shufflebounds._base.kept import Kept
+    from shufflebounds._base.caches import Kept
     from shufflebounds._engines.datasets import enumerated as _mixed_data
 
     tables = Kept(1000, lambda table: table.nbytes)

@@ -9,8 +9,8 @@ import pytest
 from scipy import integrate, stats
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
+from shufflebounds.mechanisms import DensityRandomizer, FiniteRandomizer, GaussianMechanism, LaplaceMechanism
 
 INF = math.inf
 TILTED = {"cdf": lambda y, x: y + (x - 0.5) * y * (y - 1), "pdf": lambda y, x: 1 + (x - 0.5) * (2 * y - 1), "inputs": (0, 1),

@@ -5,8 +5,8 @@ import math
 import mpmath as mp
 import pytest
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
 from shufflebounds._engines.inputs import integer_mu as _integer_mu
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
 from tests.strategies import slow
 
 

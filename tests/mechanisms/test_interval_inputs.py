@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism
 from shufflebounds._engines.inputs.interval import ends_are_worst
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GeometricMechanism
 
 NOISES = {
     "laplace": lambda t: -np.abs(t),

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds._engines.errors.count_errors import _envelope
+from shufflebounds.mechanisms import HadamardResponse, KaryResponse, LocalHashing, SubsetSelection, UnaryEncoding
 from shufflebounds.tradeoff import hockey_stick, renyi_divergence
 from tests.mechanisms import listing
 

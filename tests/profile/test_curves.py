@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds._base.types import IntervalArray
-from shufflebounds._losses.samples import SampledProfile
-from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds._losses.curves import convex_hull, curve, gdp_mu
 from shufflebounds._losses.renyi import renyi
+from shufflebounds._losses.samples import SampledProfile
+from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.sampling import RandomAllocation
 from shufflebounds.shuffle import BinomialNoise, Clones, PersonalizedBits, PersonalizedClones, ShuffledBits, StrongerClones
 from shufflebounds.tradeoff import renyi_divergence

@@ -8,9 +8,9 @@ import pytest
 
 from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
 from shufflebounds._base.types import IntervalArray, consistent
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds._engines.excess import evaluation as _excess
 from shufflebounds._engines.excess import laws
+from shufflebounds.profile import PrivacyProfile
 
 
 class Inverted(PrivacyProfile):

@@ -9,8 +9,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
 from shufflebounds._losses.renyi import mixture_tail
+from shufflebounds.mechanisms import GaussianMechanism, GaussianVector
 from shufflebounds.sampling import AllocationPair, RandomAllocation
 from tests.strategies import slow
 

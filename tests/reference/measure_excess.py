@@ -11,8 +11,8 @@ from flint import arb, arb_poly, ctx
 
 from shufflebounds import shuffle
 from shufflebounds._core import _excess
-from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds.mechanisms import GaussianMechanism
 
 ctx.prec = 400
 

@@ -12,6 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds._base.convex_order import grid_spread
+from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
+from shufflebounds._engines.allocation.stop_loss import Allocation
+from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,
@@ -20,9 +23,6 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import AllocationPair, RandomAllocation
-from shufflebounds._engines.allocation.ratios import ratios
-from shufflebounds._engines.allocation.stop_loss import Allocation
-from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow
 
@@ -223,11 +223,11 @@ def test_spread_and_contraction_bound_stop_losses():
     assert abs(narrow.mass @ narrow.values - mass @ means) < 0.05
 
 
-@pytest.mark.parametrize("mechanism", [GaussianMechanism(1.0), GaussianMechanism(0.5), LaplaceMechanism(2.0)])
-def test_grids_of_ratios_reach_their_top(mechanism):
+@pytest.mark.parametrize("ratios", [gaussian_ratios(1.0), gaussian_ratios(2.0), laplace_ratios(0.5)])
+def test_grids_of_ratios_reach_their_top(ratios):
     # A ratio between the last grid point and the largest ratio would have no grid point above it, and the upper distribution would
     # not be larger.
-    law = Allocation(ratios(mechanism), 4)
+    law = Allocation(ratios, 4)
     least = math.exp(law.loss_range[0])
     for top, step in itertools.product((least + 0.7, least + 2.3, least + 11.0), (0.1, 0.037, 0.25)):
         grid = law._laid(top, step)

@@ -7,10 +7,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from shufflebounds._engines.allocation.moments import allocation_renyi
 from shufflebounds.mechanisms import GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from shufflebounds.sampling import AllocationPair, RandomAllocation
-from shufflebounds._engines.allocation.moments import allocation_renyi
 from tests.strategies import slow
 
 

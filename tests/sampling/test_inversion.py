@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._engines.compose.inversion import Inversion
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.sampling import SampledPair
-from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 
 
 def moment(mu: float, rate: float, order: float) -> mpf:

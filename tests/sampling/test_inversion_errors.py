@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.types import ULP
-from shufflebounds._engines.compose.inversion import _polar
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
+from shufflebounds._engines.compose.inversion import _polar
 
 
 def test_the_rounding_of_polar_coordinates_is_bounded():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,
@@ -16,7 +17,6 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.sampling import AllocationPair, RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import ClearReports, Shuffled
 from tests.strategies import slow

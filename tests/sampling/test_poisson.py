@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
+from shufflebounds._losses.mixed_losses import mixed_losses
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,
@@ -20,7 +21,6 @@ from shufflebounds.mechanisms import (
     RandomizedResponse,
 )
 from shufflebounds.sampling import ReplaceOne, SampledPair, Subsampled, WithoutReplacement
-from shufflebounds._losses.mixed_losses import mixed_losses
 from shufflebounds.sampling.without_replacement import both_orders, three_laws
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from tests.strategies import slow

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import ndtr
 
 from shufflebounds import mechanisms
-from shufflebounds._engines.inputs import gaussian_blocks as blocks
 from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, negative_mass
 from shufflebounds._engines.datasets.worst import WorstDataset
+from shufflebounds._engines.inputs import gaussian_blocks as blocks
 from tests.strategies import slow
 
 MATCHINGS = [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2))]

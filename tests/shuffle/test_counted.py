@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from shufflebounds import InfeasibleError, shuffle
+from shufflebounds._engines.errors.counted import Counted
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianVector,
@@ -19,7 +20,6 @@ from shufflebounds.mechanisms import (
     UnaryEncoding,
 )
 from shufflebounds.mechanisms._base import AdditiveNoise
-from shufflebounds._engines.errors.counted import Counted
 from tests.examples import profile_classes
 
 RNG = np.random.default_rng(41)

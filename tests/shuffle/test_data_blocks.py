@@ -5,7 +5,7 @@ import pytest
 
 from shufflebounds._core import _worst
 from shufflebounds._engines.bits.blocks import FINE, _runs, _targets, blocks_of_ones, blocks_of_targets
-from shufflebounds._engines.bits.bit_pair import bit_sides
+from shufflebounds._engines.bits.given_bits import bit_sides
 from shufflebounds._engines.bits.personal_sum import by_kind
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 

@@ -8,9 +8,9 @@ import pytest
 
 from shufflebounds import shuffle, tradeoff
 from shufflebounds._base.validate import InfeasibleError
+from shufflebounds._losses.budget import log_odds
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import DominatingPair
-from shufflebounds._losses.budget import log_odds
 from shufflebounds.selection import svt_scales
 from shufflebounds.tails import poisson_binom_window
 

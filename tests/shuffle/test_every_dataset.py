@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from shufflebounds import shuffle
-from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit, Rappor
 from shufflebounds._engines.datasets.worst import WorstDataset
+from shufflebounds.mechanisms import FiniteRandomizer, PrivUnit, Rappor
 from tests.strategies import slow
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
-from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits import records as _record_pair
+from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits.record_tests import scored_pair
+from shufflebounds.shuffle import ClearReports, FlippedReports, ShuffledBits
 from tests.fuzz.compositions import best
 from tests.oracles import assert_encloses, coin, hockey_stick, multiset, power, rational, references, total
 from tests.strategies import slow

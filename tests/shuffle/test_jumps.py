@@ -8,10 +8,10 @@ import pytest
 
 from shufflebounds._base.convex_order import gathered, merged_sum, spread_sum
 from shufflebounds._core import _excess
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, approximate_excess, excesses, largest_of
 from shufflebounds._engines.excess.heavy_tails import one_large_value, sum_of_few, sum_with_jumps
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism
 from tests.oracles import completed
 from tests.strategies import slow
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms
-from shufflebounds._engines.inputs import interval_kinds as interval
-from shufflebounds._engines.inputs.interval_kinds import IntervalKinds
 from shufflebounds._engines.datasets.largest_sum import LargestSums, _Sum
 from shufflebounds._engines.datasets.laws import FiniteKinds, Kinds, Laws
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.inputs import interval_kinds as interval
+from shufflebounds._engines.inputs.interval_kinds import IntervalKinds
 from tests.strategies import slow
 
 flint = pytest.importorskip("flint")

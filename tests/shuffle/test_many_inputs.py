@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.limits import COMPARED
+from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.mechanisms import FiniteRandomizer
 from shufflebounds.shuffle import Shuffled
-from shufflebounds._engines.excess.laws import ExcessLaw
 
 
 def every_law(rows):

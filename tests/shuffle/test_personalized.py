@@ -14,9 +14,6 @@ from scipy.stats import laplace
 
 from shufflebounds import shuffle
 from shufflebounds._base.limits import SEARCH_GAP
-from shufflebounds.mechanisms import KaryResponse
-from shufflebounds._losses.budget import log_odds
-from shufflebounds.shuffle import PersonalizedClones, Shuffled
 from shufflebounds._engines.clones import families
 from shufflebounds._engines.clones import population as population_module
 from shufflebounds._engines.clones.bins import BinnedLaw, BudgetBins
@@ -24,6 +21,9 @@ from shufflebounds._engines.clones.blanket import _integral, integrand_of, log_b
 from shufflebounds._engines.clones.blanket_table import _inner, _log_bounds, log_blanket_table
 from shufflebounds._engines.clones.families import least_log_ratio
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
+from shufflebounds._losses.budget import log_odds
+from shufflebounds.mechanisms import KaryResponse
+from shufflebounds.shuffle import PersonalizedClones, Shuffled
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "clones-and-personalised.json").read_text())
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from shufflebounds._engines.bits import personal_sum as _personal_sum
+from shufflebounds.shuffle import PersonalizedBits, PersonalizedClones, ShuffledBits
 from tests.oracles import logarithm, rational
 from tests.shuffle.test_bits import both_directions
 

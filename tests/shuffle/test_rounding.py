@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from shufflebounds._core import _excess
+from shufflebounds._engines.bits import records as _record_pair
+from shufflebounds._engines.bits.given_bits import near_budget
+from shufflebounds._engines.clones.families import GaussianFamily
 from shufflebounds.mechanisms import FiniteRandomizer, LaplaceMechanism, Rappor
 from shufflebounds.shuffle import FlippedReports, Shuffled
-from shufflebounds._engines.bits import records as _record_pair
-from shufflebounds._engines.clones.families import GaussianFamily
-from shufflebounds._engines.bits.bit_pair import near_budget
 from tests.strategies import slow
 
 

@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._engines.datasets.enumerated import MixedData
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.mechanisms import (
     FiniteRandomizer,
     GaussianMechanism,
@@ -22,8 +24,6 @@ from shufflebounds.mechanisms import (
     LaplaceMechanism,
     LocalHashing,
 )
-from shufflebounds._engines.datasets.enumerated import MixedData
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from tests.oracles import hockey_stick, rational
 from tests.strategies import slow
 

@@ -6,11 +6,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
 from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.datasets.largest_sum import LargestSums
 from shufflebounds._engines.datasets.laws import FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, FiniteRandomizer, GaussianMechanism
 from tests.strategies import slow
 
 

@@ -8,9 +8,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from shufflebounds.shuffle import FlippedReports, PersonalizedBits
 from shufflebounds._engines.bits.records import enumerated
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
+from shufflebounds.shuffle import FlippedReports, PersonalizedBits
 from tests.strategies import slow
 
 

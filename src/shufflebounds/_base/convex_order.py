@@ -20,9 +20,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._core import _jumps
 from shufflebounds._base.limits import LOG_TINY
 from shufflebounds._base.types import EXP_SLACK, ULP, FloatArray
+from shufflebounds._core import _jumps
 
 __all__ = [
     "at_zero", "gathered", "grid_spread", "largest_charge", "log_parts", "log_shares", "log_spread", "log_to_nodes", "merged",

@@ -1,4 +1,4 @@
-"""Gauss-Legendre quadrature on panels."""
+"""Gauss-Legendre quadrature on panels, and sums and exponentials of logarithms."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import FloatArray
 
-__all__ = ["STEEPEST", "gauss_legendre", "log_normal_masses"]
+__all__ = ["STEEPEST", "capped_exp", "gauss_legendre", "log_normal_masses", "log_sum"]
 
 STEEPEST = 8.0
 """Largest change of the log of an integrand over a panel: with 12 nodes the rule is then accurate to the rounding of the sum.
@@ -36,3 +37,14 @@ def log_normal_masses(edges: FloatArray, mean: float, deviation: float) -> Float
     top = square.max(axis=1)
     inner = np.log(np.exp(square - top[:, None]) @ weights) + top
     return np.asarray(inner + np.log(width / (2 * deviation)) - 0.5 * math.log(2 * math.pi))
+
+
+def log_sum(logs: FloatArray) -> float:
+    """Return the log of the sum of the exponentials; -inf for no terms."""
+    top = float(logs.max(initial=-math.inf))
+    return top + math.log(float(np.exp(logs - top).sum())) if -math.inf < top < math.inf else top
+
+
+def capped_exp(exponent: float) -> float:
+    """Return e^exponent, or e^LARGEST_EXPONENT if the exponent is larger; for error bounds, which are useless at that size."""
+    return math.exp(min(exponent, LARGEST_EXPONENT))

@@ -1,1 +1,5 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""One release as a distribution of privacy losses: enumerated outcomes, curves, divergences, tails. Imports `tradeoff` and below.
+
+Start with `atoms` (enumerated outcomes under both distributions), then `release` (what a composition may know of one release) and
+`samples` (values of log delta between which curves are interpolated).
+"""

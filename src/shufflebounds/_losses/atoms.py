@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._core import _losses, _tradeoff
 from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.tradeoff.divergences import renyi_of_losses
 from shufflebounds.tradeoff.representation import log1mexp
 

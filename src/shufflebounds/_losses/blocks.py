@@ -13,8 +13,8 @@ import numpy as np
 
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray
-from shufflebounds._losses.interpolation import pessimistic_pld
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.interpolation import pessimistic_pld
 from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["Blocks"]

@@ -13,14 +13,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import MOST_ROUNDS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.samples import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
+from shufflebounds._losses.samples import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import QUANTILE_ERROR, GaussianCurve
 from shufflebounds.tradeoff.convex import drops

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._core import _losses
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _losses
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.samples import HockeyStickBounds
 from shufflebounds.tradeoff.convex import Chain, across, below, distinct, joined, masses

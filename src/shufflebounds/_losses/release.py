@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
+from shufflebounds._losses.atoms import GridPLD, LossAtoms, grid
 from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
-from shufflebounds._engines.compose.inversion import LossTransform
-from shufflebounds._base.kept import kept
-from shufflebounds._losses.atoms import GridPLD, LossAtoms, grid
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
+from shufflebounds._losses.transform import LossTransform
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale"]

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.limits import MOST_ROUNDS, TINY
-from shufflebounds._base.logs import log_sum
 from shufflebounds._base.progress import tick
-from shufflebounds._base.quadrature import STEEPEST, gauss_legendre
+from shufflebounds._base.quadrature import STEEPEST, gauss_legendre, log_sum
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds.tradeoff.convex import Chain, across, alternate, below, hull
 

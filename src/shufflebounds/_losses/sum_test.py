@@ -16,10 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import COMPARED, COMPUTED_ERROR, MANY, NEGLIGIBLE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import kept
 from shufflebounds._losses.atoms import LossAtoms, TooLongError
 from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 from shufflebounds.tradeoff.piecewise import prune

@@ -16,12 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _losses
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import kept
+from shufflebounds._core import _losses
 from shufflebounds._losses.atoms import TooLongError
 from shufflebounds._losses.window import Tails
 

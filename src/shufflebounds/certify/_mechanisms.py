@@ -12,8 +12,8 @@ from shufflebounds.certify.balls import Answer, Ball, Outcomes, Outputs, flint, 
 from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
-from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
+from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
 
 
 @outputs_of.register

@@ -7,6 +7,7 @@ from itertools import permutations, zip_longest
 
 import numpy as np
 
+from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
 from shufflebounds.certify.balls import (
     MOST_OPERATIONS,
@@ -21,7 +22,6 @@ from shufflebounds.certify.balls import (
     polynomial,
 )
 from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import _UniformClones
 from shufflebounds.shuffle.noise import BinomialNoise

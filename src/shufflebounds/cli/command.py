@@ -13,19 +13,19 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from shufflebounds import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
+from shufflebounds._base.version import __version__
 from shufflebounds.cli.output.files import UnwritableError
-from shufflebounds.cli.parsers import Parser, add_choices
 from shufflebounds.cli.output.progress import watched
+from shufflebounds.cli.parsers import Parser, add_choices
 
 __all__ = ["COMMANDS", "main", "parser_for"]
 
 COMMANDS = {
-    "epsilon": ("answers:EPSILON", "the smallest eps at a given delta"),
-    "delta": ("answers:DELTA", "the smallest delta at a given eps"),
-    "calibrate": ("answers:Calibrate", "the parameters with the smallest error that meet a target"),
+    "epsilon": ("output.answers:EPSILON", "the smallest eps at a given delta"),
+    "delta": ("output.answers:DELTA", "the smallest delta at a given eps"),
+    "calibrate": ("output.answers:Calibrate", "the parameters with the smallest error that meet a target"),
     "compare": ("compare", "histogram protocols at equal central privacy: errors, messages and bits"),
     "curve": ("curve", "the trade-off function or delta(eps), as a picture or a table"),
     "statement": ("statement", "the guarantee in plain sentences, as text, Markdown or a web page"),

@@ -6,8 +6,8 @@ import argparse
 import math
 
 from shufflebounds.cli.output.files import text_of
-from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.output.printing import as_json, as_table
+from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]

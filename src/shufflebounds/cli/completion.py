@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds.cli.command import COMMANDS, parser_for
 
 __all__ = ["add_arguments", "run"]

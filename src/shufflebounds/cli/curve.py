@@ -15,8 +15,8 @@ from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.answers import add_questions, asked_of
 from shufflebounds.cli.output.files import save
-from shufflebounds.cli.parsers import number
 from shufflebounds.cli.output.printing import as_json, explain, report
+from shufflebounds.cli.parsers import number
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.report import pictures as _pictures
 

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from shufflebounds.cli.output.files import text_of
-from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.output.printing import SIDES, as_json, as_table, both, format_bound, format_parameter, report
+from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.release_files import of_row, rows_of
 
 __all__ = ["add_arguments", "run"]

@@ -10,8 +10,8 @@ import numpy as np
 
 from shufflebounds._base.types import FloatArray
 from shufflebounds.cli.output.files import text_of
-from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.output.printing import both, print_report, report
+from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle import PersonalizedClones
 

@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from shufflebounds import published
-from shufflebounds.cli.parsers import add_forms
 from shufflebounds.cli.output.printing import as_json, as_table
+from shufflebounds.cli.parsers import add_forms
 
 __all__ = ["HEADER", "add_arguments", "cells", "explanation", "rows", "run"]
 

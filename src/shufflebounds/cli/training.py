@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.cli.output.printing import as_json, as_table, both, format_bound
+from shufflebounds.cli.parsers import add_forms, number
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import RandomAllocation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from shufflebounds.cli.parsers import add_mechanisms
 from shufflebounds.cli.output.printing import both, print_report, report
+from shufflebounds.cli.parsers import add_mechanisms
 from shufflebounds.cli.registry import MECHANISMS, Mechanism
 from shufflebounds.shuffle import Shuffled
 

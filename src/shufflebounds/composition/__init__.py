@@ -7,7 +7,7 @@ from shufflebounds.composition.conversions import rdp_to_dp, zcdp_to_dp
 from shufflebounds.composition.ledger import BudgetExceededError, Ledger, LedgerError
 from shufflebounds.composition.releases import calibrate_releases
 from shufflebounds.composition.rules import Guarantee, compose_dp, composition_delta, composition_log_delta, group_privacy
-from shufflebounds.report.saving import from_dict, to_dict
+from shufflebounds.profile.saving import from_dict, to_dict
 
 __all__ = [
     "BudgetExceededError",

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base import search as _search
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.quadrature import log_sum
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._base.limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
-from shufflebounds._base.logs import log_sum
-from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.lattice import common_step
+from shufflebounds._losses.release import DominatingPairInfo
 
 __all__ = ["BudgetSum"]
 

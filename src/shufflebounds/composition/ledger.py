@@ -12,7 +12,7 @@ from typing import Any, Self
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import explained
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.report.saving import from_dict, to_dict
+from shufflebounds.profile.saving import from_dict, to_dict
 
 __all__ = ["BudgetExceededError", "Ledger", "LedgerError"]
 

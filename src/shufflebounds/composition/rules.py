@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds._base.crossing import Curve, crossing
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import SLACK, Bound, FloatArray, Interval, plain, probability, typed_as
+from shufflebounds._core._special import log1mexp, log_add_exp
 from shufflebounds.composition.budgets import BudgetSum
 from shufflebounds.composition.conversions import above
 

@@ -2,45 +2,46 @@
 
 from typing import TYPE_CHECKING
 
-from shufflebounds._base.lazy import lazily, module_name
+from shufflebounds._base.lazy import lazily
 
 if TYPE_CHECKING:
-    from shufflebounds.mechanisms.density_randomizer import DensityRandomizer
-    from shufflebounds.mechanisms.noise.discrete_gaussian import DiscreteGaussianMechanism
-    from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer
-    from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
-    from shufflebounds.mechanisms.noise.gaussian_vector import GaussianVector
-    from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
-    from shufflebounds.mechanisms.oracles.hadamard_response import HadamardResponse
-    from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
-    from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
-    from shufflebounds.mechanisms.oracles.local_hashing import LocalHashing
-    from shufflebounds.mechanisms.priv_unit import PrivUnit
-    from shufflebounds.mechanisms.randomized_response import RandomizedResponse
-    from shufflebounds.mechanisms.oracles.rappor import Rappor
-    from shufflebounds.mechanisms.ratio_bounded import PureLocal, RatioBounded
-    from shufflebounds.mechanisms.oracles.subset_selection import SubsetSelection
-    from shufflebounds.mechanisms.oracles.unary_encoding import UnaryEncoding
+    # Each name is repeated after "as", by which type checkers know that it is public.
+    from shufflebounds.mechanisms.density_randomizer import DensityRandomizer as DensityRandomizer
+    from shufflebounds.mechanisms.finite_randomizer import FiniteRandomizer as FiniteRandomizer
+    from shufflebounds.mechanisms.noise.discrete_gaussian import DiscreteGaussianMechanism as DiscreteGaussianMechanism
+    from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism as GaussianMechanism
+    from shufflebounds.mechanisms.noise.gaussian_vector import GaussianVector as GaussianVector
+    from shufflebounds.mechanisms.noise.geometric import GeometricMechanism as GeometricMechanism
+    from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism as LaplaceMechanism
+    from shufflebounds.mechanisms.oracles.hadamard_response import HadamardResponse as HadamardResponse
+    from shufflebounds.mechanisms.oracles.kary_response import KaryResponse as KaryResponse
+    from shufflebounds.mechanisms.oracles.local_hashing import LocalHashing as LocalHashing
+    from shufflebounds.mechanisms.oracles.rappor import Rappor as Rappor
+    from shufflebounds.mechanisms.oracles.subset_selection import SubsetSelection as SubsetSelection
+    from shufflebounds.mechanisms.oracles.unary_encoding import UnaryEncoding as UnaryEncoding
+    from shufflebounds.mechanisms.priv_unit import PrivUnit as PrivUnit
+    from shufflebounds.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
+    from shufflebounds.mechanisms.ratio_bounded import PureLocal as PureLocal
+    from shufflebounds.mechanisms.ratio_bounded import RatioBounded as RatioBounded
 
-__all__ = [
-    "DensityRandomizer",
-    "DiscreteGaussianMechanism",
-    "FiniteRandomizer",
-    "GaussianMechanism",
-    "GaussianVector",
-    "GeometricMechanism",
-    "HadamardResponse",
-    "KaryResponse",
-    "LaplaceMechanism",
-    "LocalHashing",
-    "PrivUnit",
-    "PureLocal",
-    "RandomizedResponse",
-    "Rappor",
-    "RatioBounded",
-    "SubsetSelection",
-    "UnaryEncoding",
-]
-
-_HOMES = {name: f"{__name__}.{module_name(name)}" for name in __all__} | {"PureLocal": f"{__name__}.ratio_bounded"}
+_HOMES = {name: f"{__name__}.{home}" for name, home in {
+    "DensityRandomizer": "density_randomizer",
+    "DiscreteGaussianMechanism": "noise.discrete_gaussian",
+    "FiniteRandomizer": "finite_randomizer",
+    "GaussianMechanism": "noise.gaussian",
+    "GaussianVector": "noise.gaussian_vector",
+    "GeometricMechanism": "noise.geometric",
+    "HadamardResponse": "oracles.hadamard_response",
+    "KaryResponse": "oracles.kary_response",
+    "LaplaceMechanism": "noise.laplace",
+    "LocalHashing": "oracles.local_hashing",
+    "PrivUnit": "priv_unit",
+    "PureLocal": "ratio_bounded",
+    "RandomizedResponse": "randomized_response",
+    "Rappor": "oracles.rappor",
+    "RatioBounded": "ratio_bounded",
+    "SubsetSelection": "oracles.subset_selection",
+    "UnaryEncoding": "oracles.unary_encoding",
+}.items()}
+__all__ = sorted(_HOMES)
 __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.shuffled import Shuffled
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class LocalRandomizer(PrivacyProfile):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
 
-        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see :class:`~shufflebounds._engines.excess.laws.ExcessLaw`.
+        X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see
+        :class:`~shufflebounds._engines.excess.laws.ExcessLaw`.
 
         Parameters
         ----------

@@ -13,21 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._base.kept import kept
-from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.matrix import MatrixDatasets
+from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.density_cells import Cells, Densities, Tails
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds._engines.inputs.interval import checked, matrix_laws
-from shufflebounds._engines.datasets.matrix import MatrixDatasets
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["DensityRandomizer"]
 

@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.matrix import MatrixDatasets
+from shufflebounds._engines.errors.accuracy import Of
+from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.inputs.interval import matrix_laws
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
-from shufflebounds._engines.inputs.interval import matrix_laws
-from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair
-from shufflebounds._engines.errors.accuracy import Of
-from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
 
 __all__ = ["FiniteRandomizer"]
 

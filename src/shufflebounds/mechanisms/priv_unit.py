@@ -15,8 +15,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
 from shufflebounds._base.scipy_functions import betaincc, betainccinv, betaln
 from shufflebounds._base.types import FloatArray
-from shufflebounds.mechanisms.oracles._two_level import Others, Shares, TwoLevel
 from shufflebounds.mechanisms._vectors import VectorRandomizer
+from shufflebounds.mechanisms.oracles._two_level import Others, Shares, TwoLevel
 
 __all__ = ["PrivUnit"]
 

@@ -13,10 +13,10 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
+from shufflebounds._engines.bits.given_bits import flip_probability
+from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
-from shufflebounds._engines.errors.counted import SumOfBits
-from shufflebounds._engines.bits.bit_pair import flip_probability
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]

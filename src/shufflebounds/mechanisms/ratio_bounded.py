@@ -12,9 +12,9 @@ import numpy as np
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 __all__ = ["PureLocal", "RatioBounded"]

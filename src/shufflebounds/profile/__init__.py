@@ -8,8 +8,8 @@ from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 if TYPE_CHECKING:
-    from shufflebounds.report.pictures import compare
     from shufflebounds.profile.composition import Composition
+    from shufflebounds.report.pictures import compare
     from shufflebounds.report.statement import Statement
 
 __all__ = ["Bound", "Composition", "DominatingPair", "FloatArray", "PrivacyProfile", "Statement", "compare"]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import Explaining, explained
 from shufflebounds._base.crossing import Curve, crossing
 from shufflebounds._base.docs import with_passages

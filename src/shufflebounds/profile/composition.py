@@ -16,20 +16,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
-from shufflebounds._losses.release import MOST_VALUE_EFFORT
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
-from shufflebounds._losses.atoms import union_probability
+from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve

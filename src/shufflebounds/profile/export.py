@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.interpolation import connect_the_dots
-from shufflebounds.report import saving as _saving
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile import saving as _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
 
 if TYPE_CHECKING:

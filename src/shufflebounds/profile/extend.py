@@ -8,8 +8,8 @@ from __future__ import annotations
 from shufflebounds._base.docs import with_passages as with_passages
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray
 from shufflebounds._base.validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise
 from shufflebounds.profile.pair import DominatingPair

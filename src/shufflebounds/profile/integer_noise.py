@@ -10,14 +10,14 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from shufflebounds._base.caches import kept
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._base.kept import kept
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 

@@ -14,23 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property, uncached
+from shufflebounds._base.caches import Kept, cached_property, kept, uncached
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.samples import SampledProfile
-from shufflebounds._base.kept import Kept, kept
-from shufflebounds._losses.samples import STAGES
 from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
-from shufflebounds.profile.export import ExportMixin
 from shufflebounds._losses.loss_tail import loss_tail
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds._losses.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
+from shufflebounds._losses.samples import STAGES, SampledProfile
+from shufflebounds.profile.export import ExportMixin
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 

@@ -17,8 +17,8 @@ from shufflebounds.published.comparing import AmplificationTable, amplification_
 from shufflebounds.published.feldman import *  # noqa: F403
 from shufflebounds.published.liu import *  # noqa: F403
 from shufflebounds.published.liu_curve import *  # noqa: F403
-from shufflebounds.published.survey.formulas import *  # noqa: F403
 from shufflebounds.published.survey.basics import *  # noqa: F403
+from shufflebounds.published.survey.formulas import *  # noqa: F403
 from shufflebounds.published.survey.histograms import *  # noqa: F403
 from shufflebounds.published.zhilyaev.bits import *  # noqa: F403
 from shufflebounds.published.zhilyaev.reports import *  # noqa: F403

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds.published._glossary import GLOSSARY, Given
 
 __all__ = ["At", "BoundComparison", "Counterexample", "PrintedBound", "Side", "Verdict", "bounds", "epsilon_of", "printed"]

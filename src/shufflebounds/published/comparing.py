@@ -17,11 +17,11 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import MOST_ROWS
 from shufflebounds._base.progress import announced, tick
 from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.excess.laws import Randomizer
 from shufflebounds.published._papers import PAPERS, THIS_LIBRARY
 from shufflebounds.published._printed import PrintedBound, bounds
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clones import StrongerClones
-from shufflebounds._engines.excess.laws import Randomizer
 from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["AmplificationTable", "amplification_bounds", "compare"]

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds._base.scipy_functions import logsumexp, ndtr
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core._binomial import binom_logcdf
 from shufflebounds.published._glossary import LOSS, integer
 from shufflebounds.published._printed import At, BoundComparison, Counterexample, printed
 from shufflebounds.shuffle.personalized import PersonalizedClones

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds.published._glossary import LOSS, Given
 from shufflebounds.published._printed import At, printed
 from shufflebounds.published.liu import clone_counts, log_test

@@ -1,1 +1,1 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""What presents answers: the statement in sentences, pictures and tables. Imports `profile` and below; nothing imports it at the top."""

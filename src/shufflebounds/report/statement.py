@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from shufflebounds import __version__, plotting
+from shufflebounds import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import CALM_SECONDS, TINY
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds.report.pictures import effort, name_of, parameters
+from shufflebounds._base.version import __version__
 from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.report.pictures import effort, name_of, parameters
 
 __all__ = ["Statement", "statement"]
 

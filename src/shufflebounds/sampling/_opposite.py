@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY
+from shufflebounds._engines.allocation.ratios import gaussian_ratios
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.pair import OutcomePair
-from shufflebounds._engines.allocation.ratios import ratios
 from shufflebounds.sampling.poisson import Subsampled
 
 __all__ = ["OppositeContributions", "opposite"]
@@ -48,7 +48,7 @@ class OppositeContributions(OutcomePair):
         half = np.linspace(0.0, _END + mu, _CELLS // 2 + 1)
         z = np.concatenate([[-1e3], -half[:0:-1], half, [1e3]])
         # The loss of one message of the mechanism, with and without the record, is an increasing function of z = y/sigma.
-        none, with_record, error = ratios(self.mechanism).cells(mu * z - mu * mu / 2)
+        none, with_record, error = gaussian_ratios(mu).cells(mu * z - mu * mu / 2)
         first, second = ((1 - self.rate) * none + self.rate * side for side in (with_record, with_record[::-1]))
         held = np.minimum(first, second) > 0
         # The last term covers the rounding of the edges, by 1e-15, relative to the width of a cell.

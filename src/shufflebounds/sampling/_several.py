@@ -33,20 +33,18 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_TABLES, COMPARED, COMPUTED_ERROR, FIRST_TAIL, MANY, TABLE_SIZE, TINY
 from shufflebounds._base.scipy_functions import ive
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.interpolation import connect_the_dots
-from shufflebounds._base.kept import kept
-from shufflebounds._losses.atoms import union_probability
-from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
-from shufflebounds.profile.pair import OutcomePair
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.stop_loss import CUT, Allocation
+from shufflebounds._engines.compose.grid_product import Product
+from shufflebounds._losses.atoms import LossAtoms, union_probability
+from shufflebounds._losses.interpolation import connect_the_dots
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
+from shufflebounds.profile.pair import OutcomePair
 
 __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 

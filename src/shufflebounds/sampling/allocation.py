@@ -14,27 +14,26 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import COMPARED, MOST_ITEMS
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray, consistent
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._engines.allocation.listed import ListedAllocation
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
+from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
+from shufflebounds._engines.allocation.stop_loss import Allocation
+from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.curves import Staged, sketch_step
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
-from shufflebounds._losses.curves import Staged, sketch_step
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
-from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds.sampling._base import OfPresence
-from shufflebounds._engines.allocation.ratios import ratios
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
-from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
-from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]
@@ -124,9 +123,12 @@ class AllocationPair(OfPresence, DominatingPair):
 
     @cached_property
     def _engine(self) -> Allocation | ListedAllocation:
+        if isinstance(self.mechanism, GaussianMechanism):
+            return Allocation(gaussian_ratios(self.mechanism.mu), self.steps)
+        if isinstance(self.mechanism, LaplaceMechanism):
+            return Allocation(laplace_ratios(self.mechanism._budget()[0]), self.steps)
         listed = self._listed()
-        if listed is None:
-            return Allocation(ratios(self.mechanism), self.steps)
+        assert listed is not None
         return ListedAllocation(*listed, self.steps)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:

@@ -14,16 +14,16 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import kept
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._base.kept import kept
+from shufflebounds._losses.mixed_losses import mixed_losses
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds.sampling._base import OfPresence
-from shufflebounds._losses.mixed_losses import mixed_losses
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 

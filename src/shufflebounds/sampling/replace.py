@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._losses.release import DominatingPairInfo

@@ -11,8 +11,8 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
-from shufflebounds.profile import DominatingPair
 from shufflebounds._engines.allocation.ratios import smaller_tails
+from shufflebounds.profile import DominatingPair
 
 __all__ = ["shuffled_sgd_delta"]
 

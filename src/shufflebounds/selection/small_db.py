@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import MOST_ITEMS
 from shufflebounds._base.scipy_functions import betaln
 from shufflebounds._base.types import FloatArray
 from shufflebounds._base.validate import MAX_COUNT
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds.selection.probabilities import selection_probs
 
 __all__ = ["SmallDBError", "small_db", "small_db_error"]

@@ -14,10 +14,10 @@ import numpy as np
 
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._special import log1mexp
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, UNDERFLOW_EXPONENT
 from shufflebounds._base.quadrature import gauss_legendre
+from shufflebounds._core._special import log1mexp
 from shufflebounds.composition.budgets import BudgetSum
 
 __all__ = ["SVTScales", "svt_accuracy", "svt_rdp", "svt_scales"]

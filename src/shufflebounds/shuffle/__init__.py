@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.noise import BinomialNoise as BinomialNoise
     from shufflebounds.shuffle.personalized import PersonalizedClones as PersonalizedClones
     from shufflebounds.shuffle.personalized_bits import PersonalizedBits as PersonalizedBits
+    from shufflebounds.shuffle.real_sum import RealSum as RealSum
     from shufflebounds.shuffle.shuffled import Shuffled as Shuffled
     from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon as shuffled_epsilon
     from shufflebounds.shuffle.shuffled_deployments import shuffled_log_delta as shuffled_log_delta
-    from shufflebounds.shuffle.real_sum import RealSum as RealSum
     from shufflebounds.shuffle.variation_ratio import VariationRatio as VariationRatio
     from shufflebounds.shuffle.zero_sum import ZeroSum as ZeroSum
 

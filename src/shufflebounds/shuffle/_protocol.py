@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds._engines.errors.accuracy import ErrorLaw
 from shufflebounds._engines.errors.counted import Counted, Counts, Estimate
+from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["FlippedProtocol", "ShuffleProtocol"]
 

@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _worst
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import DominatingPair
-from shufflebounds._losses.budget import log_odds
-from shufflebounds.profile.calibration import least_parameter, one_of_releases
-from shufflebounds._losses.curves import convex_hull
+from shufflebounds._core import _worst
 from shufflebounds._engines.bits import all_datasets as _all_data
+from shufflebounds._engines.bits.blocks import blocks_of_ones
+from shufflebounds._engines.bits.given_bits import bit_sides, middle_losses
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import SumOfBits
-from shufflebounds._engines.bits.blocks import blocks_of_ones
-from shufflebounds._engines.bits.bit_pair import BitPair, bit_sides, middle_losses
+from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.curves import convex_hull
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.calibration import least_parameter, one_of_releases
+from shufflebounds.shuffle._bit_pair import BitPair
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.tradeoff import Tradeoff
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _clones
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile.calibration import least_count, one_of_releases
+from shufflebounds._core import _clones
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 

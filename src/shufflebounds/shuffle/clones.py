@@ -13,14 +13,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._core import _binomial, _clones, _tradeoff
+from shufflebounds._losses.curves import rounded
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds._losses.curves import rounded
 from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import threads as _threads
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _clones, _deployments
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import Bound, FloatArray, plain
+from shufflebounds._core import _clones, _deployments
 
 __all__ = ["clones_epsilon", "clones_log_delta", "flat", "noise_epsilon", "noise_log_delta"]
 

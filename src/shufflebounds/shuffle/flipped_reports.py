@@ -12,29 +12,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._base.kept import Kept
-from shufflebounds._losses.budget import log_odds
-from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits import records as _record_pair
+from shufflebounds._engines.bits import two_bins as _bin_pair
 from shufflebounds._engines.bits import two_counts as _worst_data
-from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
-from shufflebounds._engines.clones.law import CloneLaw
-from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
-from shufflebounds._engines.bits.bit_pair import repeated
-from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds._engines.bits.record_tests import scored_pair
+from shufflebounds._engines.clones.law import CloneLaw
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
+from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.shuffle._bit_pair import repeated
+from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled

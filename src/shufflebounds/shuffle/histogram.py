@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import union_probability
-from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.excess.mixed_sum import at_any_eps, enclose_sum
+from shufflebounds._losses.atoms import union_probability
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma

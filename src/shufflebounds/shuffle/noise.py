@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _binomial, _deployments
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray, largest, plain
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._core import _binomial, _deployments
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]

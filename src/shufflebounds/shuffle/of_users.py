@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.late import late
+from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
+from shufflebounds._engines.clones.population import Population, SearchBox
+from shufflebounds._losses.curves import gdp_mu
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds._losses.curves import gdp_mu
-from shufflebounds._engines.clones.population import Population, SearchBox
 
 __all__ = ["OfEveryUser", "OfOneUser"]
 

@@ -17,13 +17,13 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import PrivacyProfile
-from shufflebounds._losses.budget import log_odds
 from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
-from shufflebounds.shuffle.of_users import OfEveryUser, OfOneUser
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population
+from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile import PrivacyProfile
+from shufflebounds.shuffle.of_users import OfEveryUser, OfOneUser
 
 __all__ = ["PersonalizedClones"]
 

@@ -11,22 +11,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import DEEPEST, LARGEST_EXPONENT, MANY, NEGLIGIBLE, SAME_LOG, TABLE_SIZE, TINY
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_each, largest
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._engines.bits.blocks import blocks_of_targets
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
+from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._base.kept import kept
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds._engines.bits.blocks import blocks_of_targets
-from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
-from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atoms_of_sum, curve_of_sum
-from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff

@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _worst
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds._losses.budget import log_odds
-from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds._core import _worst
+from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
-from shufflebounds._engines.bits.blocks import blocks_of_ones
-from shufflebounds._engines.bits.bit_pair import repeated
+from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
+from shufflebounds.shuffle._bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
 from shufflebounds.shuffle.bits import ShuffledBits
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
 from shufflebounds._engines.excess.mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
@@ -23,24 +23,22 @@ from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, F
 from shufflebounds._base.progress import tick
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds._losses.release import CurveBounds
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._base.kept import Kept
+from shufflebounds._engines.bits.given_bits import flip_probability
+from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
+from shufflebounds._engines.datasets.every import most_enumerated
+from shufflebounds._engines.datasets.largest_message import LargestMessage
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
+from shufflebounds._engines.excess.evaluation import Effort, largest_of
+from shufflebounds._engines.excess.heavy_tails import few_enough
+from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
+from shufflebounds._engines.excess.packed import epsilons, packed
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds._engines.excess.packed import epsilons, packed
-from shufflebounds._engines.datasets.every import most_enumerated
-from shufflebounds._engines.excess.evaluation import Effort, largest_of
-from shufflebounds._engines.excess.heavy_tails import few_enough
-from shufflebounds._engines.bits.bit_pair import flip_probability
-from shufflebounds._engines.datasets.largest_message import LargestMessage
-from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds.profile.sizing import fewest_users, largest_budget
-from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds.shuffle.bits import ShuffledBits
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 
 __all__ = ["Shuffled"]
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.excess.packed import epsilons, packed
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds._engines.excess.packed import epsilons, packed
-from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["VariationRatio", "variation_ratio_law"]
 

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
+from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
 from shufflebounds._engines.errors.counted import SumOfBits
+from shufflebounds.profile import DominatingPair, PrivacyProfile
+from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 

@@ -11,12 +11,12 @@ import math
 
 import numpy as np
 
-from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
-from shufflebounds._core._special import log1mexp
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.threads import each
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core._blocks import PoissonBinomialPMF, convolve
+from shufflebounds._core._special import log1mexp
 from shufflebounds.tails._kinds import Kind
 
 __all__ = ["WideWindowError", "bits_window", "served", "window_of"]

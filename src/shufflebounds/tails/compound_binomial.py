@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _compound
-from shufflebounds._core._special import log1mexp
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
+from shufflebounds._core import _compound
+from shufflebounds._core._special import log1mexp
 from shufflebounds.tails._kinds import Kind, checked_k
 
 __all__ = ["compound_binom_logcdf", "compound_binom_logpmf", "compound_binom_logsf"]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._special import deviance
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import SLACK, FloatArray, plain
+from shufflebounds._core._special import deviance
 
 __all__ = ["bounded_difference_logsf", "chernoff_logsf"]
 

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.calls import Explaining
-from shufflebounds._core._special import log1mexp
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR, MOST_ITEMS
 from shufflebounds._base.scipy_functions import ndtri_exp
 from shufflebounds._base.types import FloatArray, plain
+from shufflebounds._core._special import log1mexp
 from shufflebounds.tails._kinds import Kind
 
 __all__ = ["FrozenLaw"]

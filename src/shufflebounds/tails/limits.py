@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR
 from shufflebounds._base.types import FloatArray, plain
+from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 
 __all__ = ["clopper_pearson"]
 

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import threads as _threads
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
+from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds.tails._kinds import Kind, checked_k
 from shufflebounds.tails._poisson_tables import served, window_of
 

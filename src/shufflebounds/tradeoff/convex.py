@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from shufflebounds._core import _tradeoff
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _tradeoff
 from shufflebounds.tradeoff.representation import log1mexp
 
 __all__ = ["Chain", "across", "alternate", "below", "distinct", "drops", "hull", "joined", "masses"]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._core import _tradeoff
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.scipy_functions import logsumexp
 from shufflebounds._base.types import FloatArray, plain, typed_as
+from shufflebounds._core import _tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise, ordered
 
 __all__ = ["excess", "hockey_stick", "log_hockey_stick", "max_divergence", "renyi_divergence"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property, uncached
-from shufflebounds._core import _tradeoff
+from shufflebounds._base.caches import cached_property, uncached
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _tradeoff
 from shufflebounds.tradeoff.representation import Representation, log1mexp, log_quantile, upward
 
 __all__ = ["Piecewise", "ordered", "prune"]

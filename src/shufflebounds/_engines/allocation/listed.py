@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.evaluation import Effort, excesses
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._losses.atoms import LossAtoms
 
 __all__ = ["ListedAllocation"]
 

@@ -13,11 +13,8 @@ import numpy as np
 
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
-from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
-from shufflebounds.profile import PrivacyProfile
 
-__all__ = ["Ratios", "ratios", "smaller_tails"]
+__all__ = ["Ratios", "gaussian_ratios", "laplace_ratios", "smaller_tails"]
 
 Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """A function that returns log Pr[loss <= x] and log Pr[loss > x] for an array of x."""
@@ -93,35 +90,32 @@ def _between(tail: Tail, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     return mass, np.minimum(mass_error, 1.0)
 
 
-def ratios(mechanism: PrivacyProfile) -> Ratios:
-    """Return the loss distributions of Gaussian or Laplace noise; raise TypeError for other mechanisms."""
+def gaussian_ratios(mu: float) -> Ratios:
+    """Return the loss distributions of N(mu, 1) against N(0, 1)."""
+    def shifted(sign: float) -> Tail:
+        def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+            z = (loss - sign * mu * mu / 2) / mu
+            return log_ndtr(z), log_ndtr(-z)
+
+        return tail
+
     none = np.empty(0)
-    if isinstance(mechanism, GaussianMechanism):
-        mu = mechanism.mu
+    return Ratios(none, none, none, shifted(-1), shifted(1), -math.inf, math.inf)
 
-        def shifted(sign: float) -> Tail:
-            def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-                z = (loss - sign * mu * mu / 2) / mu
-                return log_ndtr(z), log_ndtr(-z)
 
-            return tail
+def laplace_ratios(pure: float) -> Ratios:
+    """Return the loss distributions of Laplace noise with the pure budget `pure`."""
+    def inner(swap: bool) -> Tail:
+        def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
+            # For |l| < pure, the loss l has the density e^(-(l + pure)/2)/4 under Q, and -l has the same density under P.
+            x = np.clip(-loss if swap else loss, -pure, pure)
+            with np.errstate(divide="ignore"):
+                below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)
+                above = -(x + pure) / 2 + np.log(-np.expm1((x - pure) / 2)) - math.log(2)
+            return (above, below) if swap else (below, above)
 
-        return Ratios(none, none, none, shifted(-1), shifted(1), -math.inf, math.inf)
-    if isinstance(mechanism, LaplaceMechanism):
-        pure = mechanism._budget()[0]
+        return tail
 
-        def inner(swap: bool) -> Tail:
-            def tail(loss: FloatArray) -> tuple[FloatArray, FloatArray]:
-                # For |l| < pure, the loss l has the density e^(-(l + pure)/2)/4 under Q, and -l has the same density under P.
-                x = np.clip(-loss if swap else loss, -pure, pure)
-                with np.errstate(divide="ignore"):
-                    below = np.log(-np.expm1(-(x + pure) / 2)) - math.log(2)
-                    above = -(x + pure) / 2 + np.log(-np.expm1((x - pure) / 2)) - math.log(2)
-                return (above, below) if swap else (below, above)
-
-            return tail
-
-        atoms = np.array([-pure, pure])
-        q = np.array([0.5, 0.5 * math.exp(-pure)])
-        return Ratios(atoms, q, q[::-1].copy(), inner(False), inner(True), -pure, pure)
-    raise TypeError(f"{mechanism!r} has no ratios with a density")
+    atoms = np.array([-pure, pure])
+    q = np.array([0.5, 0.5 * math.exp(-pure)])
+    return Ratios(atoms, q, q[::-1].copy(), inner(False), inner(True), -pure, pure)

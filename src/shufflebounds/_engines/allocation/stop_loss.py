@@ -18,15 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
-from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._base.kept import Kept
-from shufflebounds._losses.tilted_sum import LEAST_TILT
+from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._engines.allocation.ratios import Ratios
 from shufflebounds._engines.allocation.sums import GridLaw, StopLoss, contracted
+from shufflebounds._losses.tilted_sum import LEAST_TILT
 
 __all__ = ["Allocation"]
 

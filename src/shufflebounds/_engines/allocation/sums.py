@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import ON_GRID
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum

@@ -1,1 +1,5 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""Sums of randomized bits, with a given dataset of the other users and over all of them.
+
+Start with `given_bits`. `all_datasets` and `two_counts` search over datasets, `blocks` over them in a composition; `records`,
+`record_tests` and `two_bins` belong to flipped reports, `personal_sum` to users with budgets of their own.
+"""

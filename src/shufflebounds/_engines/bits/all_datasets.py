@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shufflebounds._core import _binomial
 from shufflebounds._base.limits import TINY
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core import _binomial
 from shufflebounds._losses.curves import convex_hull, rounded
 from shufflebounds.tradeoff import Tradeoff, renyi_divergence
 

@@ -12,12 +12,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from shufflebounds._core import _binomial
 from shufflebounds._base.limits import COMPUTED_ERROR, DEEPER, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._losses.blocks import Blocks
-from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._core import _binomial
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, Groups
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.blocks import Blocks
 from shufflebounds.tails._poisson_tables import bits_window
 
 __all__ = ["blocks_of_ones", "blocks_of_targets"]

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from shufflebounds._core import _tradeoff
-from shufflebounds._core._special import log_add_exp
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._core import _tradeoff
+from shufflebounds._core._special import log_add_exp
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.curves import rounded
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window

@@ -13,13 +13,13 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _bits
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import COMPARED, MOST_ENUMERATED, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
-from shufflebounds._engines.bits.bit_pair import near_budget
+from shufflebounds._core import _bits
+from shufflebounds._engines.bits.given_bits import near_budget
 
 __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 

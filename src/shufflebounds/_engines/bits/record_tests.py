@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 
-from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, MANY, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.sum_test import RESOLUTION, SumTest, Terms, pair_of_tests
 from shufflebounds.tails.concentration import binomial_range
 
 __all__ = ["log_of_ones", "scored_pair"]

@@ -14,12 +14,12 @@ import numpy as np
 
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.budget import log_odds
-from shufflebounds._engines.errors.accuracy import _tail
+from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
 from shufflebounds._engines.bits.two_bins import positive_difference
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
-from shufflebounds._engines.bits.curve_of_sum import Bit, atoms_of_sum
+from shufflebounds._engines.errors.accuracy import _tail
+from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.release import DominatingPairInfo
 
 ENUMERATED = 24
 """Largest number of records of two bins for which the distributions for all datasets are enumerated. Raised: longer run time.

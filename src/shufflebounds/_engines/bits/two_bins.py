@@ -10,18 +10,18 @@ import math
 
 import numpy as np
 
-from shufflebounds._core import _bits
-from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._base.caches import Kept
 from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, TABLE_SIZE
-from shufflebounds._base.logs import log_sum
+from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._base.kept import Kept
+from shufflebounds._core import _bits
+from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._engines.bits.curve_of_sum import with_bit
+from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits
+from shufflebounds._engines.excess.mixed_sum import at_any_eps
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._engines.bits.bit_pair import bit_sides, flipped_bits
-from shufflebounds._engines.excess.mixed_sum import at_any_eps
-from shufflebounds._engines.bits.curve_of_sum import with_bit
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.concentration import binomial_range
 

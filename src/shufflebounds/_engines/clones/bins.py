@@ -33,9 +33,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import SAME_LOG
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.clones.law import CloneLaw
 

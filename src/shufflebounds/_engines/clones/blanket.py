@@ -21,9 +21,9 @@ import math
 
 import numpy as np
 
-from shufflebounds._core import _excess
 from shufflebounds._base.limits import FEW, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._core import _excess
 from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blanket_table, table_too_large
 
 __all__ = ["log_blanket_delta", "too_large"]

@@ -21,9 +21,9 @@ import math
 
 import numpy as np
 
-from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds.tails._poisson_tables import bits_window
 from shufflebounds.tails.concentration import binomial_range
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shufflebounds._core import _clones, _compound
+from shufflebounds._base.caches import kept
 from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._base.kept import kept
+from shufflebounds._core import _clones, _compound
 from shufflebounds._losses.budget import Budget
 from shufflebounds.tails._poisson_tables import window_of
 from shufflebounds.tails.poisson_binomial import inner_law

@@ -17,18 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
-from shufflebounds._base.kept import Kept
-from shufflebounds._losses.budget import Budget
 from shufflebounds._engines.clones.bins import BudgetBins
 from shufflebounds._engines.clones.blanket import log_blanket_delta, too_large
 from shufflebounds._engines.clones.blanket_table import blanket_shares, table_cells
 from shufflebounds._engines.clones.families import Family, RandomizedResponseFamily, Terms
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta, log_estimates
+from shufflebounds._losses.budget import Budget
 
 __all__ = ["Population", "SearchBox"]
 

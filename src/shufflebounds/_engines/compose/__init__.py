@@ -1,1 +1,11 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""The composition of independent releases: the distribution of the sum of their privacy losses.
+
+One release is discretized on a grid in two ways. The upper bound interpolates the hockey-stick divergence linearly between grid
+points ("connect the dots"); for enumerated outcomes this splits each mass over the two nearest points. The lower bound merges
+masses of neighbouring outcomes until their loss is a grid point. Both have an error of second order in the step. The distributions
+are exponentially tilted so that the mean of the composition is near eps, and convolved by FFT on a finite window. Errors of
+rounding, of the window and of truncated tails are added to the upper bound and subtracted from the lower bound.
+
+Start with `grid`, which chooses the method; `inversion` takes releases with a moment generating function (`gaussian_transform`),
+`pair_sums` and `repeated` few releases, `adaptive` refines the grid where it matters.
+"""

@@ -23,13 +23,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._base.caches import kept
 from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE, TINY
-from shufflebounds._base.logs import capped_exp, log_sum
+from shufflebounds._base.quadrature import capped_exp, log_sum
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import kept
-from shufflebounds._losses.atoms import GridPLD, union_probability
 from shufflebounds._engines.compose.grid_product import Product
+from shufflebounds._losses.atoms import GridPLD, union_probability
 
 __all__ = ["Adaptive", "Laws", "points"]
 

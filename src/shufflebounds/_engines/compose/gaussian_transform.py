@@ -36,13 +36,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._engines.compose.inversion import Cumulants, Spectrum
 from shufflebounds._losses.mixed_losses import mixed_losses
+from shufflebounds._losses.transform import Cumulants, Spectrum
 
 __all__ = ["SampledGaussian"]
 
@@ -153,7 +153,7 @@ def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[Flo
 class TiltedGaussian:
     """The function E e^(z L) at complex z with Re z = theta, for the privacy loss L of a :class:`SampledGaussian`.
 
-    It implements :class:`~shufflebounds._engines.compose.inversion.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
+    It implements :class:`~shufflebounds._losses.transform.TiltedTransform`. The exponent of g is w = a + i t (module docstring).
     """
 
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import (
     BLOCK,
     DEEPER,
@@ -35,14 +35,13 @@ from shufflebounds._base.limits import (
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import Interval
 from shufflebounds._engines.compose.adaptive import Adaptive, Laws, points
-from shufflebounds._engines.compose.inversion import Inversion, InversionAccount, normal_estimate
-from shufflebounds._base.kept import Kept
-from shufflebounds._losses.lattice import common_step, own_lattice
-from shufflebounds._losses.atoms import GridPLD, TooLongError
-from shufflebounds._losses.release import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
-from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._engines.compose.grid_product import NEAR, Product
+from shufflebounds._engines.compose.inversion import Inversion, InversionAccount, normal_estimate
+from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._engines.compose.repeated import log_repeated
+from shufflebounds._losses.atoms import GridPLD, TooLongError
+from shufflebounds._losses.lattice import common_step, own_lattice
+from shufflebounds._losses.release import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
 from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]

@@ -26,18 +26,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shufflebounds._base.caches import Kept
 from shufflebounds._base.limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._base.kept import Kept
+from shufflebounds._losses.transform import LossTransform, TiltedTransform
 
-__all__ = ["Inversion", "InversionAccount", "LossTransform", "TiltedTransform"]
+__all__ = ["Inversion", "InversionAccount"]
 
 RATIO = 1.06
 """Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that neighbouring eps share transforms. With a larger ratio
@@ -62,60 +63,6 @@ no eps needs. Lowered: more calls of the transform."""
 FREQUENCY_RATIO = 1.25
 """Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary,
 a smaller one takes longer to search."""
-
-
-class Spectrum(NamedTuple):
-    """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
-
-    The difference from 1 is stored, because it is accurate for a release with small losses that is repeated often.
-    """
-
-    differences: NDArray[np.complex128]
-    error: FloatArray
-
-
-class Cumulants(NamedTuple):
-    """The cumulant generating function of the loss of one release at several tilts theta, with bounds of its errors.
-
-    An error is infinite if the function needs too many quadrature points there. `mean` and `var` are the first two derivatives,
-    without a bound.
-    """
-
-    value: FloatArray
-    error: FloatArray
-    mean: FloatArray
-    var: FloatArray
-
-
-class TiltedTransform(Protocol):
-    """The moment generating function of the loss of one release on the line Re z = theta."""
-
-    @property
-    def scale(self) -> float:
-        """The cumulant generating function at theta."""
-
-    @property
-    def points(self) -> int:
-        """The number of quadrature points; a value of the spectrum takes about 5 ns for each of them."""
-
-    def spectrum(self, spacing: float, count: int) -> Spectrum:
-        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
-
-    def decay(self, frequency: float) -> float:
-        """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
-
-
-class LossTransform(Protocol):
-    """The moment generating function of the loss of one release."""
-
-    def cumulants(self, theta: FloatArray) -> Cumulants:
-        """Return the cumulant generating function at increasing real numbers theta > 0."""
-
-    def tilted(self, theta: float) -> TiltedTransform | None:
-        """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
-
-        If it is None for one theta, it is None for all larger theta.
-        """
 
 
 class InversionAccount(NamedTuple):

@@ -22,14 +22,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from shufflebounds._base.caches import Kept
 from shufflebounds._base.convex_order import rising, to_nodes
-from shufflebounds._core import _jumps
 from shufflebounds._base.limits import CACHED_BYTES, LARGEST_EXPONENT, LOG_TINY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TINY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
-from shufflebounds._losses.interpolation import connect_the_dots, reach, supporting_lines
-from shufflebounds._base.kept import Kept
+from shufflebounds._core import _jumps
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.interpolation import connect_the_dots, reach, supporting_lines
 from shufflebounds._losses.release import MOST_VALUE_EFFORT, DominatingPairInfo
 
 __all__ = ["PairSums"]

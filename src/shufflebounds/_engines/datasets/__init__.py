@@ -1,1 +1,6 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""The largest delta of a shuffled randomizer over every dataset of the other users (docs/theorems/worst-dataset).
+
+Start with `worst`, the theorem with its error term; `largest_sum` evaluates its main term by Lemma H, `laws` declares what a
+randomizer states for it, `matrix` does so for matrices. `pair_weights` computes the weights of its proof. `weighted_labels` serves
+users with different randomizers. `every`, `enumerated` and `largest_message` find datasets for lower bounds.
+"""

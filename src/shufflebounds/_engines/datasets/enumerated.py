@@ -23,10 +23,9 @@ from operator import attrgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import kept
 from shufflebounds._engines.datasets.every import EveryDataset, LargestDivergence, Shares, all_shares
 
 __all__ = ["MixedData", "Shares", "merged_outputs"]

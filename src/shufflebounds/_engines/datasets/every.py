@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT, LOG_TINY, MOST_ENUMERATED, TABLE_SIZE, TINY
-from shufflebounds._base.logs import capped_exp
 from shufflebounds._base.progress import tick
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.tradeoff.divergences import excess

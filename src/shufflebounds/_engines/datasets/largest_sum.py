@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._core import _moments
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 
 __all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums"]

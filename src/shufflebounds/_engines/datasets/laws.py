@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _moments
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._engines.excess.evaluation import log_gain, rounding
+from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.pair_weights import signed_choices
+from shufflebounds._engines.excess.evaluation import log_gain, rounding
 from shufflebounds._engines.excess.laws import ExcessLaw
 
 __all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]

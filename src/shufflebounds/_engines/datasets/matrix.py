@@ -10,7 +10,7 @@ from itertools import permutations
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, TABLE_SIZE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds

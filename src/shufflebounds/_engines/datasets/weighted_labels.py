@@ -29,15 +29,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _moments
-from shufflebounds._core._binomial import binom_logpmf
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import COMPUTED_ERROR, LOG_TINY, MANY
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._losses.budget import log_odds
-from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD
+from shufflebounds._core import _moments
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.bits.record_tests import log_of_ones
+from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD
 from shufflebounds._engines.datasets.laws import FiniteKinds
+from shufflebounds._losses.budget import log_odds
 
 __all__ = ["WeightedLabels"]
 

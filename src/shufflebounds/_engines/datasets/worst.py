@@ -29,14 +29,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _moments
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import Kept
+from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.largest_sum import LargestSums
-from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 
 __all__ = ["FEWEST_USERS", "WorstDataset"]
 

@@ -1,1 +1,5 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""Estimates from counts of messages, and bounds of the quantiles of their errors.
+
+Start with `counted`, the methods of every randomizer and protocol that estimates; `accuracy` has the distribution of an error,
+`count_errors` and `heights` that of one count, `worst_count` the worst histogram.
+"""

@@ -14,15 +14,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import Kept
 from shufflebounds._base.calls import explained
-from shufflebounds._core._binomial import binom_logcdf, binom_logsf
-from shufflebounds._core._blocks import PoissonBinomialPMF
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import TABLE_SIZE
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, Bound, FloatArray, Interval, probability
 from shufflebounds._base.validate import MAX_COUNT
-from shufflebounds._base.kept import Kept
+from shufflebounds._core._binomial import binom_logcdf, binom_logsf
+from shufflebounds._core._blocks import PoissonBinomialPMF
 from shufflebounds._engines.errors.worst_count import largest_tail
 
 Of = Literal["bin", "any"]

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
-from shufflebounds._core import _excess
 from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
 

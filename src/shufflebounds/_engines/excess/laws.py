@@ -17,14 +17,22 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _deployments
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
-from shufflebounds._base.kept import Kept
-from shufflebounds._engines.excess.packed import log_deltas, packed
-from shufflebounds._engines.excess.evaluation import HEAVY, Effort, approximate_excess, excesses, log_gain, rounding, sums, without_negligible
+from shufflebounds._core import _deployments
+from shufflebounds._engines.excess.evaluation import (
+    HEAVY,
+    Effort,
+    approximate_excess,
+    excesses,
+    log_gain,
+    rounding,
+    sums,
+    without_negligible,
+)
 from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few
+from shufflebounds._engines.excess.packed import log_deltas, packed
 
 __all__ = ["ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shufflebounds._core._special import log1mexp
 from shufflebounds._base.limits import COMPARED, FIRST_TAIL, NEGLIGIBLE
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._core._special import log1mexp
 
 MOST_TERMS = 2**16
 """Largest number of terms that are summed one by one. Longer sums are divided into blocks, whose terms are bounded by those at the

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shufflebounds._core import _deployments
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
+from shufflebounds._core import _deployments
 
 if TYPE_CHECKING:
     from shufflebounds._engines.excess.laws import ExcessLaw

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
-from shufflebounds._core import _smoothed
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY
-from shufflebounds._base.logs import capped_exp
+from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
+from shufflebounds._core import _smoothed
 
 __all__ = ["LEFT", "WIDE", "Gains", "Light"]
 

@@ -24,11 +24,11 @@ from itertools import combinations_with_replacement
 import numpy as np
 
 from shufflebounds._base.convex_order import shares
-from shufflebounds._core import _matchings
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
+from shufflebounds._core import _matchings
 
 __all__ = ["FEWEST_LEFT", "WIDEST", "negative_mass", "rough_negative_mass"]
 

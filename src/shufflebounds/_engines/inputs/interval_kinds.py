@@ -24,16 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.convex_order import shares
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPUTED_ERROR, LARGEST_EXPONENT, MANY, SQUARABLE, TINY
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray
-from shufflebounds._base.kept import Kept
-from shufflebounds._engines.inputs.interval import BLUR
 from shufflebounds._engines.datasets.laws import Cell, DatasetLaws, FiniteKinds, Kinds, Laws
 from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._engines.inputs.interval import BLUR
 
 __all__ = [
     "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalKinds", "IntervalNoise", "LaplaceNoise",

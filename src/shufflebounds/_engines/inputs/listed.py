@@ -9,13 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
-from shufflebounds._engines.inputs.interval import BLUR, matrix_laws
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.inputs.interval import BLUR, matrix_laws
 
 __all__ = ["ListedInputs", "gaussian_cells", "laplace_cells", "named"]
 

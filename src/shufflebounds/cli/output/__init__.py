@@ -1,1 +1,1 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""What the command prints and writes: answers, files, numbers, progress."""

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shufflebounds._base.late import late
-from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
+from shufflebounds._base.lazy import late
 from shufflebounds.cli.output.printing import both, print_report, report
+from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
 from shufflebounds.profile import PrivacyProfile
 

@@ -1,1 +1,1 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""Noise that is added to a number or a vector, each class with its exact privacy profile."""

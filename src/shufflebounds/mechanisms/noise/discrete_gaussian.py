@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import (
     LARGE_TABLE_SIZE,
     LARGEST_EXPONENT,
@@ -23,14 +23,14 @@ from shufflebounds._base.limits import (
 )
 from shufflebounds._base.scipy_functions import ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 

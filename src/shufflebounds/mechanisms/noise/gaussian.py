@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
-from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
+from shufflebounds._core._gaussian import gaussian_epsilon, gaussian_log_delta
+from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
+from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 

@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.cached import cached_property
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
+from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
-from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile.between import BetweenProfiles
-from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 
 __all__ = ["GaussianVector"]
 

@@ -16,15 +16,15 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
-from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
-from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
-from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.calibration import least_count
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
+from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
+from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
+from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.calibration import least_count
 
 __all__ = ["GeometricMechanism"]
 

@@ -14,15 +14,15 @@ from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import LaplaceNoise, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, laplace_cells, named
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import meets
-from shufflebounds._engines.datasets.laws import DatasetLaws
-from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import LaplaceCurve
 

@@ -18,10 +18,10 @@ from shufflebounds._base.calls import explained
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import Bound, FloatArray, plain
-from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
-from shufflebounds.mechanisms.oracles._two_level import Others, TwoLevel
 from shufflebounds._engines.errors.accuracy import Of
+from shufflebounds._engines.errors.count_errors import CountErrors, SupportProbabilities
 from shufflebounds._engines.errors.counted import Counted
+from shufflebounds.mechanisms.oracles._two_level import Others, TwoLevel
 
 __all__ = ["CountEstimate", "FrequencyOracle", "stated_users"]
 

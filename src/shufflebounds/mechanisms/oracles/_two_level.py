@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import LocalRandomizer
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 

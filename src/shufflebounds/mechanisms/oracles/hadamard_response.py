@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.docs import with_passages
+from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
-from shufflebounds._engines.errors.counted import CountsOfLabels
 
 __all__ = ["HadamardResponse"]
 

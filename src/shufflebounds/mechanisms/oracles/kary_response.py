@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import FEW
 from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._engines.bits.given_bits import flip_probability
+from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
-from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds._engines.bits.bit_pair import flip_probability
 
 __all__ = ["KaryResponse"]
 

@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.convex_order import log_spread
-from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds._engines.errors.count_errors import SupportProbabilities
-from shufflebounds.mechanisms.oracles._counts import CountEstimate
-from shufflebounds._engines.errors.heights import chosen, product_law
-from shufflebounds._engines.errors.counted import message_rows
+from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
+from shufflebounds._engines.errors.count_errors import SupportProbabilities
+from shufflebounds._engines.errors.counted import message_rows
+from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.mechanisms.oracles._counts import CountEstimate
 
 __all__ = ["Rappor"]
 

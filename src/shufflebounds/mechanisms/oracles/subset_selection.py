@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
-from shufflebounds._engines.errors.counted import message_rows
 
 __all__ = ["SubsetSelection"]
 

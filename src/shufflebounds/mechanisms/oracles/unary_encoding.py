@@ -14,9 +14,9 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
+from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds.mechanisms.oracles._counts import FrequencyOracle
 from shufflebounds.mechanisms.oracles._two_level import Others, Shares
-from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 
 __all__ = ["UnaryEncoding"]
 

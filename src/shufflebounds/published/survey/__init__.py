@@ -1,1 +1,1 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""False or unproven formulas of the survey of Das 2022, beside the exact numbers."""

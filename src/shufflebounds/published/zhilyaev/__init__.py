@@ -1,1 +1,1 @@
-"""FILL IN: what belongs here, what it may import, where to start reading."""
+"""Formulas of Zhilyaev for shuffled bits, dummy records and sums, as published, beside the exact numbers."""

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from shufflebounds._core import _bits
 from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds.profile import DominatingPair
+from shufflebounds._core import _bits
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds.tails._poisson_tables import bits_window
-from shufflebounds.tradeoff import Tradeoff
 
 
 def flip_probability(budget: float) -> Interval:
@@ -74,59 +67,6 @@ def near_budget(
         before = np.where(np.isfinite(value + error), value + error, 0.0)
         upper = np.where(lost, np.minimum(before, most), upper)
     return IntervalArray(lower, upper)
-
-
-@dataclass(frozen=True)
-class BitPair(DominatingPair):
-    """The pair of the distributions of the sum if the target's bit is 0 (P) and if it is 1 (Q); exchanged if `reversed`.
-
-    `ones` and `zeros` are the numbers of the other users' bits with these values.
-    """
-
-    ones: int
-    zeros: int
-    flip: float
-    reversed: bool = False
-
-    def reverse(self) -> Self:
-        return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
-
-    @property
-    def _data(self) -> tuple[int, int]:
-        """The numbers of ones and of zeros for the pair that is not reversed: exchanging 0 and 1 in all bits exchanges P and Q."""
-        return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        ones, zeros = self._data
-        return bit_sides(float(ones), float(zeros), self.flip, eps)
-
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        log_flip = math.log(self.flip) if self.flip else -math.inf
-        curve = curve_of_sum(
-            *flipped_bits(self.ones, self.zeros, self.flip), log_flip, math.log1p(-self.flip), log_tail, upper=upper
-        )
-        if curve is None:
-            return super()._tradeoff(upper)
-        return curve.inverse() if self.reversed else curve
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).above
-
-    def _pair_info(self) -> DominatingPairInfo:
-        lattice = partial(middle_losses, *self._data, self.flip)
-        listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
-        return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
-
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # The truncated mass e^-1e6 is 0 in double precision, so that all outcomes are enumerated.
-        bit = math.log1p(-self.flip), math.log(self.flip)
-        return atoms_of_sum(*flipped_bits(*self._data, self.flip), bit, bit[::-1], -1e6)
-
-
-def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
-    """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
-    both = pair._pair_info(), pair.reverse()._pair_info()
-    return tuple(replace(one, parts=((one, times),)) for one in both)
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:

@@ -1,0 +1,66 @@
+"""The moment generating function of the privacy loss of one release, as compositions by inversion take it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shufflebounds._base.types import FloatArray
+
+__all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
+
+
+class Spectrum(NamedTuple):
+    """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
+
+    The difference from 1 is stored, because it is accurate for a release with small losses that is repeated often.
+    """
+
+    differences: NDArray[np.complex128]
+    error: FloatArray
+
+
+class Cumulants(NamedTuple):
+    """The cumulant generating function of the loss of one release at several tilts theta, with bounds of its errors.
+
+    An error is infinite if the function needs too many quadrature points there. `mean` and `var` are the first two derivatives,
+    without a bound.
+    """
+
+    value: FloatArray
+    error: FloatArray
+    mean: FloatArray
+    var: FloatArray
+
+
+class TiltedTransform(Protocol):
+    """The moment generating function of the loss of one release on the line Re z = theta."""
+
+    @property
+    def scale(self) -> float:
+        """The cumulant generating function at theta."""
+
+    @property
+    def points(self) -> int:
+        """The number of quadrature points; a value of the spectrum takes about 5 ns for each of them."""
+
+    def spectrum(self, spacing: float, count: int) -> Spectrum:
+        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
+
+    def decay(self, frequency: float) -> float:
+        """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
+
+
+class LossTransform(Protocol):
+    """The moment generating function of the loss of one release."""
+
+    def cumulants(self, theta: FloatArray) -> Cumulants:
+        """Return the cumulant generating function at increasing real numbers theta > 0."""
+
+    def tilted(self, theta: float) -> TiltedTransform | None:
+        """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
+
+        If it is None for one theta, it is None for all larger theta.
+        """
