@@ -20,7 +20,7 @@ Definition 2.3 | f-differential privacy | PrivacyProfile.tradeoff | profile/test
 Definition 2.4 | Gaussian differential privacy | Tradeoff.gaussian, PrivacyProfile.gdp_mu | tradeoff/test_closed_curves.py::test_gaussian_beta
 Corollary 2.5 | delta(eps) of a mu-private mechanism | Tradeoff.gaussian, mechanisms.GaussianMechanism | mechanisms/test_gaussian.py::test_delta_in_multiple_precision
 Definition 2.6 | tensor product of two curves | Tradeoff.tensor | tradeoff/test_tensor.py::test_listed_laws
-Theorem 1 | composition | PrivacyProfile.compose | composing/test_composer.py::test_products_of_small_pairs
+Theorem 1 | composition | PrivacyProfile.compose | engines/compose/test_composer.py::test_products_of_small_pairs
 Algorithm 1 | shuffled sum of bits | shuffle.ShuffledBits.boolean_sum | shuffle/test_bits.py::test_every_dataset_of_up_to_twelve_users
 Definition 3.1 | the compound binomial | tails.compound_binom_logpmf | tails/test_compound_binomial.py::test_exact_small
 Theorem 2 | its trade-off function: false | published.chen_long_tradeoff, published.chen_long_delta | published/test_sums.py::test_theorem_2_fails_at_a_breakpoint, published/test_sums.py::test_theorem_2_fails_as_eps_and_delta
@@ -128,7 +128,7 @@ Algorithm 7, Theorem 6.6 | NumericSparse: misprints | published.das2022_numeric_
 Definition 6.7, Theorem 6.8 | its accuracy: false | published.das2022_numeric_sparse_accuracy, selection.svt_accuracy | published/test_survey.py::test_numeric_sparse
 Algorithm 8, Theorem 6.9 | SmallDB | selection.small_db | selection/test_small_db.py::test_no_replaced_record_changes_a_chance_by_more_than_eps
 Theorems 6.10 to 6.12 | its accuracy | selection.small_db_error, published.das2022_small_db_error, published.das2022_small_db_cube | selection/test_small_db.py::test_the_error_is_at_most_its_bound
-Definition 7.1 | local privacy | mechanisms.PureLocal | mechanisms/test_excess_laws.py::test_pure_budgets_are_exact
+Definition 7.1 | local privacy | mechanisms.PureLocal | engines/inputs/test_excess_laws.py::test_pure_budgets_are_exact
 Definitions 7.2, 7.3, Theorem 7.9 | condensed local privacy, memoisation | | in words only
 Section 7.2 | central against local: mean for bound, false | published.das2022_mean_error, mechanisms.RandomizedResponse.error_bound | published/test_survey.py::test_verdicts, mechanisms/test_randomized_response.py::test_local_sample_size
 Theorem 7.4 | RAPPOR | mechanisms.Rappor | mechanisms/test_rappor.py::test_every_report

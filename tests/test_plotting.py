@@ -170,7 +170,8 @@ def test_no_table_prepares_what_is_dear(name):
     expensive = SLOW_PROFILE[name]()
     before = set(vars(expensive))
     assert expensive._repr_html_().count("takes longer") == 3
-    assert set(vars(expensive)) == before
+    # A note that there is no pair of opposite contributions is not dear.
+    assert {name for name, value in vars(expensive).items() if value is not None} <= before
 
 
 def test_table_for_notebooks():

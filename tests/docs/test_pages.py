@@ -139,12 +139,12 @@ def test_the_layout_of_contributing_is_that_of_the_sources():
     if not (ROOT / ".ci").is_dir():
         pytest.skip("the whole tree is in the repository only")
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    block = re.search(r"## The layout\n\n((?:    .*\n|\n)+)", text)[1]
+    block = re.search(r"## The layout\n\n[^#]*?\n\n((?:    .*\n|\n)+)", text)[1]
     package = ROOT / "src" / "shufflebounds"
     named = re.findall(r"(?<![\w./])(\.?[\w/]+(?:/|\.py))(?=[\s;,]|$)|(\.ci/run)", block)
     named = {one or other for one, other in named}
     assert len(named) > 25
-    assert [name for name in named if not any((above / name).exists() for above in (ROOT, package, package / "shuffle"))] == []
+    assert [name for name in named if not any((above / name).exists() for above in (ROOT, package, package / "_engines"))] == []
     rooms = [path.name + "/" for path in package.iterdir() if (path / "__init__.py").exists()]
     files = [path.name for path in package.glob("*.py") if not path.name.startswith("__")]
     assert [name for name in rooms + files if not re.search(rf"(?<!\w){re.escape(name)}", block)] == []
@@ -155,7 +155,7 @@ def test_private_modules_have_names_of_their_own():
     if not package.is_dir():
         pytest.skip("the sources are not here")
     names = [path.name for path in package.rglob("_*.py") if not path.name.startswith("__")]
-    assert len(names) > 20
+    assert len(names) > 10
     assert [name for name in names if names.count(name) > 1] == []
 
 

@@ -29,11 +29,13 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = "composing", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails", "tradeoff"
+FOLDERS = (
+    "_base", "_losses", "_engines", "composition", "mechanisms", "profile", "sampling", "selection", "shuffle", "tails", "tradeoff",
+)
 PAIRS = ("upper lower", "max min", "maximum minimum", "floor ceil", "+ -", "* /", "< <=", "> >=", "True False", "right left")
 COPIED = shutil.ignore_patterns(".git", "build", "__pycache__", "_build", "node_modules")
 CHANGED = tokenize.NAME, tokenize.OP, tokenize.NUMBER
-TEXT_MODULES = "_pictures", "export", "statement", "_saving"
+TEXT_MODULES = "pictures", "export", "statement", "saving"
 TEXT_FUNCTIONS = "warn", "advise", "progress", "__repr__", "__str__"
 EFFORTS = "effort", "seconds"
 SWAPS = {old: new for pair in map(str.split, PAIRS) for old, new in (pair, pair[::-1])}
@@ -111,10 +113,20 @@ def imported(text, package):
     return set(re.findall(rf"{package}\.(_\w+)", text)) | {name for names in lists for name in re.findall(r"\b_\w+", names)}
 
 
+def folder_of(path):
+    """Return the folder of the tests of a module: the nearest of the folders above it that has the same name in tests/."""
+    place = (ROOT / path).relative_to(ROOT / "src/shufflebounds").parent
+    for above in (place, *place.parents):
+        names = [part.removeprefix("_") for part in above.parts]
+        if names and (ROOT / "tests" / Path(*names)).is_dir():
+            return "/".join(["tests", *names])
+    return "tests"
+
+
 def tests_of(path):
     """Return the paths of the tests for a changed file: those of its folder, or for a kernel of the folders that use it."""
     if path.suffix != ".pyx":
-        return (f"tests/{path.parts[2]}",)
+        return (folder_of(path),)
     texts = {one.stem: one.read_text(encoding="utf-8") for one in (ROOT / "src/_core").glob("_*.pyx")}
     sources = {name: imported(text, "shufflebounds._core") for name, text in texts.items()}
     kernels, before = {path.stem}, set()
@@ -122,13 +134,8 @@ def tests_of(path):
         before = set(kernels)
         kernels |= {name for name, used in sources.items() if used & kernels}
     package = ROOT / "src/shufflebounds"
-    modules = {one: one.read_text(encoding="utf-8") for one in package.rglob("*.py")}
-    users = {one for one, text in modules.items() if imported(text, "shufflebounds._core") & kernels}
-    # A module at the root of the package has no test folder: the folders of the modules that import it count.
-    roots = {one.stem for one in users if one.parent == package}
-    users |= {one for one, text in modules.items() if imported(text, "shufflebounds") & roots}
-    folders = {one.relative_to(package).parts[0] for one in users if one.parent != package}
-    return ("tests/core", *sorted(f"tests/{name}" for name in folders if (ROOT / "tests" / name).is_dir()))
+    users = [one for one in package.rglob("*.py") if imported(one.read_text(encoding="utf-8"), "shufflebounds._core") & kernels]
+    return ("tests/core", *sorted({folder_of(one) for one in users} - {"tests"}))
 
 
 def ordered(copy, path, names, elsewhere):

@@ -13,13 +13,12 @@ pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reaso
     ("_gaussian", {"core", "mechanisms"}),
     ("_worst", {"core", "shuffle"}),
     ("_hypergeom", {"core", "tails"}),
-    # `_excess` uses these two, and `shuffle` uses `_excess`
-    ("_smoothed", {"core", "shuffle"}),
-    ("_heavy", {"core", "shuffle"}),
-    ("_jumps", {"core", "composing", "shuffle"}),
-    # `_convex_order` is used by the modules of two folders
-    ("_losses", {"core", "composing"}),
-    ("_special", {"core", "tails", "shuffle", "composition", "selection"}),
+    # `_excess` uses these two
+    ("_smoothed", {"core", "engines/excess"}),
+    ("_heavy", {"core", "engines/excess"}),
+    ("_jumps", {"core", "base", "engines/compose"}),
+    ("_losses", {"core", "losses"}),
+    ("_special", {"core", "tails", "composition", "selection"}),
 ])
 def test_a_kernel_runs_the_tests_of_the_folders_that_use_it(kernel, folders):
     found = mutants.tests_of(Path("src/_core") / f"{kernel}.pyx")
@@ -29,6 +28,8 @@ def test_a_kernel_runs_the_tests_of_the_folders_that_use_it(kernel, folders):
 
 def test_a_module_runs_the_tests_of_its_folder():
     assert mutants.tests_of(Path("src/shufflebounds/shuffle/bits.py")) == ("tests/shuffle",)
+    assert mutants.tests_of(Path("src/shufflebounds/_engines/compose/grid.py")) == ("tests/engines/compose",)
+    assert mutants.tests_of(Path("src/shufflebounds/mechanisms/noise/laplace.py")) == ("tests/mechanisms",)
 
 
 def test_most_kernels_run_fewer_than_all_folders():

@@ -1,1 +1,4 @@
-"""What presents answers: the statement in sentences, pictures and tables. Imports `profile` and below; nothing imports it at the top."""
+"""What presents answers: the statement in sentences, pictures and tables.
+
+It imports `profile` and below; nothing below imports it at the top of a module.
+"""

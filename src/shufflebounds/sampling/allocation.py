@@ -31,7 +31,7 @@ from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._base import OfPresence
+from shufflebounds.sampling._of_mechanism import OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds.tradeoff import Tradeoff

@@ -23,7 +23,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._base import OfPresence
+from shufflebounds.sampling._of_mechanism import OfPresence
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 

@@ -16,7 +16,7 @@ from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.sampling._base import OfMechanism
+from shufflebounds.sampling._of_mechanism import OfMechanism
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
 
 __all__ = ["WithoutReplacement"]

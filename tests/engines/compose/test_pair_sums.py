@@ -9,7 +9,7 @@ from mpmath import mp
 from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import SampledPair
-from tests.sampling.test_inversion import log_delta_of_two
+from tests.engines.compose.test_inversion import log_delta_of_two
 from tests.strategies import slow, thinned
 
 

@@ -18,7 +18,7 @@ from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, Random
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, ShuffledBits
 from shufflebounds.tradeoff import renyi_divergence
-from tests.composing.test_composer import listed, product
+from tests.engines.compose.test_composer import listed, product
 from tests.oracles import logs
 from tests.strategies import laws
 

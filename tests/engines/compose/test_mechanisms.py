@@ -19,7 +19,7 @@ from shufflebounds.mechanisms import (
     Rappor,
 )
 from shufflebounds.profile import Composition, PrivacyProfile
-from tests.composing.test_composer import gaussian_delta
+from tests.engines.compose.test_composer import gaussian_delta
 
 mp = mpmath.mp.clone()
 mp.dps = 40

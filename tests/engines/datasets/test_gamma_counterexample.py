@@ -9,7 +9,7 @@ import pytest
 
 from tests.strategies import slow
 
-PAGE = Path(__file__).parents[2] / "docs" / "theorems" / "worst-dataset.md"
+PAGE = Path(__file__).parents[3] / "docs" / "theorems" / "worst-dataset.md"
 
 
 def binomial(users, p):

@@ -21,7 +21,7 @@ from shufflebounds._engines.datasets.worst import WorstDataset
 from tests.oracles import rational
 from tests.strategies import slow
 
-WORST = json.loads((Path(__file__).parents[1] / "reference" / "worst-data.json").read_text())
+WORST = json.loads((Path(__file__).parents[2] / "reference" / "worst-data.json").read_text())
 
 
 def multiset(*counted):

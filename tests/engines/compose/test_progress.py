@@ -114,7 +114,7 @@ def test_dear_values_are_asked_in_pieces():
 
 
 def test_table_of_costs_has_every_class():
-    kept = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("compositions-*.json"))
+    kept = sorted((Path(__file__).parents[3] / "benchmarks" / "results").glob("compositions-*.json"))
     if not kept:
         pytest.skip("the measurements are not installed")
     rows = " ".join(row[0] for row in json.loads(kept[-1].read_text(encoding="utf-8"))["tables"]["protocols"]["rows"])
