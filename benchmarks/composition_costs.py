@@ -46,7 +46,6 @@ ROWS = {
     "PersonalizedClones.laplace(10**4 budgets, target=9999)": shuffle.PersonalizedClones.laplace(BUDGETS, target=9999),
     "PersonalizedClones.gaussian(10**4 deviations, target=0)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS, target=0),
     "PersonalizedClones.gaussian(10**4 deviations)": shuffle.PersonalizedClones.gaussian(1 / BUDGETS),
-    "VariationRatio(10**4, e, 0.2, e)": shuffle.VariationRatio(10**4, np.e, 0.2, np.e),
     "DensityRandomizer(1.5 - y, 0.5 + y)": mechanisms.DensityRandomizer(
         lambda y, x: y + (x - 0.5) * y * (y - 1), lambda y, x: 1 + (x - 0.5) * (2 * y - 1), (0, 1), (0, 1)
     ),

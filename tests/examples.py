@@ -278,7 +278,8 @@ EXAMPLES = {
         lambda: [m.RandomizedResponse(1.0), m.RandomizedResponse(0.5, upper=4.0)],
         lambda r: m.RandomizedResponse(_budget(r), r.choice([1.0, 4.0])), also=("error_bound(1000, 0.05)",)),
     "mechanisms.Rappor": Example(lambda: [m.Rappor(0.5, 0.75, 0.25, 2), m.Rappor(0.5, bits=8)], _rappor, also=OF_ORACLES),
-    "mechanisms.RatioBounded": Example(lambda: [m.RatioBounded(*RATIOS)], lambda r: m.RatioBounded(*_ratios(r))),
+    "mechanisms.RatioBounded": Example(
+        lambda: [m.RatioBounded(*RATIOS), m.RatioBounded(3.0, 0.25, 1.5)], lambda r: m.RatioBounded(*_ratios(r))),
     "mechanisms.SubsetSelection": Example(
         lambda: [m.SubsetSelection(20, 1.5)], lambda r: m.SubsetSelection(r.choice([2, 3, 20]), _budget(r)), also=OF_ORACLES),
     "mechanisms.UnaryEncoding": Example(
@@ -421,10 +422,6 @@ EXAMPLES = {
         lambda: [shuffle.StrongerClones(10**6, 4.0), shuffle.StrongerClones(200, 0.7)],
         lambda r: shuffle.StrongerClones(_log_whole(r, 1, 1000), _budget(r)),
         calibrated={"budget": lambda e, d: shuffle.StrongerClones.calibrate(eps=e, delta=d, users=10**4)},
-    ),
-    "shuffle.VariationRatio": Example(
-        lambda: [shuffle.VariationRatio(1000, *RATIOS), shuffle.VariationRatio(5, 3.0, 0.5, 3.0)],
-        lambda r: shuffle.VariationRatio(r.choice([1, 2, 5]), *_ratios(r)), cheap=False,
     ),
     "shuffle.ZeroSum": Example(
         lambda: [shuffle.ZeroSum(5000, 0.05), shuffle.ZeroSum(20, 0.4)],

@@ -66,7 +66,6 @@ EXTREME = {
     "shuffle.ShuffledBits": lambda: shuffle.ShuffledBits(30, 1e-12),
     "shuffle.ShuffledHistogram": lambda: shuffle.ShuffledHistogram(30, 5, 0.4999),
     "shuffle.StrongerClones": lambda: shuffle.StrongerClones(30, 1e-12),
-    "shuffle.VariationRatio": lambda: shuffle.VariationRatio(5, 3.0, 0.5, 1.5),
     "shuffle.ZeroSum": lambda: shuffle.ZeroSum(2, 1e-9),
     # More protocols of the classes above.
     "caps": lambda: shuffle.Shuffled(m.PrivUnit(3, 0.3, cap=1e-18), 30),

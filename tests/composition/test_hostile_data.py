@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair, PrivacyProfile
 from shufflebounds.cli import main
 from shufflebounds.composition import Ledger, LedgerError, from_dict, ledger, to_dict
-from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism, Rappor
+from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism, Rappor, RatioBounded
 from shufflebounds.profile.saving import MOST_NESTED
 from shufflebounds.sampling import RandomAllocation, ReplaceOne, WithoutReplacement
 from shufflebounds.shuffle import (
@@ -25,7 +25,6 @@ from shufflebounds.shuffle import (
     ShuffledBits,
     ShuffledHistogram,
     StrongerClones,
-    VariationRatio,
     ZeroSum,
 )
 
@@ -38,7 +37,7 @@ SAVED = [
         ShuffledBits(100, 0.25, ones=3), BinomialNoise(100, 0.5), ClearReports(100, 10),
         FlippedReports(100, 0, 4, 0.1, view="sums"), RealSum(100, 50.0, 4), ZeroSum(100, 0.1),
         ShuffledHistogram(1000, 4, 0.1), PersonalizedBits([1.0, 2.0]), PersonalizedClones(0.25, [0.3, 0.2]),
-        Shuffled(KaryResponse(3, 1.0), 100, inputs=None), VariationRatio(100, 3.0, 0.4, 3.0),
+        Shuffled(KaryResponse(3, 1.0), 100, inputs=None), Shuffled(RatioBounded(3.0, 0.4, 3.0), 100),
         StrongerClones(100, 1.0).self_compose(3).compose(GaussianMechanism(3.0)),
         DominatingPair.from_pmfs(np.log([0.5, 0.5]), [-np.inf, 0.0]),
     )

@@ -86,7 +86,7 @@ def shuffled(r):
 def variation(r):
     p = 1 + math.exp(r.uniform(-20, 40))
     beta = max(near(r, 0, (p - 1) / (p + 1)), 1e-290)
-    return shuffle.VariationRatio(r.randint(1, 12), p, beta, 1 + beta + near(r, 0, 100))
+    return mechanisms.RatioBounded(p, beta, 1 + beta + near(r, 0, 100)).shuffled(r.randint(1, 12))
 
 
 def kary(r):

@@ -14,6 +14,7 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.geometric import GeometricMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
+from shufflebounds.mechanisms.ratio_bounded import RatioBounded
 
 
 @outputs_of.register
@@ -40,6 +41,18 @@ def _(mechanism: FiniteRandomizer) -> Answer:
     return OPERATIONS * pairs * kinds, lambda factor: larger(*(
         hockey_stick([(a, b) for a, b, _ in pair], factor) for pair in outputs()
     ))
+
+
+@outputs_of.register
+def _(randomizer: RatioBounded) -> tuple[int, int, Callable[[], list[Outputs]]]:
+
+    def outputs() -> list[Outputs]:
+        p, beta, q = (flint().arb(x) for x in (randomizer.p, randomizer.beta, randomizer.q))
+        alpha = beta / (p - 1)
+        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
+        return [[(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]]
+
+    return 1, 3, outputs
 
 
 @outputs_of.register

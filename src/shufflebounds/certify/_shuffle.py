@@ -28,7 +28,6 @@ from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.shuffle.personalized_bits import PersonalizedBits
 from shufflebounds.shuffle.shuffled import Shuffled
-from shufflebounds.shuffle.variation_ratio import VariationRatio
 
 
 @hockey_stick_of.register
@@ -151,15 +150,3 @@ def _every_dataset(protocol: Shuffled) -> Answer | None:
         return best
 
     return operations, value
-
-
-@hockey_stick_of.register
-def _(protocol: VariationRatio) -> Answer:
-    def value(factor: Ball) -> Ball:
-        p, beta, q = (flint().arb(x) for x in (protocol.p, protocol.beta, protocol.q))
-        alpha = beta / (p - 1)
-        rest = (1 - (p + 1) * alpha).max(flint().arb(0))
-        outputs = [(p * alpha, alpha, p * alpha / q), (alpha, p * alpha, p * alpha / q), (rest, rest, rest / q)]
-        return blanket_delta(outputs, protocol.users, factor)
-
-    return blanket_operations(3, protocol.users), value

@@ -15,9 +15,35 @@ from shufflebounds._base.types import ULP
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.mechanisms.oracles.kary_response import KaryResponse
-from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 __all__ = ["PureLocal", "RatioBounded"]
+
+
+def _distribution(p: float, beta: float, q: float, *, upper: bool = True) -> ExcessLaw:
+    """Return the distribution of X that dominates that of every randomizer with these three parameters.
+
+    Parameters
+    ----------
+    p, beta, q : float
+        Largest ratio of the target's two output distributions, > 1; their total variation distance, at most (p-1)/(p+1); and the
+        largest ratio of either to the output distribution of another user's input, >= 1 + beta.
+    upper : bool
+        Round the distribution for an upper bound; otherwise for a lower bound.
+
+    Returns
+    -------
+    ExcessLaw
+        Three atoms and the mass at X = 0, moved by more than their rounding errors.
+    """
+    ratio, distance = Fraction(p), Fraction(beta)
+    share = distance / (ratio - 1)
+    # The last two masses are differences that may cancel, so they are formed exactly.
+    parts = ratio * share, 1 - (ratio + 1) * share, Fraction(q) - 1 - distance
+    low = math.log(q) - math.log(p)
+    with np.errstate(divide="ignore"):
+        top, common, rest = np.log([max(float(part), 0.0) for part in parts]) - math.log(q)
+    log_a, log_b = np.array([math.log(q), low, math.log(q)]), np.array([low, math.log(q), math.log(q)])
+    return ExcessLaw(np.array([top, top, common]), log_a, log_b, rest).widened(upper=upper)
 
 
 @dataclass(frozen=True)
@@ -34,17 +60,28 @@ class RatioBounded(TwoLevel):
     beta : float
         Largest total variation distance of the two, in (0, (p-1)/(p+1)].
     q : float
-        Largest ratio of either of the two to the output distribution of any input of another user, in [p, e^700].
+        Largest ratio of either of the two to the output distribution of another user's input, in [1 + beta, e^700]. If other users
+        may have the target's inputs, it is at least p.
 
     Notes
     -----
     Neighbours: the input is replaced, and p, beta and q are valid for the two inputs. The bounds are upper bounds for every such
-    randomizer. After a shuffle the lower bound is that of a randomizer with exactly these parameters, with four outputs and three
-    inputs, which attains the upper bound (:class:`~shufflebounds.shuffle.VariationRatio`).
+    randomizer.
 
-    The bound after a shuffle is a corrected form of that of Wang et al.: the published one fails if a third input has small
-    probabilities where the other two overlap (for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10,
-    delta is 6/245 and the published bound 4/245).
+    After a shuffle the upper bound is :math:`\frac1n \mathbb{E}(X_1 + \cdots + X_n)_+` for independent copies of X, which has the
+    values :math:`q(p - e^\varepsilon)/p` and :math:`q(1 - p e^\varepsilon)/p` of mass :math:`p\alpha/q` each, :math:`\alpha =
+    \beta/(p-1)`, :math:`q(1 - e^\varepsilon)` of mass :math:`(1 - (p+1)\alpha)/q`, and 0 with the rest of the mass. Proof: where
+    :math:`R_0 \ge R_1`, the pair is :math:`\lambda (p, 1) + \mu (1, 1)` with :math:`\lambda = (R_0 - R_1)/(p-1)` and
+    :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X is a mean-preserving
+    spread of the X of the privacy blanket, and a larger beta spreads it further.
+
+    A randomizer with four outputs attains it, which is the lower bound after a shuffle: the output probabilities are
+    :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target, :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the
+    input 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the input of all other users.
+
+    The bound is a corrected form of that of Wang et al.: the published one fails if a third input has small probabilities where the
+    other two overlap (for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and the
+    published bound 4/245).
 
     References
     ----------
@@ -57,6 +94,8 @@ class RatioBounded(TwoLevel):
     >>> known = RatioBounded(p=2.0, beta=0.25, q=2.0)
     >>> round(known.delta(0.0), 12), round(known.epsilon(0.0), 12)
     (0.25, 0.69314718056)
+    >>> print(f"{known.shuffled(10**4).epsilon(1e-6):.5f}")
+    0.02316
     """
 
     p: float
@@ -72,7 +111,11 @@ class RatioBounded(TwoLevel):
         largest = (self.p - 1) / (self.p + 1)
         _validate.real_field(self, "beta", 0, largest * (1 + 1e-15), open_low=True)
         object.__setattr__(self, "beta", min(self.beta, largest))
-        _validate.real_field(self, "q", self.p, most)
+        # max(R_0, R_1) has the total mass 1 + beta and R_x has mass 1, so q >= 1 + beta. Rounding q up only weakens the bound.
+        q = _validate.real("q", self.q, (1 + self.beta) * (1 - 4 * ULP), most)
+        while math.fsum([q, -1.0, -self.beta]) < 0:
+            q = math.nextafter(q, math.inf)
+        object.__setattr__(self, "q", q)
 
     @property
     def local_eps(self) -> float:  # type: ignore[override]
@@ -101,7 +144,7 @@ class RatioBounded(TwoLevel):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # X has the values q(p-E)/p and q(1-pE)/p with mass pa/q each, and q(1-E), where E = e^eps and a = beta/(p-1).
-        upper, lower = (variation_ratio_law(self.p, self.beta, self.q, upper=side) for side in (True, False))
+        upper, lower = (_distribution(self.p, self.beta, self.q, upper=side) for side in (True, False))
         text = "of four outputs, every other user has a third input"
         return (PairLaws("the two inputs", upper, ((text, lower),), symmetric=True, attained=True),)
 

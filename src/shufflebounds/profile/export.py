@@ -272,7 +272,7 @@ class ExportMixin(BoundedProfile):
         flint.arb
             Contains the exact value for the stored parameters, whatever the rounding of the computation. It contains 0 where delta
             is 0, or too small to be distinguished from 0. For shuffled k-ary response and shuffled matrices whose datasets are too
-            many to enumerate (30 users of a matrix with three inputs and four outputs, for instance), and for VariationRatio, it
+            many to enumerate (30 users of a matrix with three inputs and four outputs, for instance), and for RatioBounded, it
             contains the value of the privacy blanket, which is an **upper bound** of delta and may be larger than that of
             :meth:`delta`.
 
@@ -282,7 +282,7 @@ class ExportMixin(BoundedProfile):
         TypeError
             If the class has no certified digits. Certified are clones, shuffled bits, binomial noise, listed pairs, Gaussian,
             Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
-            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices and VariationRatio.
+            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices and RatioBounded.
         ImportError
             If python-flint is not installed (extra ``certify``).
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from shufflebounds.shuffle.shuffled import Shuffled as Shuffled
     from shufflebounds.shuffle.shuffled_deployments import shuffled_epsilon as shuffled_epsilon
     from shufflebounds.shuffle.shuffled_deployments import shuffled_log_delta as shuffled_log_delta
-    from shufflebounds.shuffle.variation_ratio import VariationRatio as VariationRatio
     from shufflebounds.shuffle.zero_sum import ZeroSum as ZeroSum
 
 _HOMES = {
@@ -38,7 +37,6 @@ _HOMES = {
     "Shuffled": "shufflebounds.shuffle.shuffled",
     "ShuffledBits": "shufflebounds.shuffle.bits",
     "ShuffledHistogram": "shufflebounds.shuffle.histogram",
-    "VariationRatio": "shufflebounds.shuffle.variation_ratio",
     "ZeroSum": "shufflebounds.shuffle.zero_sum",
     "compare_at": "shufflebounds.comparison",
     "samples": "",

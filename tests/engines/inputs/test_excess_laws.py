@@ -266,7 +266,7 @@ def test_priv_unit(dimension, eps0, cap):
         (lambda: PrivUnit(3, 1.0, 0.6), "cap=0.6"),
         (lambda: PrivUnit(3, 1.0).randomize([[1.0, 1.0, 0.0]]), "length 1"),
         (lambda: RatioBounded(2.0, 0.5, 2.0), "beta=0.5"),
-        (lambda: RatioBounded(2.0, 0.25, 1.5), "q=1.5"),
+        (lambda: RatioBounded(2.0, 0.25, 1.2), "q=1.2"),
         (lambda: RatioBounded(2.0, 0.0, 2.0), "beta=0"),
         (lambda: RatioBounded(1.0, 0.25, 2.0), "p=1"),
         (lambda: PureLocal(0.0), "local_eps=0"),
