@@ -6,7 +6,6 @@ them.
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +19,12 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -341,13 +339,10 @@ class Composition(PrivacyProfile):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        if not self._upper_only:
-            # The delta of a composition is at least that of each factor. A factor whose delta takes long is evaluated only where
-            # the gap of the bounds exceeds rtol.
-            apart = np.flatnonzero(upper - lower > self.rtol)
+        apart = np.flatnonzero(upper - lower > self.rtol)
+        if apart.size and not self._upper_only:
             for floor in self._floors:
-                at = np.arange(eps.size) if floor.cheap else apart
-                lower[at] = floor.raised(eps[at], lower[at])
+                lower[apart] = np.maximum(lower[apart], floor._log_side(eps[apart], upper=False))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @cached_property
@@ -360,16 +355,15 @@ class Composition(PrivacyProfile):
         return not resolved and self._gaussian_rule <= 1e6
 
     @cached_property
-    def _floors(self) -> tuple[_Floor, ...]:
-        floors = [profile for profile, _ in self.factors]
-        if len(floors) > 1:
-            # If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their
-            # omission.
-            large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
-                          if any(self._composer.resolves(pair) for pair, _ in releases))
-            if 0 < len(large) < len(floors):
-                floors.append(type(self)(large, self.rtol))
-        return tuple(_Floor(profile) for profile in floors)
+    def _floors(self) -> list[PrivacyProfile]:
+        """Profiles whose delta is at most that of the composition: its factors, and the releases whose losses the grid resolves.
+
+        If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their omission.
+        """
+        large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
+                      if any(self._composer.resolves(pair) for pair, _ in releases))
+        some = [type(self)(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
+        return [*some, *(profile for profile, _ in self.factors)]
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
@@ -571,47 +565,6 @@ def _largest(curves: Sequence[Curve | None]) -> Curve | None:
         return None
     return replace(known[0], log_delta=lambda eps: max(curve.log_delta(eps) for curve in known),
                    rough=_largest([curve.rough for curve in known]))
-
-
-class _Floor:
-    """The lower bound of one factor, evaluated only where it may exceed that of the composition.
-
-    delta decreases in eps, so an upper bound of the factor at a smaller eps is also at least its lower bound at this eps. Skipping
-    an evaluation does not change the maximum, so results do not depend on earlier calls.
-    """
-
-    def __init__(self, profile: PrivacyProfile) -> None:
-        self._profile = profile
-        self.cheap = profile._pair_info().effort <= MOST_VALUE_EFFORT
-        # Pairs (eps, upper bound) with increasing eps and decreasing bounds. Replaced as a whole, because other threads
-        # may read it.
-        self._known: tuple[tuple[float, float], ...] = ()
-
-    def raised(self, eps: FloatArray, lower: FloatArray) -> FloatArray:
-        """Return the larger of the given lower bounds of log delta and those of the factor."""
-        out = lower.copy()
-        for i, (at, value) in enumerate(zip(eps.tolist(), lower.tolist())):
-            known = self._known
-            place = bisect.bisect_right(known, (at, math.inf))
-            if place and known[place - 1][1] <= value:
-                continue
-            low, high = (float(bound[0]) for bound in self._profile._log_delta(np.array([at])))
-            self._keep(at, high)
-            out[i] = max(value, low)
-        return out
-
-    def _keep(self, eps: float, upper: float) -> None:
-        """Store an upper bound of log delta at eps, unless a stored bound at a smaller eps is at least as small.
-
-        Stored bounds at larger eps that are not smaller are removed.
-        """
-        known = self._known
-        place = bisect.bisect_right(known, (eps, math.inf))
-        if place and known[place - 1][1] <= upper:
-            return
-        before = known[: place - 1] if place and known[place - 1][0] == eps else known[:place]
-        known = (*before, (eps, upper), *(pair for pair in known[place:] if pair[1] < upper))
-        self._known = known if len(known) <= CACHED_ANSWERS else known[::2]
 
 
 def _largest_once(composers: Sequence[Composer], eps: float) -> float:

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._engines.compose.grid import Composer
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Scale
+from shufflebounds._losses.release import Scale
 from shufflebounds.mechanisms import GaussianMechanism
-from shufflebounds.profile.composition import Composition, _Floor
+from shufflebounds.profile.composition import Composition
 from shufflebounds.sampling import RandomAllocation
 from tests.strategies import slow
 
@@ -42,34 +41,6 @@ def test_answers_at_the_largest_eps(profile):
     near = float(profile.log_delta(100.0))
     for eps in (1e20, 1e155, 1e308):
         assert -np.inf <= profile.log_delta(eps, bound="lower") <= profile.log_delta(eps) <= near + 0.1 < -20
-
-
-class _Linear:
-    """A profile with log delta = -eps and a gap of 1e-3, which counts its evaluations."""
-
-    evaluations = 0
-
-    def _log_delta(self, eps):
-        self.evaluations += eps.size
-        return -eps - 1e-3, -eps + 1e-3
-
-    def _pair_info(self):
-        return DominatingPairInfo(self._log_delta)
-
-
-def test_floor_keeps_few_values_and_the_same_maximum():
-    profile = _Linear()
-    floor = _Floor(profile)
-    eps = np.random.default_rng(0).permutation(np.linspace(0.0, 50.0, 2001))
-    lower = np.where(eps % 2 < 1, -60.0, -0.5 * eps)
-    for _ in range(2):
-        np.testing.assert_array_equal(floor.raised(eps, lower), np.maximum(lower, -eps - 1e-3))
-    assert len(floor._known) <= CACHED_ANSWERS
-    known = np.array(floor._known)
-    assert (np.diff(known[:, 0]) > 0).all()
-    assert (np.diff(known[:, 1]) < 0).all()
-    # For half of the eps, a stored bound of the factor shows that the factor cannot exceed the composition.
-    assert profile.evaluations < 2 * 1500
 
 
 @pytest.mark.parametrize("times", [3, 30, 1000])
