@@ -1,9 +1,4 @@
-"""Modules that are imported when a name is first used.
-
-Packages import each public name at its first use, which keeps the import of the library fast. Methods import an object by
-:func:`late` if an import at the top of their module would be circular: `profile.self_compose()` returns a Composition, which is
-itself a profile. No other function of the package imports a module of the package (tests/test_imports.py).
-"""
+"""Packages that import each public name at its first use, which keeps the import of the library fast."""
 
 from __future__ import annotations
 
@@ -13,24 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
-__all__ = ["LATE", "late", "lazily", "missing", "module_name"]
-
-LATE = {
-    "Composition": "shufflebounds.profile.composition",          # PrivacyProfile.compose, self_compose
-    "GaussianMechanism": "shufflebounds.mechanisms.noise.gaussian",  # the local guarantee of PersonalizedClones
-    "Rappor": "shufflebounds.mechanisms.oracles.rappor",              # the records of FlippedReports
-    "Subsampled": "shufflebounds.sampling.poisson",           # LocalRandomizer.subsampled
-    "certify": "shufflebounds.certify",                       # PrivacyProfile.certify
-    "plot_profile": "shufflebounds.report.pictures",        # PrivacyProfile.plot
-    "statement": "shufflebounds.report.statement",           # PrivacyProfile.statement
-    "table": "shufflebounds.report.pictures",               # the table that a notebook shows
-    # The command imports only the modules that one result needs, because its start is most of its run time.
-    "AdditiveNoise": "shufflebounds.mechanisms._base",
-    "ErrorLaw": "shufflebounds._engines.errors.accuracy",
-    "MECHANISMS": "shufflebounds.cli.registry",
-    "releases_in": "shufflebounds.cli.release_files",
-}
-"""The module of each name."""
+__all__ = ["lazily", "missing", "module_name"]
 
 
 def missing(package: str, name: str, known: Iterable[str]) -> str:
@@ -70,8 +48,3 @@ def lazily(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any]
         return value
 
     return find, lambda: sorted({*vars(sys.modules[package]), *homes})
-
-
-def late(name: str) -> Any:
-    """Return the object called `name` in :data:`LATE`, and import its module if it has not been imported yet."""
-    return getattr(import_module(LATE[name]), name)

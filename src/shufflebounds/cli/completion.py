@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from shufflebounds._base.lazy import late
 from shufflebounds.cli.command import COMMANDS, parser_for
 
 __all__ = ["add_arguments", "run"]
@@ -41,7 +40,8 @@ def _following(given: list[str]) -> list[str]:
     if given[0] not in COMMANDS:
         return []
     if given[0] in ("epsilon", "delta", "calibrate", "curve"):
-        mechanisms = late("MECHANISMS")
+        from shufflebounds.cli.registry import MECHANISMS as mechanisms
+
         if len(given) < 2:
             return [name for name in mechanisms if given[0] != "calibrate" or mechanisms[name].calibrate is not None]
         if given[1] not in mechanisms:

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.laws import DatasetLaws
@@ -156,8 +155,9 @@ class LocalRandomizer(PrivacyProfile):
 
         {raises: If `rate` lies outside its range.}
         """
-        sampled: Subsampled = late("Subsampled")(self, rate)
-        return sampled
+        from shufflebounds.sampling.poisson import Subsampled
+
+        return Subsampled(self, rate)
 
     def _local_budget(self) -> float:
         """Return the pure local budget, or raise an error if it is infinite or above 700."""

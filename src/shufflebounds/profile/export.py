@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.release import DominatingPairInfo
@@ -225,7 +224,9 @@ class ExportMixin(BoundedProfile):
         >>> ax.get_xlabel()
         'privacy loss $\\varepsilon$ (nats)'
         """
-        return late("plot_profile")(self, ax, eps, label)
+        from shufflebounds.report.pictures import plot_profile
+
+        return plot_profile(self, ax, eps, label)
 
     def statement(self, *, delta: float) -> Statement:
         """Return the guarantee in five plain sentences, for a report or a privacy review.
@@ -254,8 +255,10 @@ class ExportMixin(BoundedProfile):
         >>> print(statement.sentences[0])
         What one user contributes. The guarantee compares two situations that differ in one way: replace one user's input.
         """
-        made: Statement = late("statement")(self, delta)
-        return made
+        from shufflebounds.report.statement import statement
+
+        profile: Any = self
+        return statement(profile, delta)
 
     def certify(self, eps: float, *, digits: int = 15) -> Any:
         r"""Return :math:`\delta(\varepsilon)` as a ball that contains the exact value, by interval arithmetic.
@@ -304,12 +307,15 @@ class ExportMixin(BoundedProfile):
         """
         eps = _validate.real("eps", eps, 0, 700)
         digits = _validate.integer("digits", digits, 1, 1000)
-        return late("certify")(self, eps, digits)
+        from shufflebounds.certify import certify
+
+        return certify(self, eps, digits)
 
     def _repr_html_(self) -> str:
         # The method returns a table only, because drawing a figure takes too long for the output of a cell.
-        table: str = late("table")(self)
-        return table
+        from shufflebounds.report.pictures import table
+
+        return table(self)
 
 
 @_validate.quiet()

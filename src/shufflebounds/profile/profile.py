@@ -17,7 +17,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property, kept, uncached
 from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
@@ -522,8 +521,9 @@ class PrivacyProfile(ExportMixin):
         >>> print(f"{both.epsilon(1e-6):.4f} {both.epsilon(1e-6, bound='lower'):.4f}")
         0.0714 0.0714
         """
-        composed: Composition = late("Composition")(((self, 1), *((other, 1) for other in others)), rtol)
-        return composed
+        from shufflebounds.profile.composition import Composition
+
+        return Composition(((self, 1), *((other, 1) for other in others)), rtol)
 
     def self_compose(self, times: int, *, rtol: float = 1e-5) -> Composition:
         """Return the profile of `times` releases of this mechanism.
@@ -549,8 +549,9 @@ class PrivacyProfile(ExportMixin):
         >>> print(f"{many.epsilon(1e-6):.5f} {many.epsilon(1e-6, bound='lower'):.5f}")
         0.83412 0.83412
         """
-        composed: Composition = late("Composition")(((self, times),), rtol)
-        return composed
+        from shufflebounds.profile.composition import Composition
+
+        return Composition(((self, times),), rtol)
 
 
 class _KnownPair(PrivacyProfile):

@@ -15,7 +15,6 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import CACHED_BYTES, MANY, SEARCH_GAP, SQUARABLE
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
@@ -30,6 +29,7 @@ from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._bit_pair import repeated
 from shufflebounds.shuffle._protocol import FlippedProtocol
@@ -180,7 +180,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         # For smaller flip probabilities q, q^2 may underflow.
         if self.view == "sums" or self._uniform or not 1 / SQUARABLE <= self.flip < 0.5:
             return None
-        return Shuffled(late("Rappor")(2 * self.flip, bits=self.bins), self.users + self.fakes)
+        return Shuffled(Rappor(2 * self.flip, bits=self.bins), self.users + self.fakes)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self._as_rappor is None:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.lazy import late
 from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.curves import gdp_mu
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
+from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["OfEveryUser", "OfOneUser"]
@@ -64,7 +64,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # delta is at most that of the target's own message, of which all messages together are a post-processing.
         if self._pure_epsilon() < math.inf:
             return (), 1.0
-        return (late("GaussianMechanism")(1.0, self._largest_budget * (1 + 4 * ULP)),), 1.0
+        return (GaussianMechanism(1.0, self._largest_budget * (1 + 4 * ULP)),), 1.0
 
     def _gdp_mu(self, upper: bool) -> float:
         if upper or self._pure_epsilon() < math.inf:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from shufflebounds._base.lazy import late
 from shufflebounds.cli.output.printing import both, print_report, report
 from shufflebounds.cli.parsers import add_forms, add_mechanisms, number
 from shufflebounds.cli.registry import MECHANISMS, Mechanism, released
@@ -55,17 +54,20 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
 
 def asked_of(arguments: argparse.Namespace) -> tuple[PrivacyProfile, dict[str, Any]]:
     """Return the profile that the arguments describe, and its parameters as they are printed."""
+    from shufflebounds.cli.release_files import releases_in
+    from shufflebounds.profile.composition import Composition
+
     file = arguments.compose
-    others = late("releases_in")("--compose", file) if file is not None else []
+    others = releases_in("--compose", file) if file is not None else []
     if arguments.mechanism is None:
-        return late("Composition")(tuple(others)), {"compose": file}
+        return Composition(tuple(others)), {"compose": file}
     mechanism = MECHANISMS[arguments.mechanism]
     given = {name: getattr(arguments, name) for name in mechanism.options}
     users = arguments.users if mechanism.shuffles else None
     profile, told = released(mechanism, given, users, arguments.times)
     if file is None:
         return profile, told
-    return late("Composition")(((profile, 1), *others)), {**told, "compose": file}
+    return Composition(((profile, 1), *others)), {**told, "compose": file}
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,11 @@ def _needs_users(protocol: Any) -> bool:
 
 def _accuracy(profile: Any, users: Any = None) -> dict[str, dict[str, float]]:
     """Return the errors of a protocol or of additive noise, and the messages per user."""
-    noise = isinstance(profile, late("AdditiveNoise"))
-    if not noise and not isinstance(profile, late("ErrorLaw")):
+    from shufflebounds._engines.errors.accuracy import ErrorLaw
+    from shufflebounds.mechanisms._base import AdditiveNoise
+
+    noise = isinstance(profile, AdditiveNoise)
+    if not noise and not isinstance(profile, ErrorLaw):
         return {}
     told = {"standard_error": math.sqrt(profile.variance)}
     if noise or profile._many() == 1:
