@@ -3,8 +3,8 @@
 import os
 from typing import TYPE_CHECKING
 
+from shufflebounds._base import __version__ as __version__
 from shufflebounds._base.lazy import lazily
-from shufflebounds._base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from shufflebounds import (

@@ -6,7 +6,7 @@ import sys
 import threading
 from types import FrameType
 
-from shufflebounds._base.version import __version__
+from shufflebounds._base import __version__
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import DominatingPair
-from shufflebounds._losses.mixed_losses import mixed_losses
+from shufflebounds._losses.budget import mixed_losses
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     GaussianMechanism,

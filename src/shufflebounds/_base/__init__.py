@@ -3,3 +3,6 @@
 Start with `types` (what a bound is), then `validate` (what is checked), `limits` (the shared numbers) and `crossing` (from delta to
 eps).
 """
+
+# The version of the library; pyproject.toml, CITATION.cff and the recipe state the same one.
+__version__ = "0.1.0"

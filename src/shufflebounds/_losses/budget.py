@@ -1,4 +1,4 @@
-r"""The difference between a pure budget and eps, without cancellation.
+r"""The difference between a pure budget and eps without cancellation, and the loss of a sampled record.
 
 For eps just below the budget, delta is about proportional to the difference budget - eps. If the budget has an error of a few ulp,
 the error of log delta is unbounded, or delta becomes 0 where it is positive. So the budget, a function of parameters that are
@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Budget", "log_odds"]
+from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.types import FloatArray
+
+__all__ = ["Budget", "log_odds", "mixed_losses"]
 
 _WIDE = Context(prec=80)  # Two doubles have 32 digits, and ln of a number near 1 loses up to 16 digits.
 
@@ -63,3 +66,15 @@ def log_odds(flip: float) -> Budget:
         return Budget(0.0)
     small = Decimal(flip)
     return _split(_WIDE.ln(_WIDE.divide(_WIDE.subtract(Decimal(1), small), small)))
+
+
+def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
+    """Return log(1 - rate + rate e^loss), with a relative error of at most 8 ulp."""
+    if rate == 1:
+        return loss
+    gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))
+    # For a negative loss, the argument of the log is a sum of positive terms, which has no cancellation.
+    low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
+    # For losses above 700, e^loss overflows; the result is loss + log(rate), plus a term of at most (1 - rate)/rate e^-700.
+    far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, LARGEST_EXPONENT)))
+    return np.asarray(np.where(loss >= LARGEST_EXPONENT, far, np.where(gain < -0.5, low, np.log1p(np.maximum(gain, -0.5)))))

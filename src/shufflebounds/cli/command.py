@@ -13,9 +13,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from shufflebounds._base import __version__
 from shufflebounds._base.types import InconsistentBoundsError
 from shufflebounds._base.validate import InfeasibleError
-from shufflebounds._base.version import __version__
 from shufflebounds.cli.output.files import UnwritableError
 from shufflebounds.cli.output.progress import watched
 from shufflebounds.cli.parsers import Parser, add_choices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from shufflebounds._base.version import __version__
+from shufflebounds._base import __version__
 
 __all__ = ["PAPERS", "THIS_LIBRARY", "Paper"]
 

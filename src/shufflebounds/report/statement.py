@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from shufflebounds import plotting
+from shufflebounds._base import __version__
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import CALM_SECONDS, TINY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import FloatArray
-from shufflebounds._base.version import __version__
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.report.pictures import effort, name_of, parameters
 

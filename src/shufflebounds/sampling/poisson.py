@@ -18,7 +18,7 @@ from shufflebounds._base.caches import kept
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.mixed_losses import mixed_losses
+from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile

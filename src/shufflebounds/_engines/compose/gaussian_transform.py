@@ -41,7 +41,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.mixed_losses import mixed_losses
+from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.transform import Cumulants, Spectrum
 
 __all__ = ["SampledGaussian"]

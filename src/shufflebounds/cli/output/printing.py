@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from shufflebounds._base import __version__
 from shufflebounds._base.types import Bound
-from shufflebounds._base.version import __version__
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = [
