@@ -14,8 +14,8 @@ Rounding   the negative terms are raised and the positive ones lowered by a rela
 
 Measured relative excess of the upper bound over exact rationals (tests/reference/measure_sums.py)
     quantity                                                    trials    peak      rms
-    1 to 3 outputs, masses to 1e-3                              500       1e-09     1e-09
-    1 to 3 outputs, masses to 1e-20                             500       1e-09     1e-09
+    1 to 3 outputs, masses to 1e-3                              500       1.1e-09   1e-09
+    1 to 3 outputs, masses to 1e-20                             500       1.1e-09   1e-09
 Cost       60 ns a multiset: 4 ms for 40 outputs, 7 times as much if the multisets are not merged
 Source     docs/theorems/worst-dataset, blocks of four users
 """

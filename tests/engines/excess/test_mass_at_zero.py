@@ -9,7 +9,6 @@ import pytest
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._engines.excess.evaluation import Effort, sums
 from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 from tests.fuzz import two_level
 
 pytest.importorskip("flint")
@@ -85,7 +84,7 @@ def test_rows_that_differ_by_little_leave_little_at_zero():
     (3.0, 0.25, 1.25 + 2.0**-40),
 ])
 def test_the_masses_of_three_parameters_are_exact(p, beta, q):
-    law = variation_ratio_law(p, beta, q)
+    law = mechanisms.RatioBounded(p, beta, q).excess_laws()[0].upper
     share = Fraction(beta) / (Fraction(p) - 1)
     exact = [Fraction(p) * share / Fraction(q)] * 2 + [(1 - (Fraction(p) + 1) * share) / Fraction(q)]
     exact.append((Fraction(q) - 1 - Fraction(beta)) / Fraction(q))
