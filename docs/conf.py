@@ -70,8 +70,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# pages at the top have no section of their own to list beside them
-html_sidebars = {name: [] for name in ("index", "tour", "choose")}
+# the first page has no section of its own to list beside it
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 
 

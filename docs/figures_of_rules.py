@@ -1,4 +1,4 @@
-"""The figures of docs/rules.md and docs/randomizers.md; make_figures.py draws them."""
+"""The figures of docs/composition.md, docs/randomizers.md and docs/api/tails.md; make_figures.py draws them."""
 
 import math
 

@@ -74,7 +74,8 @@ def test_the_labels_of_the_committed_plots_are_those_of_the_library(script):
 def test_every_figure_stands_in_a_page(script):
     assert set(script.FIGURES) == set(FIGURES)
     made = {"_build", "_generated", "generated"}
-    page = "".join(path.read_text() for path in SCRIPT.parent.rglob("*.md") if not made & set(path.parts))
+    pages = [SCRIPT.parents[1] / "README.md", *(path for path in SCRIPT.parent.rglob("*.md") if not made & set(path.parts))]
+    page = "".join(path.read_text() for path in pages)
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page
         assert (script.FOLDER / f"{name}.svg").exists()
