@@ -269,17 +269,6 @@ def test_the_title_of_the_headline():
     assert "more private than the formula says" in (DOCS / "make_figures.py").read_text(encoding="utf-8")
 
 
-def test_the_title_of_the_printed_flips():
-    figures = (DOCS / "make_figures.py").read_text(encoding="utf-8")
-    title = re.search(r"The published flip probability is (\w+) to (\w+) times too large", figures)
-    assert title.groups() == ("two", "five")
-    cases = [(10**9, 0.1, 1e-9), (180, 2.0, 1e-6), (10**4, 0.1, 1e-6), (10**6, 1.0, 1e-6)]
-    ratios = [published.zhilyaev_flip(users, eps, delta) / shuffle.ShuffledBits.calibrate(users=users, eps=eps, delta=delta).flip
-              for users, eps, delta in cases]
-    assert min(ratios) >= 2
-    assert round(max(ratios)) == 5
-
-
 def test_what_no_shuffler_costs_a_count():
     for number, users in zip(stated("protocols/index.md", r"from (\d+) to (\d+) users in a count"), (10**4, 10**8)):
         local = shuffle.ShuffledBits(users, 1 / (math.e + 1))
