@@ -291,7 +291,7 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
     """
     cdef double scale = p * exp(-eps) + q, phi
     cdef double total = 0, plain = 0, t = 1, i = 0, part
-    # as k, from the smaller of the two shares
+    # as k, computed from the smaller of p and 1 - p
     phi = (n + 1) * (p * exp(-eps) / scale) - k if p * exp(-eps) < q else n - k + 1 - (n + 1) * (q / scale)
     phi = fmin(1, fmax(0, phi))
     while True:

@@ -38,7 +38,7 @@ the tilted sum moves away from its mean.
 
 
 class Summand(NamedTuple):
-    """The distribution of one of the independent numbers, and how many numbers have it.
+    """`times` independent summands with one distribution.
 
     `log_mass` has the logs of the masses, `place` the values in grid steps from a point near the heaviest mass.
     """
@@ -216,7 +216,7 @@ class TiltedSum:
 
     @kept(CACHED_ANSWERS)
     def _interval(self, center: float) -> tuple[float, float, float]:
-        """Return the tilt of the interval of levels around `center`, and the range of levels that its transform serves."""
+        """Return (theta, low, high): the tilt theta whose transform is accurate for the levels K in low..high around `center`."""
         theta = self.tilt(center)
         # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
