@@ -249,7 +249,7 @@ cdef inline double tail(double j, double n, double p, bint upper) noexcept nogil
         small = upper_tail(j, n, TINY_P, 0, 1, -TINY_P, d, False) + j * log(p / TINY_P)
         return small if upper else c_log1mexp(small)
     d = distance_dd(j, b, n, 1, p, 0, q.hi, q.lo)
-    # the smaller tail, found by an index for the same reason as in distance_dd
+    # compute the smaller tail; p and q are exchanged by an index instead of a branch, as in distance_dd
     cdef int i = d.hi < 0
     cdef double high[2]
     cdef double low[2]

@@ -27,7 +27,7 @@ from shufflebounds._losses.window import Tails
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 
 POINT_BYTES = 72
-"""Bytes of a point of a transform: the values, the spectrum, its powers, and the logarithms of their sizes. For a message."""
+"""Bytes of memory per point of a transform (values, spectrum, its powers, logarithms of absolute values), for an error message."""
 
 LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
