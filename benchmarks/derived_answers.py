@@ -150,7 +150,7 @@ def quantiles(values):
 
 
 def page_table(table):
-    """Return the table of docs/benchmarks.md: quantiles of the seconds and of the gap, and the number of interrupted questions."""
+    """Return the table of docs/numerics.md: quantiles of the seconds and of the gap, and the number of interrupted questions."""
     def shown(value):
         return f"above {LIMIT:g}" if value == math.inf else f"{value:.2g}"
 

@@ -54,6 +54,9 @@ numpydoc_xref_param_type = False
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 
+# There are no links into the pages of other projects: intersphinx reads their lists of names from the network when the site is
+# built, and no package brings these lists along. The site is built without a network.
+
 # MathML needs neither a script nor a network.
 html_math_renderer = "mathml"
 
@@ -70,8 +73,8 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-# pages at the top have no section of their own to list beside them
-html_sidebars = {name: [] for name in ("index", "tour", "choose")}
+# the first page has no section of its own to list beside it
+html_sidebars = {"index": []}
 html_show_sourcelink = False
 
 
@@ -132,6 +135,19 @@ def link_names(app, doctree):
             target = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=full, refdoc=app.env.docname, refwarn=False)
             literal.replace_self(target)
             target += literal
+
+
+def narrow_figures(app, doctree, docname):
+    """Show the narrow form of a figure on a phone: the browser chooses."""
+    if app.builder.format != "html":
+        return
+    for image in list(doctree.findall(nodes.image)):
+        name = Path(image["uri"]).name
+        if (Path(app.srcdir) / "_static" / "figures" / "narrow" / name).exists():
+            address = "../" * docname.count("/") + f"_static/figures/narrow/{name}"
+            source = f'<picture><source media="(max-width: 720px)" srcset="{address}">'
+            place, here = image.parent, image.parent.index(image)
+            place[here : here + 1] = [nodes.raw("", source, format="html"), image, nodes.raw("", "</picture>", format="html")]
 
 
 def mathml(tex, *, block):
@@ -223,4 +239,5 @@ def setup(app):
     app.connect("missing-reference", inherited)
     app.connect("doctree-read", trim_blocks)
     app.connect("doctree-read", link_names)
+    app.connect("doctree-resolved", narrow_figures)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_math_block, None))

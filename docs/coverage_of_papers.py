@@ -218,14 +218,14 @@ def exists(test: str) -> str:
 
 
 def page() -> str:
-    """Return the tables of all papers; LookupError where a name or a test does not exist."""
+    """Return the tables of all papers, each folded under its title; LookupError where a name or a test does not exist."""
     parts = []
     for paper, text in PAPERS.items():
         lines = items(text)
-        parts += [f"## {paper}", "", "| item, and what it says | answered by | checked by the test |", "|---|---|---|"]
+        parts += [f":::{{dropdown}} {paper}", "", "| item, and what it says | answered by | checked by the test |", "|---|---|---|"]
         for line in lines:
             names = "<br>".join(checked(name) for name in line.names) or f"{line.note}"
             tests = "<br>".join(exists(test) for test in line.tests)
             parts.append(f"| **{line.item}** {line.says} | {names} | {tests} |")
-        parts.append("")
+        parts += [":::", ""]
     return "\n".join(parts)

@@ -7,7 +7,7 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, SKY
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, SKY, WIDTH, below, is_narrow, panels, wrapped
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from scipy.stats import binom, norm
 
@@ -54,7 +54,7 @@ def arrow(ax: plt.Axes, start: tuple[float, float], end: tuple[float, float], te
 
 def blank(width: float, height: float, across: float, up: float) -> tuple[plt.Figure, plt.Axes]:
     """Return a figure without axes in which one unit is as long in both directions."""
-    figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+    figure, ax = panels(figsize=(width, height))
     ax.set(xlim=(0, across), ylim=(0, up))
     ax.set_aspect("equal")
     ax.axis("off")
@@ -64,6 +64,8 @@ def blank(width: float, height: float, across: float, up: float) -> tuple[plt.Fi
 def protocol(name: str) -> plt.Figure:
     """Draw the parties of one protocol; green boxes are trusted."""
     user, message, extra, analyst = PROTOCOLS[name]
+    if is_narrow():
+        return upright(user, message, extra, analyst)
     figure, ax = blank(7.6, 2.2 if extra else 1.8, 10.2, 2.6 if extra else 2.2)
     y = 1.65 if extra else 1.25
     rows = (y + 0.16, y + 0.08, y)
@@ -81,24 +83,49 @@ def protocol(name: str) -> plt.Figure:
     return figure
 
 
+def upright(user: str, message: str, extra: str | None, analyst: str, seen: bool = False) -> plt.Figure:
+    """Draw the parties below each other; with `seen`, also what each boundary guarantees."""
+    figure, ax = blank(WIDTH, 4.3, 6.0, 6.2)
+    for shift in (0.16, 0.08, 0.0):
+        box(ax, 1.6 + shift, 5.4 + shift, user if shift == 0 else "", TRUSTED if extra is None or seen else UNTRUSTED, width=2.4)
+    box(ax, 1.6, 3.1, "shuffler\nremoves senders\nand order", TRUSTED, width=2.4)
+    box(ax, 1.6, 0.8, analyst, UNTRUSTED, width=2.4)
+    for top, bottom, text in ((4.82, 3.72, message), (2.52, 1.42, "shuffled")):
+        ax.add_patch(FancyArrowPatch((1.6, top), (1.6, bottom), arrowstyle="-|>", mutation_scale=13, lw=1.2, color="#333333"))
+        ax.text(1.75, (top + bottom) / 2, text, ha="left", va="center", fontsize=9, color=BLUE)
+    if extra:
+        box(ax, 4.6, 3.1, extra.replace(" random", "\nrandom").replace(" (", "\n("), TRUSTED, width=2.0, height=0.8)
+        arrow(ax, (3.5, 3.1), (2.9, 3.1))
+    if seen:
+        for y, text in ((4.05, SEEN[0]), (1.75, SEEN[1])):
+            ax.plot([0.2, 5.8], [y, y], color=ORANGE, lw=1.2, ls="--")
+            ax.text(5.8, y + 0.08, text, ha="right", va="bottom", fontsize=9, color=ORANGE)
+    ax.text(0.2, 0.0, "green: trusted", fontsize=9, color=GREY)
+    return figure
+
+
+SEEN = ("seen here:\nonly the local guarantee, $\\varepsilon_0$", "seen here:\n$(\\varepsilon, \\delta)$, much stronger")
+"""What an observer of the messages, and of the shuffled messages, learns."""
+
+
 def pipeline() -> plt.Figure:
     """Draw the general shuffle model, with what each boundary guarantees."""
-    figure, ax = blank(9.0, 2.9, 12.6, 4.0)
+    if is_narrow():
+        user = "user: value x\nrandomizer\non the device"
+        return upright(user, "message", "dummy reports (some protocols)", "analyst\nestimate", seen=True)
+    figure, ax = blank(9.4, 2.9, 13.4, 4.0)
     y = 1.9
     for shift in (0.16, 0.08, 0.0):
         box(ax, 1.1 + shift, y + shift, "user\nvalue x" if shift == 0 else "", TRUSTED, width=1.5)
         box(ax, 4.0 + shift, y + shift, "randomizer\non the device" if shift == 0 else "", TRUSTED, width=2.0)
     arrow(ax, (2.05, y), (2.92, y), "x")
-    arrow(ax, (5.2, y), (6.55, y), "message")
-    box(ax, 7.65, y, "shuffler\nremoves senders\nand order", TRUSTED, width=2.1)
-    arrow(ax, (8.78, y), (10.2, y), "multiset")
-    box(ax, 11.3, y, "analyst\nestimate", UNTRUSTED, width=2.0)
-    box(ax, 7.65, 0.42, "dummy reports (some protocols)", TRUSTED, width=4.2, height=0.45)
-    arrow(ax, (7.65, 0.68), (7.65, y - 0.6))
-    for x, text in (
-        (5.85, "seen here:\nonly the local guarantee, $\\varepsilon_0$"),
-        (9.45, "seen here:\n$(\\varepsilon, \\delta)$, much stronger"),
-    ):
+    arrow(ax, (5.2, y), (6.95, y), "message     ")
+    box(ax, 8.05, y, "shuffler\nremoves senders\nand order", TRUSTED, width=2.1)
+    arrow(ax, (9.18, y), (11.0, y), "multiset     ")
+    box(ax, 12.1, y, "analyst\nestimate", UNTRUSTED, width=2.0)
+    box(ax, 8.05, 0.42, "dummy reports (some protocols)", TRUSTED, width=4.2, height=0.45)
+    arrow(ax, (8.05, 0.68), (8.05, y - 0.6))
+    for x, text in ((6.6, SEEN[0]), (10.65, SEEN[1])):
         ax.plot([x, x], [0.95, 3.05], color=ORANGE, lw=1.2, ls="--")
         ax.text(x, 3.15, text, ha="center", va="bottom", fontsize=10, color=ORANGE)
     ax.text(0.2, 0.3, "green: trusted", fontsize=9, color=GREY)
@@ -110,7 +137,7 @@ def hockey_stick() -> plt.Figure:
     noise, eps = BinomialNoise(trials=40, prob=0.5), 0.5
     k = np.arange(0, 42)
     q, p = binom.pmf(k, 40, 0.5), binom.pmf(k - 1, 40, 0.5)
-    figure, ax = plt.subplots(figsize=(7.4, 3.4), layout="constrained")
+    figure, ax = panels(figsize=(7.4, 3.4))
     scaled = np.exp(eps) * q
     ax.bar(k, p, width=0.8, color=SKY, alpha=0.5, label="P: the user holds 1")
     ax.bar(
@@ -128,7 +155,10 @@ def hockey_stick() -> plt.Figure:
         ylabel="probability",
         title=rf"$\delta$ is the part of P above $e^\varepsilon$Q ($\varepsilon$ = {eps}, 40 fair noise bits)",
     )
-    ax.legend(loc="upper left", fontsize=9)
+    if is_narrow():
+        below(figure, (ax,), -0.2, 4.2)
+    else:
+        ax.legend(loc="upper left", fontsize=9)
     assert abs(np.maximum(p - scaled, 0).sum() - noise.delta(eps)) < 1e-12
     return figure
 
@@ -138,7 +168,7 @@ def tradeoff() -> plt.Figure:
     profile = GaussianMechanism(1.0)
     curve = profile.tradeoff()
     alpha = np.linspace(0, 1, 301)
-    figure, ax = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
+    figure, ax = panels(figsize=(4.8, 4.4))
     ax.plot(alpha, [curve.beta(a) for a in alpha], **EXACT, label=r"Gaussian noise, $\sigma$ = 1")
     ax.plot(alpha, 1 - alpha, color=GREY, lw=1.0, ls=":", label="guessing")
     beta = float(curve.beta(0.05))
@@ -175,7 +205,7 @@ def bounds() -> plt.Figure:
     noise = GaussianMechanism(2.0).shuffled(users)
     low, high = noise.epsilon(delta, bound="lower"), noise.epsilon(delta)
     clones, closed = StrongerClones(users, 1.0).epsilon(delta), stronger_clones_closed_form(users, 1.0, delta)
-    figure, axes = plt.subplots(2, 1, figsize=(7.6, 4.2), layout="constrained")
+    figure, axes = panels(2, 1, figsize=(7.6, 4.2))
     rows = (
         (
             axes[0],
@@ -219,30 +249,25 @@ def bounds() -> plt.Figure:
 
 def clones() -> plt.Figure:
     """Draw the messages of other users as clones of either message of the target user, or neither."""
-    figure, ax = blank(7.6, 2.6, 10.2, 3.4)
+    figure, ax = blank(WIDTH, 3.3, 5.9, 4.8) if is_narrow() else blank(7.6, 2.6, 10.2, 3.4)
     kinds = [0, 1, None, 1, 0, None, 0, 1, None, 0, 1, None]
     colours = {0: SKY, 1: ORANGE, None: "#dddddd"}
-    ax.text(0.2, 2.95, "messages of the other users, in random order", fontsize=10, va="center")
+    row = 6 if is_narrow() else 12
+    ax.text(0.2, 2.95 + 0.78 * (12 // row - 1), "messages of the other users, in random order", fontsize=10, va="center")
     for place, kind in enumerate(kinds):
-        box(ax, 0.6 + 0.78 * place, 2.25, {0: "0", 1: "1", None: ""}[kind], colours[kind], width=0.5, height=0.5)
+        x, y = 0.6 + 0.78 * (place % row), 2.25 + 0.78 * (12 // row - 1 - place // row)
+        box(ax, x, y, {0: "0", 1: "1", None: ""}[kind], colours[kind], width=0.5, height=0.5)
     ax.text(0.2, 1.45, "and the target user's:", fontsize=10, va="center")
     box(ax, 3.4, 1.45, "0", SKY, width=0.5, height=0.5)
     ax.text(3.85, 1.45, "or", fontsize=10, va="center", ha="center")
     box(ax, 4.3, 1.45, "1", ORANGE, width=0.5, height=0.5)
-    ax.text(
-        0.2,
-        0.75,
-        "coloured: clones, which look like the target's message if the value were 0 (blue) or 1 (orange), each a fair coin toss",
-        fontsize=9,
-        va="center",
+    blue, coloured = kinds.count(0), len(kinds) - kinds.count(None) + 1
+    said = (
+        "coloured: clones, which look like the target's message if the value were 0 (blue) or 1 (orange), each a fair coin toss\n"
+        f"grey: messages that say nothing about the target. The analyst must tell {blue} + 1 blue of {coloured} from {blue} "
+        f"of {coloured}."
     )
-    ax.text(
-        0.2,
-        0.3,
-        "grey: messages that say nothing about the target. The analyst must tell 4 + 1 blue of 9 from 4 of 9.",
-        fontsize=9,
-        va="center",
-    )
+    ax.text(0.2, 0.98, wrapped(said, 60), fontsize=9, va="top", linespacing=1.5)
     return figure
 
 
@@ -250,25 +275,29 @@ def year() -> plt.Figure:
     """Draw eps after each month for noise calibrated for one release and for a year, as on the page that calibrates a histogram."""
     users, bins, target = 200_000, 20, {"eps": 1.0, "delta": 1e-9}
     single = partial(Shuffled.calibrate, partial(KaryResponse, bins), users=users)
-    figure, ax = plt.subplots(figsize=(6.6, 3.4), layout="constrained")
-    months = np.arange(1, 13)
+    figure, ax = panels(figsize=(7.2, 3.4))
+    months, ratios = np.arange(1, 13), []
     for once, line, text in (
         (single(**target), PRINTED, "calibrated for one release"),
         (single(releases=12, **target), EXACT, "calibrated for twelve"),
     ):
         eps = [once.self_compose(int(k)).epsilon(target["delta"]) for k in months]
         ax.plot(months, eps, marker="o", ms=4, **line)
-        budget = once.randomizer.local_eps
-        ax.text(12.15, eps[-1], f"{text},\nlocal budget {budget:.2f}", va="center", fontsize=9, color=line["color"])
-    ax.axhline(1, color=GREY, lw=1, ls=":")
-    ax.text(5, 1.08, r"target $\varepsilon$ = 1", fontsize=9, color=GREY)
+        ratios.append(eps[-1] / eps[0])
+        said = f"{text},\nlocal budget {once.randomizer.local_eps:.2f}"
+        if is_narrow():
+            ax.text(12, 0.68 * eps[-1], said, ha="right", va="top", fontsize=9, color=line["color"])
+        else:
+            ax.text(12.3, eps[-1], said, va="center", fontsize=9, color=line["color"])
+    ax.plot([0.7, 12], [1, 1], color=GREY, lw=1, ls=":")
+    ax.text(4.2 if is_narrow() else 5, 1.08, r"target $\varepsilon$ = 1", fontsize=9, color=GREY)
     ax.set(
         xlabel="releases (months)",
         ylabel=r"$\varepsilon$ at $\delta = 10^{-9}$, upper bound",
         xticks=months,
-        xlim=(0.7, 15.6),
+        xlim=(0.7, 12.3 if is_narrow() else 15.9),
         ylim=(0, None),
-        title="Twelve releases cost several times the eps of one",
+        title=f"After twelve releases eps is {min(ratios):.1f} to {max(ratios):.1f} times that of one",
     )
     ax.spines["bottom"].set_bounds(0.7, 12.3)
     return figure
@@ -282,7 +311,7 @@ def dead_zone() -> plt.Figure:
     mean = protocol.users * protocol.gamma
     spread = norm.ppf(0.975) * one.variance**0.5
     shown = binom.cdf(count - 1, protocol.users, protocol.gamma)  # probability that the estimate is not 0
-    figure, ax = plt.subplots(figsize=(6.6, 3.6), layout="constrained")
+    figure, ax = panels(figsize=(6.6, 3.6))
     ax.plot(count, count, color=GREY, lw=1.0, ls=":", label="count")
     seen = count >= mean + spread
     ax.fill_between(
@@ -311,9 +340,12 @@ def dead_zone() -> plt.Figure:
 
 
 def decision() -> plt.Figure:
-    """Draw the choice of a protocol as a tree of questions."""
-    figure, ax = blank(9.4, 4.2, 14.0, 6.2)
-    box(ax, 1.2, 3.1, "What do you\nrelease?", UNTRUSTED, width=1.9, height=0.85)
+    """Draw the choice of a protocol as a tree of questions; in the narrow form as a list of them."""
+    if is_narrow():
+        figure, ax = blank(WIDTH, 5.2, 6.0, 7.5)
+    else:
+        figure, ax = blank(9.7, 4.2, 14.9, 6.2)
+        box(ax, 1.2, 3.1, "What do you\nrelease?", UNTRUSTED, width=1.9, height=0.85)
     branches = (
         (
             5.4,
@@ -328,12 +360,18 @@ def decision() -> plt.Figure:
         (2.3, "one local message:\nrandomizer known?", (("yes", "Shuffled"), ("no", "StrongerClones"))),
         (0.8, "a sum of numbers\nin [0, 1]", (("", "RealSum"),)),
     )
-    for y, question, answers in branches:
+    for y, question, answers in branches if is_narrow() else ():
+        top = 7.1 - 2.0 * (5.4 - y) / 1.53
+        ax.text(0.1, top, question.replace("\n", " "), fontsize=10, va="center")
+        for place, (answer, protocol_name) in enumerate(answers):
+            text = wrapped(f"{answer}: {protocol_name}" if answer else protocol_name, 46)
+            box(ax, 3.1, top - 0.5 - 0.62 * place, text, TRUSTED, width=5.6, height=0.46)
+    for y, question, answers in () if is_narrow() else branches:
         box(ax, 4.2, y, question, UNTRUSTED, width=2.5, height=0.85)
         ax.add_patch(FancyArrowPatch((2.2, 3.1), (2.88, y), arrowstyle="-|>", mutation_scale=11, lw=1.0, color="#333333"))
         for up, (answer, protocol_name) in zip((0.32, -0.32) if len(answers) > 1 else (0.0,), answers):
             ax.add_patch(FancyArrowPatch((5.5, y), (6.0, y + up), arrowstyle="-|>", mutation_scale=11, lw=1.0, color="#333333"))
-            box(ax, 10.0, y + up, f"{answer}: {protocol_name}" if answer else protocol_name, TRUSTED, width=7.8, height=0.44)
+            box(ax, 10.4, y + up, f"{answer}: {protocol_name}" if answer else protocol_name, TRUSTED, width=8.6, height=0.44)
     return figure
 
 

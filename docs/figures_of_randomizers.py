@@ -4,7 +4,8 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, ORANGE, PRINTED, PURPLE, SKY
+from figure_style import BLUE, EXACT, GREEN, ORANGE, PRINTED, PURPLE, SKY, columns, is_narrow, panels
+from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from shufflebounds import published
@@ -31,7 +32,7 @@ def randomizers() -> plt.Figure:
         ("10-ary response", KaryResponse(10, local), BLUE, 0.535),
         ("100-ary response", KaryResponse(100, local), "black", 0.168),
     ]
-    figure, axis = plt.subplots(figsize=(9.0, 5.2), layout="constrained")
+    figure, axis = panels(figsize=(9.0, 5.2))
     axis.plot(users, closed / clones, **PRINTED)
     axis.axhline(1.0, color=ORANGE, lw=1.6)
     labels = [("closed form,\nany randomizer", float(closed[-1] / clones[-1]), ORANGE),
@@ -46,8 +47,12 @@ def randomizers() -> plt.Figure:
         axis.plot(users, upper, **{**EXACT, "color": color, "lw": 1.6})
         said = "both bounds, one line" if gap < 0.01 else f"bounds {100 * gap:.0f} % apart"
         labels.append((f"{name}: {said}", height, color))
-    for text, height, color in labels:
-        axis.annotate(text, (users[-1], height), (8, 0), textcoords="offset points", color=color, va="center", fontsize=10)
+    if is_narrow():
+        lines = [Line2D([], [], color=color, lw=1.6, ls="--" if text.startswith("closed") else "-") for text, _, color in labels]
+        figure.legend(lines, [text.replace("\n", " ") for text, _, _ in labels], loc="outside lower center")
+    else:
+        for text, height, color in labels:
+            axis.annotate(text, (users[-1], height), (8, 0), textcoords="offset points", color=color, va="center", fontsize=10)
     axis.set(xscale="log", yscale="log", xlabel="users $n$", ylabel=r"ratio of $\varepsilon$ to that of StrongerClones",
              yticks=[0.2, 0.5, 1, 2, 5], yticklabels=["0.2", "0.5", "1", "2", "5"],
              title=f"For a known randomizer eps is {np.nanmin(below):.0f} to {np.nanmax(below):.0f} times below the closed form\n"
@@ -66,21 +71,20 @@ def worst_dataset() -> plt.Figure:
         (r"Laplace noise, scale 1/4, inputs in $[0, 1]$", LaplaceMechanism(0.25)),
         (r"local hashing, 4 buckets, $\varepsilon_0 = 1$", LocalHashing(100, 1.0, 4)),
     ]
-    figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.9), layout="constrained", sharey=True)
+    figure, axes = panels(1, 3, figsize=(11.0, 3.9), sharey=True)
+    furthest = 0.0
     for axis, (name, mechanism) in zip(axes, shown):
         profiles = [mechanism.shuffled(int(n)) for n in users]
         upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) for bound in ("upper", "lower"))
         blanket = shuffled_epsilon(mechanism, users, delta, method="blanket")
-        axis.plot(users, blanket / lower, color=ORANGE, lw=1.6)
-        axis.plot(users, upper / lower, color=BLUE, lw=1.8)
-        axis.axhline(1.0, color=GREEN, lw=1.2, ls="--")
-        axis.annotate("privacy blanket", (users[-1], blanket[-1] / lower[-1]), (0, 6), textcoords="offset points", color=ORANGE,
-                      ha="right", va="bottom")
-        axis.annotate("upper bound over all datasets", (users[-1], upper[-1] / lower[-1]), (0, 5), textcoords="offset points",
-                      color=BLUE, ha="right", va="bottom")
-        axis.annotate("lower bound: other users hold one value", (users[-1], 1.0), (0, -5), textcoords="offset points", color=GREEN,
-                      ha="right", va="top", fontsize=10)
+        axis.plot(users, blanket / lower, color=ORANGE, lw=1.6, label="privacy blanket")
+        axis.plot(users, upper / lower, color=BLUE, lw=1.8, label="upper bound over all datasets")
+        axis.axhline(1.0, color=GREEN, lw=1.2, ls="--", label="lower bound: the other users hold one value")
         axis.set(xscale="log", xlabel="users $n$", title=name, ylim=(0.93, 1.5))
+        furthest = max(furthest, float((upper / lower)[users >= 10**4].max()) - 1)
     axes[0].set_ylabel(r"ratio of $\varepsilon$ to its lower bound")
-    figure.suptitle(r"From $10^4$ users on the upper bound is within 1 % of the worst known dataset, at $\delta = 10^{-6}$")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=columns(3))
+    percent = math.ceil(1000 * furthest) / 10
+    figure.suptitle(f"From $10^4$ users on the upper bound is within {percent:g} % of the worst known dataset, "
+                    r"at $\delta = 10^{-6}$")
     return figure

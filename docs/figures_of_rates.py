@@ -4,7 +4,7 @@ import math
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, below, panels
 
 from shufflebounds import published
 
@@ -31,7 +31,7 @@ def areas(value: float, other: float, target: float) -> tuple[float, float]:
 def rates() -> plt.Figure:
     """Liu et al., Figures 2 and 3."""
     target, other = 3.0, 1.0
-    figure, (seen, over_value, over_budget) = plt.subplots(1, 3, figsize=(11.0, 4.8), layout="constrained")
+    figure, (seen, over_value, over_budget) = panels(1, 3, figsize=(11.0, 4.8))
     figure.suptitle(
         "The published rate is an area; the valid rate is the smallest ratio over all outputs\n"
         r"Laplace noise, target $\varepsilon_1 = 3$ (Liu et al., Figures 2 and 3)"
@@ -58,6 +58,5 @@ def rates() -> plt.Figure:
     over_budget.plot(budgets, printed, label="published: the smaller area", **PRINTED)
     over_budget.plot(budgets, sound, label=r"valid: $\min_z R_i/(R_0+R_1)$", **EXACT)
     over_budget.set(xlabel=r"budget $\varepsilon_i$", ylabel="rate $p_i$", title="Figure 3: rates over the budget", ylim=(0, None))
-    for axis in (seen, over_value, over_budget):
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    below(figure, (seen, over_value, over_budget), -0.2, 12.4)
     return figure

@@ -1,10 +1,10 @@
-"""The figures of docs/rules.md and docs/randomizers.md; make_figures.py draws them."""
+"""The figures of docs/composition.md, docs/randomizers.md and docs/api/tails.md; make_figures.py draws them."""
 
 import math
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, SKY
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PURPLE, SKY, below, columns, is_narrow, panels
 from scipy.optimize import brentq
 
 from shufflebounds.composition import compose_dp, rdp_to_dp, zcdp_to_dp
@@ -35,12 +35,17 @@ def rules() -> plt.Figure:
         curves["zcdp"].append(zcdp_to_dp(k * eps**2 / 2, delta=delta)[0])
         curves["rdp"].append(rdp_to_dp(ORDERS, k * of_response, delta=delta)[0])
         curves["laplace rdp"].append(rdp_to_dp(ORDERS, k * of_laplace, delta=delta)[0])
-        for mechanism, above, below in ((response, "above", "below"), (laplace, "upper", "lower")):
+        for mechanism, over, under in ((response, "above", "below"), (laplace, "upper", "lower")):
             composed = mechanism.self_compose(k)
-            curves[above].append(composed.epsilon(delta))
-            curves[below].append(composed.epsilon(delta, bound="lower"))
+            curves[over].append(composed.epsilon(delta))
+            curves[under].append(composed.epsilon(delta, bound="lower"))
     arrays = {name: np.array(values) for name, values in curves.items()}
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained", gridspec_kw={"wspace": 0.12})
+    figure, (left, right) = panels(1, 2, figsize=(9.0, 5.6), gridspec_kw={"wspace": 0.12})
+    if is_narrow():
+        figure.set_figheight(8.4)
+    # the title of the figure
+    assert all((arrays[name] >= arrays["optimal"] * (1 - 1e-9)).all() for name in ("basic", "advanced", "zcdp", "rdp"))
+    assert (arrays["upper"] <= arrays["optimal"] * (1 + 1e-9)).all()
     figure.suptitle(
         "The optimal rule is below every rule that knows only the budgets; knowing the mechanism is better still\n"
         r"$k$ releases of $\varepsilon = 0.1$ each, $\delta = 10^{-6}$"
@@ -54,30 +59,28 @@ def rules() -> plt.Figure:
         ("laplace rdp", "Renyi curve of Laplace noise", {"color": SKY, "lw": 1.6, "ls": (0, (3, 1))}),
         ("upper", "Laplace noise itself, both bounds", {"color": "black", "lw": 1.2}),
     ):
-        for axis, base in ((left, 1.0), (right, arrays["optimal"])):
-            axis.plot(times, arrays[name] / base, label=label, **look)
+        right.plot(times, arrays[name] / arrays["optimal"], label=label, **look)
+        if name in ("basic", "advanced", "optimal"):        # the others would cover each other on this scale
+            left.plot(times, arrays[name], **look)
     low, high = (arrays[side] / arrays["optimal"] for side in ("lower", "upper"))
     right.fill_between(times, low, high, color="black", alpha=0.25, lw=0)
     dots = {"ls": "", "marker": "o", "ms": 4.5, "mfc": "none", "color": BLUE, "markevery": 8}
     label = "randomized response itself, both bounds"
-    for axis, base in ((left, 1.0), (right, arrays["optimal"])):
-        axis.plot(times, arrays["above"] / base, label=label, **dots)
-        axis.plot(times, arrays["below"] / base, **dots)
+    right.plot(times, arrays["above"] / arrays["optimal"], label=label, **dots)
+    right.plot(times, arrays["below"] / arrays["optimal"], **dots)
+    for axis in (left, right):
         axis.set(xscale="log", xlabel="releases $k$")
-    left.set(yscale="log", ylabel=r"$\varepsilon$ of all releases (nats)", ylim=(0.08, 300))
+    left.set(yscale="log", ylabel=r"$\varepsilon$ of all releases (nats)", ylim=(0.08, 300), title="basic, advanced, optimal")
     right.set(ylabel=r"ratio of $\varepsilon$ to that of the optimal rule", ylim=(0.93, 1.5),
-              title="cut at 1.5; the teeth come from small numbers of releases")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
+              title="cut at 1.5; teeth: small numbers of releases")
+    figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=columns(3))
     return figure
 
 
 def chernoff() -> plt.Figure:
     """Closed tail bounds against the exact tail."""
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
-    figure.suptitle(
-        "Closed-form tail bounds exceed the exact tail by orders of magnitude\n"
-        r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials with probability $p$"
-    )
+    figure, axes = panels(1, 2, figsize=(8.4, 4.2))
+    excess = []
     for axis, n, mean, top in zip(axes, (1000, 10**6), (0.1, 1e-5), (300, 100)):
         k = np.arange(round(n * mean), top + 1)
         for method, label, look in (
@@ -85,12 +88,17 @@ def chernoff() -> plt.Figure:
             ("multiplicative", "multiplicative", {"color": ORANGE, "lw": 1.6, "ls": "--"}),
             ("kl", "Kullback-Leibler", {"color": GREEN, "lw": 1.6, "ls": "-."}),
         ):
-            axis.plot(k, chernoff_logsf(k, n, mean, method=method) / math.log(10), label=label, **look)
+            bound = chernoff_logsf(k, n, mean, method=method) / math.log(10)
+            excess.append(bound[-1] - binom_logsf(top - 1, n, mean) / math.log(10))
+            axis.plot(k, bound, label=label, **look)
         axis.plot(k, binom_logsf(k - 1, n, mean) / math.log(10), label="exact", **EXACT)
         power = r"10^6$, $p = 10^{-5}" if n > 1000 else "1000$, $p = 0.1"
         axis.set(xlabel="$k$", title=f"$n = {power}$")
     axes[0].set_ylabel(r"$\log_{10}$ of the probability")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    figure.suptitle(f"At the largest k closed-form bounds are "
+                    rf"$10^{{{min(excess):.1f}}}$ to $10^{{{max(excess):.0f}}}$ times the exact tail" "\n"
+                    r"$\Pr[S \geq k]$, $S$ a sum of $n$ independent trials with probability $p$")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2 if is_narrow() else 4)
     return figure
 
 
@@ -106,11 +114,7 @@ def laplace_error(k: int, eps: float, delta: float) -> float:
 def mechanisms() -> plt.Figure:
     """Error at equal privacy: of one value, and of many that one person changes all."""
     delta = 1e-6
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4.8), layout="constrained")
-    figure.suptitle(
-        "Laplace for one value, Gaussian for many\n"
-        r"Error exceeded with probability 0.05, $\delta = 10^{-6}$; one person changes every value by at most 1"
-    )
+    figure, (left, right) = panels(1, 2, figsize=(8.8, 4.8))
     eps = np.geomspace(0.1, 4, 25)
     gaussian = [GaussianMechanism.from_dp(eps=float(e), delta=delta) for e in eps]
     left.plot(eps, [m.error_quantile(0.05) for m in gaussian], label="Gaussian", color=BLUE, lw=2.0)
@@ -126,18 +130,23 @@ def mechanisms() -> plt.Figure:
     left.plot(some, geometric, label="geometric", ls="", marker="s", mfc="none", color=ORANGE)
     left.set(xscale="log", yscale="log", xlabel=r"$\varepsilon$ (nats)", ylabel="error of the value", title="one value")
     counts = np.unique(np.round(np.geomspace(1, 300, 13)).astype(int))
+    of_gaussian, of_laplace = (
+        lambda k: GaussianMechanism.from_dp(eps=1.0, delta=delta, sensitivity=math.sqrt(k)).error_quantile(0.05, k),
+        lambda k: LaplaceMechanism(float(k)).error_quantile(0.05, k),
+    )
     for label, look, error in (
-        (r"Gaussian, sensitivity $\sqrt{k}$", {"color": BLUE, "lw": 2.0},
-         lambda k: GaussianMechanism.from_dp(eps=1.0, delta=delta, sensitivity=math.sqrt(k)).error_quantile(0.05, k)),
-        (r"Laplace, $\varepsilon/k$ each", {"color": ORANGE, "lw": 1.6},
-         lambda k: LaplaceMechanism(float(k)).error_quantile(0.05, k)),
+        (r"Gaussian, sensitivity $\sqrt{k}$", {"color": BLUE, "lw": 2.0}, of_gaussian),
+        (r"Laplace, $\varepsilon/k$ each", {"color": ORANGE, "lw": 1.6}, of_laplace),
         ("Laplace, composed exactly", {"color": GREEN, "lw": 1.6, "ls": "-."}, lambda k: laplace_error(k, 1.0, delta)),
     ):
         right.plot(counts, [error(int(k)) for k in counts], label=label, **look)
+    gaussian_wins = next(k for k in range(2, 301) if of_gaussian(k) < of_laplace(k))
+    figure.suptitle(f"One value: Laplace noise has the smallest error; from {gaussian_wins} values on Gaussian noise has\n"
+                    r"Error exceeded with probability 0.05, $\delta = 10^{-6}$; one person changes every value by at most 1")
     right.set(xscale="log", yscale="log", xlabel="values $k$", ylabel="largest error of any value")
     right.set_title(r"$k$ values, $\varepsilon = 1$ in all")
-    for axis in (left, right):
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1 if axis is right else 2, fontsize=9)
+    below(figure, (left,), -0.16, 9.0, ncols=2, fontsize=9)
+    below(figure, (right,), -0.16, 9.0, fontsize=9)
     for axis, ticks in ((left, (0.1, 0.3, 1, 3)), (right, (1, 3, 10, 30, 100, 300))):
         axis.set_xticks(ticks, map(str, ticks))
         axis.tick_params(which="minor", labelbottom=False)

@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE
+from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, is_narrow, panels
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.ticker import NullLocator
 
@@ -42,7 +42,7 @@ def training() -> plt.Figure:
     poisson = np.array([sides(noise.subsampled(1 / STEPS).self_compose(STEPS * k)) for k in EPOCHS])
     allocated = np.array([sides(RandomAllocation(noise, STEPS).self_compose(k)) for k in EPOCHS])
     optimistic, pessimistic, renyi = np.array([others(STEPS * k) for k in EPOCHS]).T
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 4.2), layout="constrained")
+    figure, (left, right) = panels(1, 2, figsize=(9.6, 4.2))
     more = 100 * (renyi / poisson.mean(axis=1) - 1)
     figure.suptitle(
         rf"Upper and lower bound are one line; eps by a Rényi accountant is {more.min():.0f} to {more.max():.0f} % larger" + "\n"
@@ -57,7 +57,9 @@ def training() -> plt.Figure:
     left.set(xlabel="epochs", ylabel=r"$\varepsilon$ (nats)", xscale="log", yscale="log",
              title=r"$\varepsilon$ of the whole training")
     plainly(left.yaxis, (0.6, 1, 2, 3, 4, 6))
-    left.legend(loc="lower right", fontsize=9)
+    left.legend(loc="upper left" if is_narrow() else "lower right", fontsize=8 if is_narrow() else 9)
+    if is_narrow():
+        figure.set_figheight(8.4)
     middle = poisson.mean(axis=1)
     for values, style, name in (
         (renyi, {"color": GREY, "ls": ":"}, "dp-accounting, Rényi"),
@@ -87,7 +89,7 @@ def plainly(axis, ticks):
 
 def neighbours() -> plt.Figure:
     """Add or remove a record against replace it: rows of records, the one that differs in its colour."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 2.8), layout="constrained")
+    figure, (left, right) = panels(1, 2, figsize=(9.0, 2.8))
 
     def row(ax, height, names, odd, colour):
         for place, name in enumerate(names):

@@ -10,6 +10,7 @@ import argparse
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import figures_of_costs
@@ -20,7 +21,23 @@ import figures_of_rules
 import figures_of_training
 import matplotlib.pyplot as plt
 import numpy as np
-from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, SKY
+from figure_style import (
+    BLUE,
+    EXACT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PRINTED,
+    PURPLE,
+    SKY,
+    below,
+    columns,
+    drawn,
+    is_narrow,
+    narrow,
+    panels,
+    wrapped,
+)
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -57,19 +74,13 @@ def lines_below(eps: np.ndarray, delta: np.ndarray) -> np.ndarray:
 
 def two_panels(title: str) -> tuple[plt.Figure, plt.Axes, plt.Axes]:
     """Return a figure with panels for a trade-off curve on the left and delta(eps) on the right."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.6), layout="constrained")
+    figure, (left, right) = panels(1, 2, figsize=(9.0, 5.6))
     figure.suptitle(title)
     left.set(xlabel=r"error of the first kind $\alpha$", ylabel=r"error of the second kind $\beta$", xlim=(0, 1), ylim=(0, 1))
     left.set_aspect("equal")
     right.set(xlabel=r"privacy loss $\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$", yscale="log")
     left.plot(ALPHA, 1 - ALPHA, label="perfect privacy", **PERFECT)
     return figure, left, right
-
-
-def legends(*axes: plt.Axes) -> None:
-    """Put every panel's legend below it, off the curves."""
-    for axis in axes:
-        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17))
 
 
 def gaussian_delta(mu: float, eps: np.ndarray) -> np.ndarray:
@@ -95,7 +106,7 @@ def gain_of_few_flips(axis: plt.Axes) -> None:
 def bits() -> plt.Figure:
     """Chen and Long, Figure 1 a and b."""
     users, lam = 100, 58
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 5.2), layout="constrained")
+    figure, (left, right) = panels(1, 2, figsize=(9.0, 5.2))
     figure.suptitle("The published curve of the boolean sum is false for few flips, and far from exact for many")
     gain_of_few_flips(left)
     right.set(xlabel=r"privacy loss $\varepsilon$ (nats)", ylabel=r"$\delta(\varepsilon)$", yscale="log",
@@ -119,7 +130,7 @@ def bits() -> plt.Figure:
     right.axvline(local, **PERFECT)
     right.text(local + 0.04, 1e-12, r"exact $\delta = 0$ from here:" "\n" r"$\varepsilon = \ln(p/q) = 0.895$", fontsize=9)
     right.set(ylim=(1e-14, 1.5), xlim=(0, 2))
-    legends(left, right)
+    below(figure, (left, right), -0.17, 9.4)
     return figure
 
 
@@ -176,7 +187,7 @@ def reals() -> plt.Figure:
                label=rf"published $\sqrt{{r}}\,\mu^* = {printed_mu:.3f}$, interior breakpoints")
     right.plot([], [], label=rf"Cheu et al. 2019, composed: off the plot, $\varepsilon > {cheu:.1f}$", **CHEU)
     right.set(ylim=(1e-14, 1.5), xlim=(0, 4))
-    legends(left, right)
+    below(figure, (left, right), -0.17, 9.4)
     return figure
 
 
@@ -198,18 +209,14 @@ def noise() -> plt.Figure:
     right.plot(eps, mechanism.delta(eps), label="exact", **EXACT)
     right.plot(claim, level / 2, label=r"Claim C.1: $\delta/2$, nothing beyond $\varepsilon = \ln 3$", **CHEU)
     right.set(ylim=(1e-12, 1.5), xlim=(0, 2.5))
-    legends(left, right)
+    below(figure, (left, right), -0.17, 9.4)
     return figure
 
 
 def overshoot() -> plt.Figure:
     """The flips of Zhilyaev, section 4, over the exact ones."""
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained", sharey=True)
-    figure.suptitle(
-        "The published flip probability is two to five times too large\n"
-        "(4.48) divided by the exact one; omitted if (4.48) is above 1/2"
-    )
-    users = np.unique(np.round(np.geomspace(100, 10**9, 29)).astype(np.int64))
+    figure, axes = panels(1, 2, figsize=(8.4, 3.6), sharey=True)
+    users, every = np.unique(np.round(np.geomspace(100, 10**9, 29)).astype(np.int64)), []
     for panel, delta in zip(axes, (1e-6, 1e-9)):
         looks = ((PURPLE, "--", "^"), (BLUE, "-", "o"), (ORANGE, "-.", "s"), (GREEN, ":", "D"))
         for eps, (color, style, mark) in zip((0.1, 0.5, 1.0, 2.0), looks):
@@ -220,8 +227,11 @@ def overshoot() -> plt.Figure:
                 ratios.append(claim / exact)
             look = {"color": color, "ls": style, "marker": mark, "markevery": 4, "ms": 4, "lw": 1.6}
             panel.plot(users, ratios, label=rf"$\varepsilon = {eps:g}$", **look)
+            every += ratios
         panel.set(xscale="log", xlabel="users $n$", title=rf"$\delta = 10^{{{round(math.log10(delta))}}}$", ylim=(2, None))
     axes[0].set_ylabel(r"published $q$ / exact $q$")
+    figure.suptitle(f"The published flip probability is {np.nanmin(every):.1f} to {np.nanmax(every):.1f} times too large\n"
+                    "(4.48) divided by the exact one; omitted if (4.48) is above 1/2")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure
 
@@ -241,7 +251,7 @@ def histogram() -> plt.Figure:
         # optimised unary encoding, by the normal law; a held bit is reported with chance 1/2, another with 1/(e^eps + 1)
         apart = math.tanh(eps / 2) / 2
         local.append(-ndtri(beta / d / 2) * math.sqrt(users / 4) / apart)
-    figure, axis = plt.subplots(figsize=(8.4, 5.0), layout="constrained")
+    figure, axis = panels(figsize=(8.4, 5.0))
     ratios = [np.array(zsum) / central, np.array(clear) / central]
     said = [f"{ratio.min():.1f} to {ratio.max():.1f}" for ratio in ratios]
     for values, label, look in (
@@ -255,10 +265,11 @@ def histogram() -> plt.Figure:
         (central, "central: Laplace noise", {"color": "black", "lw": 1.2, "ls": ":", "marker": "v", "ms": 4}),
     ):
         axis.plot(bins, values, label=label, markevery=3, **look)
-    axis.set(xscale="log", yscale="log", xlabel="bins $d$", ylabel="largest error of any bin, exceeded with 5 % (users)",
+    axis.set(xscale="log", yscale="log", xlabel="bins $d$",
+             ylabel=wrapped("largest error of any bin, exceeded with 5 % (users)", 40),
              title=f"Error relative to central noise: zero sum {said[0]} times, clear reports {said[1]} times\n"
              r"$n = 10^5$, $\varepsilon = 1$, $\delta = 10^{-6}$, worst-case dataset (Balcer and Cheu, Table 1)")
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=columns(2))
     return figure
 
 
@@ -279,7 +290,7 @@ def budgets() -> plt.Figure:
     """Liu et al., the settings of Figure 4."""
     delta = 1e-5
     users = np.round(np.geomspace(10**3, 10**6, 7)).astype(int)
-    figure, axes = plt.subplots(2, 2, figsize=(8.4, 6.2), layout="constrained", sharex=True, sharey="row")
+    figure, axes = panels(2, 2, figsize=(8.4, 6.2), sharex=True, sharey="row")
     figure.suptitle(
         "The published bound is below the proven one for every distribution of budgets\n"
         r"$\varepsilon\,\sqrt{n}$ of the worst user at $\delta = 10^{-5}$ (settings of Liu et al., Figure 4)"
@@ -314,6 +325,9 @@ def budgets() -> plt.Figure:
              {**PRINTED, "color": PURPLE, "marker": "v", "ms": 4}),
         ):
             axis.plot(users, np.sqrt(users) * rows[row], label=label, **look)
+        # the title of the figure
+        assert all(np.array(rows["printed"]) < rows["laplace"])
+        assert all(np.array(rows["printed gaussian"]) < rows["gaussian"])
         axis.set(xscale="log", title=name)
     for axis in axes[:, 0]:
         axis.set_ylim(bottom=0)
@@ -321,7 +335,7 @@ def budgets() -> plt.Figure:
         axis.set_xlabel("users $n$")
     for axis in axes[:, 0]:
         axis.set_ylabel(r"$\varepsilon\,\sqrt{n}$ (nats)")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=columns(2))
     return figure
 
 
@@ -391,11 +405,11 @@ def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) 
 
 COMPARED = {
     "local": ("no shuffler: randomized response", {"color": GREY, "marker": "x"}),
-    "records": ("FlippedReports, records", {"color": ORANGE, "marker": "^"}),
+    "records": ("flipped pairs of bits, records; FlippedReports, records", {"color": ORANGE, "marker": "^"}),
     "clones": ("randomized response, by StrongerClones", {"color": PURPLE, "marker": "P"}),
     "bits": ("ShuffledBits", {"color": GREEN, "marker": "s"}),
     "noise": ("BinomialNoise; ClearReports", {"color": SKY, "marker": "D"}),
-    "sums": ("FlippedReports, sums", {"color": "black", "marker": "v"}),
+    "sums": ("flipped pairs of bits, sums; FlippedReports, sums", {"color": "black", "marker": "v"}),
     "zero": ("ZeroSum; ShuffledHistogram", {"color": BLUE, "marker": "o"}),
 }
 """Name of the row, and its marks. Of two names the first is that of the count, the second that of the histogram."""
@@ -404,16 +418,16 @@ COMPARED = {
 def comparison() -> plt.Figure:
     """Error at equal (eps, delta): a labelled row for every protocol, a mark for every number of users."""
     users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
-    panels = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
-    rows = [[name for name in COMPARED if name in points] for points in panels]
-    figure, axes = plt.subplots(
-        2, 1, figsize=(8.4, 8.0), layout="constrained", sharex=True, height_ratios=[len(names) for names in rows]
+    shown = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
+    rows = [[name for name in COMPARED if name in points] for points in shown]
+    figure, axes = panels(
+        2, 1, figsize=(8.4, 8.0), sharex=True, height_ratios=[len(names) for names in rows]
     )
-    bounded = max(worst for points in panels for name in points if name not in ("local", "records") for _, _, worst in points[name])
+    bounded = max(worst for points in shown for name in points if name not in ("local", "records") for _, _, worst in points[name])
     figure.suptitle(f"With a shuffler the error is at most {math.ceil(bounded)} users for every n, "
-                    "except that of FlippedReports, records\n"
+                    "except for flipped records\n"
                     r"$\varepsilon = 1$, $\delta = 10^{-6}$; $n = 10^4$ (small) to $10^8$ (large marks)")
-    for panel, (axis, points, names) in enumerate(zip(axes, panels, rows)):
+    for panel, (axis, points, names) in enumerate(zip(axes, shown, rows)):
         names.sort(key=lambda name, points=points: -points[name][-1][1])
         for row, name in enumerate(names):
             messages, error, worst = np.array(points[name]).T
@@ -424,13 +438,19 @@ def comparison() -> plt.Figure:
             text = f"{low:.0f}" if high - low < 0.05 * high else f"{low:.0f} to {high:.1f}"
             axis.text(1.01, row, text, transform=axis.get_yaxis_transform(), va="center", fontsize=10)
         axis.text(1.01, len(names) - 0.35, "messages\nper user", transform=axis.get_yaxis_transform(), fontsize=9, color=GREY)
-        axis.set_yticks(range(len(names)), [COMPARED[name][0].split("; ")[-1 if panel else 0] for name in names])
+        labels = [COMPARED[name][0].split("; ")[-1 if panel else 0] for name in names]
+        if is_narrow():             # the names stand above the marks
+            axis.set_yticks([])
+            for row, label in enumerate(labels):
+                axis.text(0.01, row + 0.34, label, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
+        else:
+            axis.set_yticks(range(len(names)), labels)
         axis.set(xscale="log", ylim=(-0.6, len(names) - 0.4))
         axis.yaxis.grid(False)
     axes[0].set_title("count, a tenth of the users hold 1", loc="left")
     axes[0].tick_params(labelbottom=True)
     axes[1].set_title("histogram of 1000 bins, error of the worst bin", loc="left")
-    axes[1].set_xlabel("error in users, exceeded with probability 0.05; thin line: up to the worst dataset")
+    axes[1].set_xlabel(wrapped("error in users, exceeded with probability 0.05; thin line: up to the worst dataset", 52))
     return figure
 
 
@@ -447,28 +467,32 @@ def headline() -> plt.Figure:
         except ValueError:
             closed.append(math.nan)
     ratio = np.array(closed)[np.isfinite(closed)] / np.array(upper)[np.isfinite(closed)]
-    figure, axis = plt.subplots(figsize=(8.4, 4.6), layout="constrained")
+    figure, axis = panels(figsize=(8.4, 4.6))
     axis.axhline(local, color=GREY, lw=1.4, ls=":")
     axis.text(users[-1], local * 0.93, r"local budget $\varepsilon_0 = 4$", ha="right", va="top", color=GREY)
     axis.plot(users, closed, **PRINTED)
     axis.plot(users, upper, **EXACT)
     axis.fill_between(users, lower, upper, color=BLUE, alpha=0.3, lw=0)
     place = users.size * 2 // 3
-    axis.annotate("closed form in use today\n(valid from $10^4$ users on)", (users[place], closed[place]), (8, 8),
-                  textcoords="offset points", color=ORANGE)
-    axis.annotate("this library: upper and\nlower bound, one line", (users[place], upper[place]), (-12, -14),
-                  textcoords="offset points", color=BLUE, ha="right", va="top")
+    axis.annotate("closed form of 2023\n(valid from $10^4$ users on)", (users[place], closed[place]),
+                  (-8, 14) if is_narrow() else (8, 8), textcoords="offset points", color=ORANGE)
+    if is_narrow():
+        axis.text(users[0], 2.2e-3, "this library: upper and\nlower bound, one line", color=BLUE, va="center")
+    else:
+        axis.annotate("this library: upper and\nlower bound, one line", (users[place], upper[place]), (-12, -14),
+                      textcoords="offset points", color=BLUE, ha="right", va="top")
     # the tightest other program was run at one setting of this figure; its values are kept in benchmarks/results
     rows = json.loads((RESULTS / "peer-wang2024.json").read_text(encoding="utf-8"))["rows"]
     (count, other), = [(n, eps) for n, budget, d, eps, _ in rows if (budget, d) == (local, delta)]
     excess = 100 * (other / StrongerClones(int(count), local).epsilon(delta) - 1)
     axis.plot([count], [other], marker="D", ms=7, mfc="none", mew=1.6, color=GREEN)
-    axis.annotate(f"tightest other program,\n{excess:.1f} % above (run at one point)", (count, other), (-150, -62),
-                  textcoords="offset points", color=GREEN, va="center", ha="center",
-                  arrowprops={"arrowstyle": "-", "color": GREEN, "lw": 0.8})
+    place = {"xytext": (users[0], 1e-2), "ha": "left"} if is_narrow() else {
+        "xytext": (-150, -62), "textcoords": "offset points", "ha": "center"}
+    text = f"tightest other program,\n{excess:.1f} % above (run at one point)"
+    axis.annotate(text.replace(" (", "\n(") if is_narrow() else text, (count, other), color=GREEN, va="center",
+                  arrowprops={"arrowstyle": "-", "color": GREEN, "lw": 0.8}, **place)
     axis.set(xscale="log", yscale="log", xlabel="users $n$", ylabel=r"$\varepsilon$ after the shuffle (nats)")
-    # on a phone the figure is moved sideways: the title begins where the figure does
-    axis.set_title(f"The same messages are {ratio.min():.0f} to {ratio.max():.0f} times\nmore private than the formula says\n"
+    axis.set_title(f"The same messages are {ratio.min():.0f} to {ratio.max():.0f} times more private than the formula says\n"
                    r"$\varepsilon$ at $\delta = 10^{-8}$, stronger clones", loc="left")
     return figure
 
@@ -494,11 +518,14 @@ def main() -> None:
     if not FIGURES.keys() >= set(arguments.figure):
         parser.error(f"figure must be some of {', '.join(FIGURES)}")
     arguments.folder.mkdir(parents=True, exist_ok=True)
+    metadata = {"Date": None} if arguments.format == "svg" else None
+    (arguments.folder / "narrow").mkdir(exist_ok=True)
     for name in arguments.figure or FIGURES:
-        figure = FIGURES[name]()
-        metadata = {"Date": None} if arguments.format == "svg" else None
-        figure.savefig(arguments.folder / f"{name}.{arguments.format}", metadata=metadata)
-        plt.close(figure)
+        for form, folder in ((nullcontext, arguments.folder), (narrow, arguments.folder / "narrow")):
+            with form():
+                figure = drawn(FIGURES[name])
+                figure.savefig(folder / f"{name}.{arguments.format}", metadata=metadata)
+            plt.close(figure)
 
 
 if __name__ == "__main__":

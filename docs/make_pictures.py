@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/plots.md into docs/_static."""
+"""Draw the pictures of docs/sweeps.md into docs/_static."""
 
 from pathlib import Path
 from typing import Any

@@ -15,7 +15,7 @@ KINDS = ("kernels", "compositions", "deployments", "derived_answers")
 
 PEERS = {"tails": ("binomial", "r", "laws", "frozen", "poisson-binomial"), "releases": ("sampled", "compose"),
          "single": ("clones", "noise", "bits", "tradeoff")}
-"""Tables of docs/benchmarks.md, each with the sections of benchmarks/compare.py whose rows it shows."""
+"""Tables of docs/numerics.md, each with the sections of benchmarks/compare.py whose rows it shows."""
 
 
 def kept(kinds: tuple[str, ...] = KINDS) -> list[dict]:

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import shufflebounds
-from shufflebounds import composition, mechanisms, shuffle, tails
+from shufflebounds import composition, mechanisms, published, shuffle, tails
 from shufflebounds.shuffle import samples
 
 CALIBRATIONS = [
@@ -67,7 +67,7 @@ def test_a_large_delta_draws_one_warning_at_the_line_of_the_caller(sized):
     (lambda: mechanisms.KaryResponse(2.0, 200), r"bins=2\.0 must be an integer in 2\.\.2\*\*53, got a float: pass 2, without"),
     (lambda: shuffle.StrongerClones(1e6, 4.0), r"users=1000000\.0 must be .* pass 1000000, without a decimal point or an exponent"),
     (lambda: shuffle.StrongerClones("1e6", 4.0), r"users='1e6' must be an integer .* got a str: pass a number, such as 10\*\*6"),
-    (lambda: shuffle.StrongerClones(0.5, 4), r"users=0\.5 must be an integer .* got a float: check the order"),
+    (lambda: shuffle.StrongerClones(0.5, 4), r"users=0\.5 must be an integer .* got a float: pass a whole number, or check"),
     (lambda: shuffle.StrongerClones([10, 20], 4), r"users=\[10, 20\] must be an integer .* got an array: pass one number"),
     (lambda: shuffle.StrongerClones(10, 4.0).epsilon(2.0), r"delta=2 must be in \[0, 1\]; .*; epsilon\(\) takes the failure"),
 ])
@@ -107,6 +107,19 @@ def test_nothing_else_warns():
     shuffle.BinomialNoise(10**6, 0.5).epsilon(1e-3)
     # The search evaluates budgets far above 20, and a large result is no mistake of the caller.
     assert shuffle.StrongerClones.calibrate(eps=5.0, delta=1e-3, users=10**12).local_eps > 20
+
+
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: shufflebounds.compare(1), r"1 must be a PrivacyProfile to be drawn: pass StrongerClones"),
+    (lambda: shufflebounds.compare([shuffle.StrongerClones(10, 1.0)] * 2), r"pass several profiles as arguments, compare\(p, q\)"),
+    (lambda: published.compare({"f": lambda users: 1.0}, users=10, local_eps=1.0, delta=1e-6),
+     r"mine\['f'\] takes \(users\): it must be a function of \(users, local_eps, delta\)"),
+    (lambda: shuffle.Shuffled(mechanisms.KaryResponse, 10),
+     r"got the class KaryResponse: pass an instance, KaryResponse\(bins, local_eps\)$"),
+])
+def test_arguments_of_another_kind_are_refused_before_any_work(call, words):
+    with pytest.raises(TypeError, match=words):
+        call()
 
 
 def test_an_attribute_of_the_randomizer_is_pointed_at():

@@ -51,11 +51,12 @@ def test_secret_times_of_change_are_revealed_by_a_repeated_answer():
     different = np.array([[p * (1 - p), p * p], [(1 - p) ** 2, p * (1 - p)]])      # first answer 0 or 1, second answer 0 or 1
     delta = different[0, 1] + different[1, 0]
     assert delta == pytest.approx(p * p + (1 - p) ** 2)
-    (stated,) = re.findall(r"delta of at least ([\d.]+) at every eps", " ".join((DOCS / "rules.md").read_text("utf-8").split()))
+    text = " ".join((DOCS / "composition.md").read_text(encoding="utf-8").split())
+    (stated,) = re.findall(r"delta of at least ([\d.]+) at every eps", text)
     assert float(stated) == math.floor(1000 * delta) / 1000
 
 
-@pytest.mark.parametrize("page", ["calibrate.md", "rules.md", "limits.md"])
+@pytest.mark.parametrize("page", ["calibrate.md", "composition.md", "limits.md"])
 def test_the_pages_warn_of_repeated_reports_in_a_shuffled_protocol(page):
     text = " ".join((DOCS / page).read_text(encoding="utf-8").split())
     assert re.search(r"[Rr]epeat[^.]*not covered", text)

@@ -249,7 +249,7 @@ cdef inline double tail(double j, double n, double p, bint upper) noexcept nogil
         small = upper_tail(j, n, TINY_P, 0, 1, -TINY_P, d, False) + j * log(p / TINY_P)
         return small if upper else c_log1mexp(small)
     d = distance_dd(j, b, n, 1, p, 0, q.hi, q.lo)
-    # the smaller tail, found by an index for the same reason as in distance_dd
+    # compute the smaller tail; p and q are exchanged by an index instead of a branch, as in distance_dd
     cdef int i = d.hi < 0
     cdef double high[2]
     cdef double low[2]
@@ -291,7 +291,7 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
     """
     cdef double scale = p * exp(-eps) + q, phi
     cdef double total = 0, plain = 0, t = 1, i = 0, part
-    # as k, from the smaller of the two shares
+    # as k, computed from the smaller of p and 1 - p
     phi = (n + 1) * (p * exp(-eps) / scale) - k if p * exp(-eps) < q else n - k + 1 - (n + 1) * (q / scale)
     phi = fmin(1, fmax(0, phi))
     while True:

@@ -141,7 +141,7 @@ cdef class PoissonBinomialPMF:
     cdef object p, counts, q
 
     def __init__(self, const double[::1] p not None, const double[::1] counts=None, const double[::1] q=None):
-        # the references keep the buffers alive, to which self.law points
+        # self.law points into these buffers, which the references keep alive
         self.p = p
         self.counts = counts
         self.q = q
@@ -210,7 +210,7 @@ cdef class PoissonBinomialPMF:
         if self.series.radius >= radius:
             return
         cdef int orders = c_orders(self.law.var, depth)
-        # if the pass is stopped, there is no series
+        # Ctrl-C may end the pass: until it is complete, `series` is marked as empty
         self.series.orders = 0
         self.series.radius = 0
         with nogil:

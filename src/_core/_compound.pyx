@@ -294,7 +294,7 @@ cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) 
         if outside < inside + log(NEGLIGIBLE) or (lo == 1 and hi == n):
             break
         width *= 1.25
-    # rounding errors of rate and u change the sum by a relative amount like its logarithm
+    # relative errors of UNIT in rate and u change the sum by a relative error of a few UNIT |log sum|
     error += 16 * UNIT * fabs(inside)
     lower[0] = inside - error
     upper[0] = (c_log_add_exp(inside, outside) if lo > 1 or hi < n else inside) + error

@@ -33,7 +33,8 @@ cdef inline double depth(double value) noexcept nogil:
     return sqrt(fmax(0, -value))
 
 
-# The corrected approximate curve: rough(eps) - offset - rise (eps - about).
+# Linear correction of the approximation: log delta is taken to be rough(eps) - offset - rise (eps - about). It is updated after each
+# exact value.
 cdef struct Line:
     double offset
     double rise
@@ -96,7 +97,7 @@ cdef double solve_rough(double target, double start, const Line *line, const Cur
 
 
 cdef inline void correct(double eps, double value, Line *line, const Curve *curve) noexcept nogil:
-    """Correct the approximate curve so that it has the given value of log delta at eps."""
+    """Update the linear correction so that the corrected approximation has the given value of log delta at eps."""
     cdef double seen = curve.rough(eps, curve.law), offset = seen - value
     line.rise = 0
     # a slope is used only if it makes the corrected curve between 1/4 and 5 times as steep as the approximate one

@@ -284,7 +284,11 @@ cdef class Laws:
 
     def run(self, const Py_ssize_t[::1] places, const double[::1] users, const double[::1] at, bint epsilon, bint upper,
             double[:, ::1] out):
-        """Fill out[0] with a bound of eps at each delta, or out with both bounds of the set's largest log delta at each eps."""
+        """Fill `out` with bounds of each set of distributions.
+
+        epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and the
+        upper bound of the largest log delta of the set at eps = at[i].
+        """
         cdef Py_ssize_t i = 0, j, number
         cdef clock_t until
         cdef double low, high

@@ -21,7 +21,10 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Move the values above `edge` behind those below, and their masses to 0; returns the expected number of such values."""
+    """Reorder the values so that those above `edge` come last, and set the masses of these to 0.
+
+    Returns the expected number of values above `edge`.
+    """
     cdef Py_ssize_t i, j, k
     cdef Group *g
     cdef double x, w, chance = 0

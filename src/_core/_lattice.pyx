@@ -354,7 +354,7 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
         ui = sine
         re = im = 0
         for m in range(phi.small, 1, -1):
-            # (re, im) is a complex Horner sum: here of low + high, below of low - high
+            # (re, im) is the value of a polynomial by Horner's rule; its coefficients are low + high here, and low - high below
             part = (phi.low[m - 1] + phi.high[m - 1]) / m
             hold = part - (re * ur - im * ui)
             im = -(re * ui + im * ur)

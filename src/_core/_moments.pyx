@@ -84,7 +84,7 @@ cdef double c_real(const Atoms *law, double theta, double step, double blur, dou
         weight[j] = grown
         gain += more
         size += fabs(more)
-        # the exponential of a rounded argument
+        # relative error of e^up for a rounded argument `up`
         part = each - UNIT * law.log_w[j]
         still += part * fabs(more) + 2 * UNIT * fabs(up) * grown
         part = (part + 2 * UNIT * fabs(up)) * grown
@@ -428,7 +428,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
                 real[i * rows + t] = INFINITY
         order[i] = real[i * rows]
     for _ in range(number):
-        # the next distribution by decreasing phi(theta) of the first theta
+        # take the distributions by decreasing phi(theta), at the first theta
         i = 0
         for j in range(1, number):
             if order[j] > order[i]:
@@ -437,13 +437,13 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
         needed = False
         for t in range(rows):
             for j in range(columns):
-                # the rounding of the product, and of the sum
+                # 8 UNIT covers the rounding of the product and of the sum
                 value = counts[j] * real[i * rows + t] + sums[t]
                 if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
                     needed = True
         if not needed:
             if rows == 1:
-                # the others are smaller
+                # phi(theta) of the remaining distributions is smaller, and so are their bounds
                 break
             continue
         c_log_moments(&laws[i], &thetas[0], rows, contour.step, contour.nodes, blur, room, phi, NULL)

@@ -189,7 +189,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
             continue
         da = log_gap(a, ac, kept[size - 1], i)
         db = log_gap(b, bc, i, kept[size - 1])
-        # the new step is steeper than the one before, so the point between them is above the edge
+        # the step to point i is steeper than the previous step, so the point between the two steps lies above the hull
         while size > 1 and db - da >= down[size - 1] - across[size - 1]:
             size -= 1
             da = log_gap(a, ac, kept[size - 1], i)

@@ -31,7 +31,7 @@ from shufflebounds.shuffle.shuffled import Shuffled
 __all__ = ["Comparison", "ComparisonRow", "compare_at"]
 
 SHUFFLER = "shuffler"
-DUMMIES = "shuffler and whoever adds the dummy reports"
+DUMMIES = "shuffler and sender of dummies"
 
 
 @dataclass(frozen=True)

@@ -301,6 +301,8 @@ def test_calibrated_noise_names_its_error(capsys):
     ("words", "meant"),
     [
         (["epsilom"], "did you mean epsilon"),
+        (["compare", "--users", "9", "--bins", "2", "--eps", "1", "--delta", ".1", "--times", "5"], "did you mean --releases"),
+        (["users", "shuffled-bits", "--flip", ".1", "--eps", "1", "--delta", ".1"], "run shufflebounds calibrate shuffled-bits"),
         (["epsilon", "cloens"], "did you mean clones"),
         (["epsilon", "clones", "--users", "9", "--local-eps", "1", "--delta", ".1", "--jsn"], "did you mean --json"),
         (["epsilon", "clones", "--users", "9", "--eps", "1", "--delta", ".1"], "did you mean --local-eps"),

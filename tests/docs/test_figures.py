@@ -4,6 +4,7 @@ import importlib.util
 import io
 import math
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -57,11 +58,13 @@ def drawn(figure):
 @pytest.mark.filterwarnings("ignore:local_eps")
 def test_the_labels_of_a_committed_figure_are_those_of_the_code(script, name):
     """Numbers in titles, labels and legends are computed. If this fails, run docs/make_figures.py with the name and look at it."""
-    figure = script.FIGURES[name]()
-    try:
-        assert drawn(figure) == texts((script.FOLDER / f"{name}.svg").read_text(encoding="utf-8"))
-    finally:
-        script.plt.close(figure)
+    for form, folder in ((nullcontext, script.FOLDER), (script.narrow, script.FOLDER / "narrow")):
+        with form():
+            figure = script.drawn(script.FIGURES[name])
+            try:
+                assert drawn(figure) == texts((folder / f"{name}.svg").read_text(encoding="utf-8"))
+            finally:
+                script.plt.close(figure)
 
 
 @pytest.mark.slow
@@ -74,10 +77,13 @@ def test_the_labels_of_the_committed_plots_are_those_of_the_library(script):
 def test_every_figure_stands_in_a_page(script):
     assert set(script.FIGURES) == set(FIGURES)
     made = {"_build", "_generated", "generated"}
-    page = "".join(path.read_text() for path in SCRIPT.parent.rglob("*.md") if not made & set(path.parts))
+    pages = [SCRIPT.parents[1] / "README.md", *(path for path in SCRIPT.parent.rglob("*.md") if not made & set(path.parts))]
+    page = "".join(path.read_text() for path in pages)
     for name in script.FIGURES:
         assert f"_static/figures/{name}.svg" in page
         assert (script.FOLDER / f"{name}.svg").exists()
+        width = re.search(r'<svg [^>]*width="([\d.]+)pt"', (script.FOLDER / "narrow" / f"{name}.svg").read_text(encoding="utf-8"))
+        assert float(width[1]) < 390 * 72 / 96 * 1.2, "on a phone the type of a wider figure would be too small"
 
 
 def test_composed_noise_is_the_product_of_its_laws(script):

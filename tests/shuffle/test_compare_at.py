@@ -127,8 +127,8 @@ def test_command(capsys):
     assert main(given) == 0
     lines = capsys.readouterr().out.splitlines()
     clear = next(line for line in lines if line.startswith("clear reports"))
-    assert "plain text  shuffler and whoever adds the dummy reports" in clear
-    assert any("they hold for every dataset" in line for line in lines)
+    assert "plain text  shuffler and sender of dummies" in clear
+    assert any("hold for every dataset" in line for line in lines)
     assert any(line.startswith("users: those who take part") for line in lines)
 
 

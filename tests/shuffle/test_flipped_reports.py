@@ -421,7 +421,7 @@ def test_the_best_number_of_records_is_found_near_the_saddle_point(others, fakes
 
 
 def test_merged_outcomes_are_a_close_lower_bound():
-    # 1e8 records have too many values of the sum for one outcome each.
+    # With 1e8 users the sum has more values than outcomes are kept (2**12): neighbouring values are merged.
     pair = _record_pair.projected_pair(10**8 - 1, 0, 2, 0.2)
     assert pair.atoms.loss.size <= 2**12 + 1
     eps = np.array([0.0, 1e-4, 3e-4])

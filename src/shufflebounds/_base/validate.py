@@ -327,7 +327,8 @@ def integer(name: str, value: Any, low: int = 0, high: int = MAX_COUNT) -> int:
         whole = np.isfinite(array) and array == np.floor(array) and low <= array <= high
         # A small whole number with a decimal point may be a budget or a scale.
         advice = ("it is too large" if np.isfinite(array) and array > high and high == MAX_COUNT else
-                  f"pass {int(array)}, without a decimal point or an exponent" if whole else "check the order of the arguments")
+                  f"pass {int(array)}, without a decimal point or an exponent" if whole else
+                  "pass a whole number, or check the order of the arguments")
         if whole and array < 1000:
             advice += ", or check the order of the arguments"
         raise ValueError(f"{name}={short_repr(value)} must be {text}, got a float: {advice}")

@@ -47,7 +47,7 @@ def loss_tail(
         earlier = at * (1 - steps)
         log_before = _of(log_delta, earlier)
         rest, before = -np.expm1(earlier - at), np.exp(log_before)
-        # Where delta underflows, its quotient by a small `rest` need not, and is formed from logarithms.
+        # Where delta underflows, delta / rest may still be a normal number: it is computed from logarithms.
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
             # `rise` is a difference of two deltas; its rounding error is at most a multiple of the first one, and is added.

@@ -27,7 +27,7 @@ from shufflebounds._losses.window import Tails
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 
 POINT_BYTES = 72
-"""Bytes of a point of a transform: the values, the spectrum, its powers, and the logarithms of their sizes. For a message."""
+"""Bytes of memory per point of a transform (values, spectrum, its powers, logarithms of absolute values), for an error message."""
 
 LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
@@ -38,7 +38,7 @@ the tilted sum moves away from its mean.
 
 
 class Summand(NamedTuple):
-    """The distribution of one of the independent numbers, and how many numbers have it.
+    """`times` independent summands with one distribution.
 
     `log_mass` has the logs of the masses, `place` the values in grid steps from a point near the heaviest mass.
     """
@@ -216,7 +216,7 @@ class TiltedSum:
 
     @kept(CACHED_ANSWERS)
     def _interval(self, center: float) -> tuple[float, float, float]:
-        """Return the tilt of the interval of levels around `center`, and the range of levels that its transform serves."""
+        """Return (theta, low, high): the tilt theta whose transform is accurate for the levels K in low..high around `center`."""
         theta = self.tilt(center)
         # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))

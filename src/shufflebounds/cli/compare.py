@@ -12,11 +12,10 @@ from shufflebounds.comparison import compare_at
 
 __all__ = ["add_arguments", "run"]
 
-HEADER = ("protocol", "95 % of any bin", "{data}", "95 % of one bin", "rmse over all bins", "messages", "bits",
-          "local eps", "trusted")
+HEADER = ("protocol", "any bin", "{data}", "one bin", "rmse", "messages", "bits", "local eps", "trusted")
 NOTES = """\
-errors in users, exceeded with probability 0.05; they hold for every dataset, but the column "{data}", {which}; the table is
-sorted by the first
+any bin, one bin: the error in users that the worst bin, or one chosen beforehand, exceeds with probability 0.05
+these errors hold for every dataset; "{data}" is the error of any bin for {which}
 local eps: the guarantee against the shuffler itself; "plain text" if a message shows the user's value to whoever reads it
 users: those who take part. Fewer users weaken the guarantee, except that of clear reports: give the least number that is sure"""
 
@@ -44,7 +43,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = [(row.name, *(f"{value:.5g}" for value in (row.error_any_bin, row.error_of_data, row.error_one_bin, row.rmse,
                                                        row.messages, row.bits)),
              f"{row.local_eps:.5g}" if row.local_eps < math.inf else "plain text", row.trusted) for row in found]
-    data, which = ("even data", "where the users are spread evenly over the bins") if truth is None else (
+    data, which = ("even data", "users who are spread evenly over the bins") if truth is None else (
         "your data", f"the histogram in {arguments.truth}")
     print(as_table([tuple(name.format(data=data) for name in HEADER), *rows]))
     print(NOTES.format(data=data, which=which))

@@ -28,6 +28,7 @@ def _near(word: str, known: Collection[str], count: int) -> list[str]:
 OTHER_NAMES = {
     "--eps0": "--local-eps", "--epsilon0": "--local-eps", "--budget": "--local-eps", "--epsilon": "--eps", "--n": "--users",
     "--d": "--bins", "--k": "--bins", "--dummies": "--fakes", "--noise": "--sigma",
+    "--times": "--releases", "--releases": "--times",
 }
 """Names of options in papers and other programs, with the names here. They are suggested, not accepted."""
 

@@ -25,7 +25,8 @@ def rows_of(argument: str, file: str, text: str, needed: set[str]) -> list[tuple
     names = list(reader.fieldnames or ())
     missing = needed - set(names)
     if missing:
-        raise ValueError(f"{argument}: {file!r} lacks the column {', '.join(sorted(missing))}")
+        raise ValueError(f"{argument}: {file!r} lacks the column {', '.join(sorted(missing))}; its first line must name the "
+                         f"columns {', '.join(sorted(needed))} and those of the options, and is {','.join(names)[:60]!r}")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"{argument}: {file!r} has the column {', '.join(twice)} twice")

@@ -24,7 +24,8 @@ def add_arguments(command: argparse.ArgumentParser, words: list[str]) -> None:
     chosen = words[0] if words and words[0] in MECHANISMS else None
     names = [name for name in ([chosen] if chosen else MECHANISMS) if name in CLONES or MECHANISMS[name].shuffles]
     if chosen and not names:
-        command.error(f"argument MECHANISM: {chosen!r} is not a local randomizer")
+        command.error(f"argument MECHANISM: {chosen!r} is not a local randomizer, such as kary-response; to find its parameters "
+                      f"for a number of users, run shufflebounds calibrate {chosen}")
     extra = {"eps": "privacy loss after the shuffle, in nats", "delta": "failure probability"}
     add_mechanisms(command, words, extra, names=names, wanted=_own)
 

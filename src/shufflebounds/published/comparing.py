@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import math
 from collections.abc import Callable, Mapping
@@ -292,6 +293,17 @@ def _local_budget(randomizer: Randomizer, local_eps: ArrayLike | None) -> ArrayL
     return local_eps
 
 
+def _takes_three(bound: Callable[..., float]) -> bool:
+    """Whether the function can be called with three arguments; True if its signature is not known."""
+    try:
+        inspect.signature(bound).bind(10**4, 1.0, 1e-6)
+    except ValueError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
 def compare(
     mine: Mapping[str, Callable[[int, float, float], float]] | None = None,
     *,
@@ -365,6 +377,8 @@ def compare(
     for name, bound in mine.items():
         if not callable(bound):
             raise TypeError(f"mine[{name!r}]={bound!r} must be a function of (users, local_eps, delta)")
+        if not _takes_three(bound):
+            raise TypeError(f"mine[{name!r}] takes {inspect.signature(bound)}: it must be a function of (users, local_eps, delta)")
         if name in names:
             raise ValueError(f"mine={name!r} is the name of a published bound: use another name")
     if _is_randomizer(randomizer):

@@ -126,6 +126,12 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
     if not profiles:
         raise ValueError("profiles=() must hold at least one profile")
     _validate.choice("kind", kind, ("tradeoff", "profile"))
+    for profile in profiles:
+        if not hasattr(profile, "tradeoff"):
+            advice = "pass StrongerClones(10**6, 4.0) or another"
+            if isinstance(profile, list | tuple):
+                advice = "pass several profiles as arguments, compare(p, q)"
+            raise TypeError(f"{_validate.short_repr(profile)} must be a PrivacyProfile to be drawn: {advice}")
     names = [type(profile).__name__.lstrip("_") for profile in profiles]
     if labels is None:
         labels = plotting.labels([parameters(profile) for profile in profiles], names)

@@ -24,7 +24,7 @@ from shufflebounds.sampling.poisson import Subsampled
 __all__ = ["OppositeContributions", "opposite"]
 
 _END = 36.0
-"""Outputs beyond this many standard deviations, of probability e^-650, are two cells."""
+"""Outputs beyond this number of standard deviations, with a probability of about e^-650, form one cell on either side."""
 
 _CELLS = 8 * MANY
 """Number of cells. Raised: longer run time. Lowered: a smaller lower bound; their width is about 0.01 standard deviations."""

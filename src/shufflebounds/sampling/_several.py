@@ -216,7 +216,7 @@ class AdditiveBound:
         releases = LossAtoms(log_q[order] + rise, rise, -math.inf, -math.inf, -math.inf, atoms.slack + atoms.most_blur, 32 * ULP)
         mass = np.exp(releases.log_p)
         deviation = math.sqrt(t * float(mass @ (rise - mass @ rise) ** 2)) or 1.0
-        # Half as wide as that of the tests
+        # The grid step is half of that of the tests.
         step = deviation * max(RESOLUTION / (2 * math.sqrt(t)), 40 / TABLE_SIZE)
         log_mass = base + float(heights[0]) + fall * first + t * log_total
         return Product([releases.law(0.0, step, upper=True)], [t], upper=True), log_mass + self._error

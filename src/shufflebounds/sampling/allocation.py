@@ -429,7 +429,7 @@ class _SeveralPair(AllocationPair):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper:
             found = self._tested._rdp(orders, False)
-            # Only the tests leave out rare outputs.
+            # The tests leave out rare outputs, which decide the divergence of order inf: use that of one step as well.
             return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
         return np.minimum(self._mixture_rdp(orders), self._blocks._rdp(orders, True))
 

@@ -36,7 +36,7 @@ class BitPair(DominatingPair):
 
     @property
     def _data(self) -> tuple[int, int]:
-        """The numbers of ones and of zeros for the pair that is not reversed: exchanging 0 and 1 in all bits exchanges P and Q."""
+        """(ones, zeros) of the other users' bits. The reversed pair (Q, P) is the pair with ones and zeros exchanged."""
         return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:

@@ -32,10 +32,10 @@ class FlippedProtocol(ShuffleProtocol[Counts, Estimate]):
         return self.users
 
     def _independent_sums(self) -> tuple[PrivacyProfile, int, bool] | None:
-        """Return the profile of one sum, a number k, and a flag, if the output is k such independent sums or a function of them.
+        """Return (profile of one sum, k, exact) if the output is a function of k independent sums, else None.
 
-        The flag tells whether the output is these sums, and some neighbours are the worst ones of all sums at once. Then the Renyi
-        divergences are exactly k times those of one sum. None is returned for other outputs.
+        `exact`: the output is the sums themselves, and one pair of neighbours is the worst of all sums at once. Then the Renyi
+        divergences are exactly k times those of one sum.
         """
         return None
 

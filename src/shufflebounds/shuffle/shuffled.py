@@ -147,8 +147,8 @@ class Shuffled(BetweenProfiles):
         # With a smaller participation, masses could underflow for large budgets.
         _validate.real_field(self, "participation", 1e-12, 1)
         if not isinstance(self.randomizer, Randomizer) or isinstance(self.randomizer, type):
-            raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms"
-                            f"{class_given(self.randomizer)}: pass one first, such as KaryResponse(10, 2.0), then users")
+            advice = class_given(self.randomizer) or ": pass one first, such as KaryResponse(10, 2.0), then users"
+            raise TypeError(f"randomizer={self.randomizer!r} must be a local randomizer of shufflebounds.mechanisms{advice}")
         if self.inputs is not None:
             listed = getattr(self.randomizer, "with_inputs", None)
             if listed is None:

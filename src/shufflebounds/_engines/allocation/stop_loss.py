@@ -67,7 +67,7 @@ class _Side:
     """An upper or lower bound of the distribution of a ratio: small ratios on a grid, large ones as a list of atoms."""
 
     small: GridLaw
-    big: tuple[FloatArray, FloatArray]  # The values of the large ratios, and their masses under Q.
+    big: tuple[FloatArray, FloatArray]  # Values of the large likelihood ratios, and their masses under Q.
 
 
 class Allocation:

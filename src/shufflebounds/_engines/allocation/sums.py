@@ -39,7 +39,7 @@ class GridLaw:
         return np.asarray(self.anchor + self.step * np.arange(self.mass.size))
 
     def reversed(self) -> GridLaw:
-        """Return the distribution of minus the number."""
+        """Return the distribution of -X for a number X with this distribution."""
         return GridLaw(-(self.anchor + self.step * (self.mass.size - 1)), self.step, self.mass[::-1].copy())
 
 
@@ -151,7 +151,7 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _untilted(self) -> tuple[float, float, float]:
-        """Log of the total mass, mean and standard deviation of the sum."""
+        """Logarithm of the total mass of the sum, and its mean and standard deviation."""
         log_total, mean, var = self.moments(0.0)
         return log_total, mean, math.sqrt(max(var, 0.25 * self.step**2))
 

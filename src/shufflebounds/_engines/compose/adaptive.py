@@ -220,7 +220,7 @@ def _slack(law: GridPLD) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """The function f / e^scale on the grid after some of the releases.
+    """The function f_s of the recursion on the grid after s of the releases, divided by e^scale.
 
     `error` bounds the error of each value, and `right` is the log of an upper bound of f to the right of the grid.
     """

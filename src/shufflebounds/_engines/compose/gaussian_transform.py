@@ -171,7 +171,7 @@ class TiltedGaussian:
 
     @property
     def range_size(self) -> float:
-        """The number of points in the range of the rules along the real line and above it."""
+        """Number of nodes of the longer of the two trapezoidal rules: on the real axis, or on the first line above it."""
         first, last = self._range
         return (last - first) / min(self._real_step, self._line[0])
 

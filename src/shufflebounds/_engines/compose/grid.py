@@ -267,7 +267,7 @@ class Composer:
 
     @property
     def _first_rtol(self) -> float:
-        """The relative gap of eps that decides between a grid and sums, and determines the first grid.
+        """Relative gap of eps for the choice between a grid and sums over pairs, and for the step of the first grid.
 
         For a smaller rtol the first grid is the same one, and it is refined: so a smaller rtol does not give wider bounds.
         """

@@ -328,9 +328,9 @@ class Inversion:
         return Interval(low, high), account
 
     def log_delta_once(self, eps: float) -> tuple[float, bool]:
-        """Return an upper bound of the log hockey-stick divergence at eps from one integral, and whether it is close.
+        """Return (upper bound, accurate) of the log hockey-stick divergence at eps from one integral.
 
-        It is close unless the divergence is below about 1e-8 times the saddle-point approximation.
+        `accurate` is False if the divergence is below about 1e-8 times its saddle-point approximation.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)

@@ -215,7 +215,7 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     """Return an upper or a lower bound of the sum of two independent losses, at nodes or at one loss in each cell."""
     rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
     if not first.loss.size or not second.loss.size:
-        # Without finite losses of one part, the sum has none.
+        # If every loss of one part is infinite, so is every sum of losses.
         return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
