@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._engines.excess.evaluation import Effort, sums
 from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 from tests.fuzz import two_level
 
 pytest.importorskip("flint")
