@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
@@ -277,7 +277,7 @@ class Allocation:
             levels = levels + t * ON_GRID * self._grid.step
         # `alone` is about log delta: the probability that one ratio alone is large enough. Terms below e^-NEGLIGIBLE_ROUGHLY times
         # this value need not be accurate.
-        alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
+        alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios needs only one transform for each level, so it is computed down to smaller terms than the other
         # sums: its floor is e^CUT times theirs.
@@ -287,7 +287,7 @@ class Allocation:
         if side.big[1].size:
             # `several` bounds the contribution of all sums with at least one large ratio, in the step of the record (`above`) or in
             # another step.
-            above = self.law.log_p_above(math.log(side.small.values[-1]))
+            above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
             # Where it is below e^-8 of delta, the upper bound adds `several`, and the lower bound omits this contribution.
             few = several < out - math.log(t) - 8
@@ -299,9 +299,32 @@ class Allocation:
             # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+ for the sum A of these
             # ratios and the sum B of the others, and E(A)/t is their mass under P, `cut`. Sums with such a ratio are missing from
             # E(B - K)+. They are a fraction of at most t e^CUT of it, below the 64 ULP by which `out` is raised.
-            cut = self.law.log_p_above(self.loss_range[1])
+            cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
+
+    @kept(2)
+    def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
+        """Return the distribution of the sum of j = 1, 2, ... large ratios: j, values and log masses, with the number of choices.
+
+        The last two numbers are the log probabilities of as many large ratios as are left out, and of one less.
+        """
+        t, sign = self.steps, 1 if upper else -1
+        values, mass = (self.upper if upper else self.lower).big
+        chance = float(mass.sum())
+        held, weight = np.zeros(1), np.ones(1)
+        found = []
+        for j in range(1, min(MOST_BIG, t) + 1):
+            if _more(t, chance, j) < CUT or j == MOST_BIG:
+                return found, _more(t, chance, j), _more(t, chance, j - 1)
+            sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
+            edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
+            held, weight = _binned(edges, sums, both, upper)
+            ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
+            ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
+            with np.errstate(divide="ignore"):
+                found.append((j, held, ways + np.log(weight)))
+        return found, -math.inf, -math.inf
 
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
@@ -310,23 +333,11 @@ class Allocation:
 
         `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
         """
-        t, sign = self.steps, 1 if upper else -1
-        values, mass = (self.upper if upper else self.lower).big
-        chance = float(mass.sum())
-        held, weight, rest = np.zeros(1), np.ones(1), -math.inf
-        # For each number of large ratios: the values of their sum, the levels that are left to the small ones, and log masses.
-        parts: list[tuple[int, FloatArray, FloatArray]] = []
-        for j in range(1, min(MOST_BIG, t) + 1):
-            if _more(t, chance, j) < CUT or j == MOST_BIG:
-                rest = float(np.logaddexp(_more(t, chance, j), above + _more(t, chance, j - 1)))
-                break
-            sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
-            edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
-            held, weight = _binned(edges, sums, both, upper)
-            ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
-            ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
-            with np.errstate(divide="ignore"):
-                parts.append((j, np.subtract.outer(-held, -levels), ways + np.log(weight)))
+        t = self.steps
+        large, rest, last = self._large_sums(upper=upper)
+        rest = float(np.logaddexp(rest, above + last))
+        # For each number of large ratios: the levels that are left to the small ones, and log masses.
+        parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
         # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ones.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
             group = list(several)
