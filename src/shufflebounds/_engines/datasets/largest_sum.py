@@ -348,18 +348,18 @@ class _Sum:
             exponents = (self._thetas[:, None] * more + self._best[:, column, None]).min(axis=0)
             return np.asarray(np.minimum(np.exp(np.minimum(exponents, LARGEST_EXPONENT)), simple))
 
-        none, expected, without = float(positive(np.zeros(1))[0]), count * rare, count * math.log1p(-rare)
-        total = none * math.exp(without)
+        none, expected, each = float(positive(np.zeros(1))[0]), count * rare, math.log1p(-rare)
+        total = none * math.exp(count * each)
         if rare > 0:
             # The mass between two edges is placed at the upper one. A large value adds at most its distance from the least mean.
             values = self._edges[1:] - moments.least
             mass = -np.diff(np.append(rare, self._beyond[1:])) / rare
-            total += expected * math.exp(without + rare) * float(mass @ positive(values))
+            total += expected * math.exp((count - 1) * each) * float(mass @ positive(values))
             few, pooled = np.append(values[9::10], values[-1]), np.add.reduceat(mass, np.arange(0, mass.size, 10))
             # Each unordered pair of two different values counts twice.
             i, j = np.triu_indices(few.size)
             second = float(np.where(i < j, 2.0, 1.0) * pooled[i] * pooled[j] @ positive(few[i] + few[j]))
-            total += 0.5 * expected**2 * math.exp(without + 2 * rare) * second
+            total += 0.5 * expected**2 * math.exp((count - 2) * each) * second
             # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
             total += expected**3 * (none / 6 + 0.5 * float(mass @ values))
         # The second term is more than all parts that underflow.
