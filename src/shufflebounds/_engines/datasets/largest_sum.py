@@ -26,7 +26,7 @@ from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 
-__all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums"]
+__all__ = ["NODES", "SMOOTHING", "SPREAD", "LargestSums", "SumChoices"]
 
 SMOOTHING = 5e-4
 """Variance eta^2 of the smoothing, as a fraction of the variance of the sum. It raises eps by half this fraction. Lowered: more
@@ -71,6 +71,16 @@ longer run time. Lowered: a larger bound where rare values dominate."""
 _DEEPER = 10.0
 """Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
 smooth in eps. Raised: longer tables."""
+
+
+class SumChoices(NamedTuple):
+    """The numbers of Lemma H for `users` terms; all others give valid bounds, too. With theta = 0 the bound is k E X_+."""
+
+    users: int
+    theta: float
+    step: float
+    smoothing: float
+    nodes: int
 
 
 class LargestSums:
@@ -125,6 +135,17 @@ class LargestSums:
         if self._light is not None:
             return self._light
         return np.interp(-self._counts, -self._counts[[0, -1]], [self._end(0), self._end(1)])
+
+    def choices(self, place: int = 0) -> SumChoices:
+        """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
+
+        If some are large, :meth:`bound` may be smaller than the bound that follows from these numbers.
+        """
+        users, variance = int(self._counts[place]), float(self._counts[0]) * _Moments.of(self._laws).variance
+        if not (self._theta > 0 and variance > 0):
+            return SumChoices(users, 0.0, 0.0, 0.0, 0)
+        return SumChoices(users, self._theta, 2 * math.pi / (SPREAD * math.sqrt(variance)), SMOOTHING * self._coarser * variance,
+                          _nodes(self._coarser))
 
     def bound(self, place: int = 0, *, every: bool = True) -> float:
         """Return the bound for counts[place].
