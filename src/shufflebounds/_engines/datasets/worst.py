@@ -138,7 +138,8 @@ class WorstDataset:
         first[0] = 0.0
         out = [Weights(0, 0.0, first), *bounded_choices(self._data.local_eps, most)]
         least = out[1].pairs if len(out) > 1 else math.inf
-        out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
+        if least > 1:
+            out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
         return tuple(self._convergent(out))
 
     @property
@@ -191,8 +192,8 @@ class WorstDataset:
         """Return an upper bound of log V, with V as in the module docstring."""
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         laws = self._data.blankets.laws(eps, -math.inf)
-        parts = laws.values + shift
-        norms, sizes = (np.add.reduceat(laws.mass * part**2, laws.starts[:-1]) for part in (parts, np.abs(laws.values) + shift))
+        both = laws.mass * np.stack([laws.values + shift, np.abs(laws.values) + shift]) ** 2
+        norms, sizes = np.add.reduceat(both, laws.starts[:-1], axis=1)
         # The second term covers the rounding errors where the two parts cancel.
         largest = float((np.sqrt(norms) + 1e-13 * np.sqrt(sizes)).max())
         # At outputs that are left out, R_0 - E R_1 is at most E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g, m <= R_0.
@@ -357,9 +358,11 @@ class WorstDataset:
         return self._known.of((eps, every, refined, shared), lambda: self._computed(eps, every, refined, shared))
 
     def _sums(self, eps: float, coarse: bool) -> LargestSums:
+        def made() -> LargestSums:
+            return LargestSums(self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
+
         # The bound with and without cells begins with the same sums.
-        return self._sums_known.of((eps, coarse), lambda: LargestSums(
-            self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse))
+        return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
 
     def choices(self, eps: float, refined: bool = True) -> Choices:
         """Return what was chosen for :meth:`log_delta` at one eps, for distributions without cells.
