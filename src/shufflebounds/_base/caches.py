@@ -49,10 +49,6 @@ def uncached(instance: object) -> dict[str, Any]:
     }
 
 
-def _one(value: object) -> int:
-    return 1
-
-
 class Kept(dict[Key, Value]):
     """A least-recently-used cache whose values have a total size of at most `most`; the newest value is always kept.
 
@@ -64,10 +60,10 @@ class Kept(dict[Key, Value]):
     most : int
         Largest total size.
     size : callable, optional
-        Returns the size of a value; 1 by default.
+        Returns the size of a value; None if each has the size 1.
     """
 
-    def __init__(self, most: float, size: Callable[[Value], int] = _one) -> None:
+    def __init__(self, most: float, size: Callable[[Value], int] | None = None) -> None:
         super().__init__()
         self.most, self._size, self._held = most, size, 0
 
@@ -81,7 +77,7 @@ class Kept(dict[Key, Value]):
         if value is None:
             value = make()
             # Two threads may lose one of two updates here; `_make_room` computes the total size anew.
-            self._held += self._size(value)
+            self._held += 1 if self._size is None else self._size(value)
         self[key] = value
         if self._held > self.most:
             self._make_room()
@@ -90,7 +86,7 @@ class Kept(dict[Key, Value]):
     def _make_room(self) -> None:
         """Remove the oldest values until an eighth of the cache is free, so that this is not repeated for every new value."""
         # Other threads may change the cache meanwhile: each step below is atomic in the interpreter or works on a copy.
-        sizes = [(key, self._size(value)) for key, value in list(self.items())]
+        sizes = [(key, 1 if self._size is None else self._size(value)) for key, value in list(self.items())]
         held = sum(size for _, size in sizes)
         for key, size in sizes[:-1]:
             if held <= self.most - self.most // 8:
@@ -101,7 +97,7 @@ class Kept(dict[Key, Value]):
 
 
 def kept(
-    most: float, size: Callable[[Any], int] = _one
+    most: float, size: Callable[[Any], int] | None = None
 ) -> Callable[[Callable[Concatenate[Any, Arguments], Value]], Callable[Concatenate[Any, Arguments], Value]]:
     """Return a decorator for methods: each object keeps the values of the method by its arguments, in a `Kept` with this limit.
 

@@ -188,7 +188,7 @@ class LossAtoms:
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
         r"""Return both bounds of the log hockey-stick divergence :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))` at each eps."""
-        size = max(float(np.abs(law).max(initial=0.0)) for law in (self.log_p, self.log_p - self.loss))
+        size = float(np.abs(np.stack([self.log_p, self.log_p - self.loss])).max(initial=0.0))
         slack = self.slack + ULP * (16 + 2 * size + self.loss.size)
         order = np.argsort(-eps, kind="stable")
         sides = []

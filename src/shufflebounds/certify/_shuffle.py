@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import permutations, zip_longest
 
 import numpy as np
 
 from shufflebounds._engines.datasets.every import all_shares
 from shufflebounds.certify._dispatch import hockey_stick_of, outputs_of
+from shufflebounds.certify._worst_dataset import worst_dataset
 from shufflebounds.certify.balls import (
     MOST_OPERATIONS,
     Answer,
@@ -101,7 +103,26 @@ def _(protocol: PersonalizedBits) -> Answer:
 
 @hockey_stick_of.register
 def _(protocol: Shuffled) -> Answer:
-    pairs, kinds, outputs = outputs_of(protocol.randomizer)
+    found = _every_dataset(protocol)
+    if found is not None:
+        return found
+    answers = [answer for answer in (_blanket(protocol), worst_dataset(protocol)) if answer is not None]
+    if not answers:
+        outputs_of(protocol.randomizer)  # raises TypeError
+    if protocol._bits is not None:
+        answers.append(hockey_stick_of(protocol._bits))
+    # Each is an upper bound. Those that would take too long are left out.
+    quick = [answer for answer in answers if answer[0] <= MOST_OPERATIONS] or answers[:1]
+    return sum(operations for operations, _ in quick), lambda factor: reduce(
+        lambda one, other: one.min(other), (value(factor) for _, value in quick))
+
+
+def _blanket(protocol: Shuffled) -> Answer | None:
+    """Return the bound of the privacy blanket, or None if the outputs are not known."""
+    try:
+        pairs, kinds, outputs = outputs_of(protocol.randomizer)
+    except TypeError:
+        return None
     share = protocol.participation
 
     def value(factor: Ball) -> Ball:
@@ -109,11 +130,9 @@ def _(protocol: Shuffled) -> Answer:
         # "No message" is one more output, with the same probability for every input.
         silent = [(1 - sent, 1 - sent, 1 - sent)] if share < 1 else []
         messages = ([(sent * a, sent * b, sent * m) for a, b, m in pair] for pair in outputs())
-        bound = larger(*(blanket_delta([*sent_outputs, *silent], protocol.users, factor) for sent_outputs in messages))
-        return bound.min(other(factor)) if other is not None else bound
+        return larger(*(blanket_delta([*sent_outputs, *silent], protocol.users, factor) for sent_outputs in messages))
 
-    more, other = _every_dataset(protocol) or ((0.0, None) if protocol._bits is None else hockey_stick_of(protocol._bits))
-    return more + pairs * blanket_operations(kinds + (share < 1), protocol.users), value
+    return pairs * blanket_operations(kinds + (share < 1), protocol.users), value
 
 
 def _every_dataset(protocol: Shuffled) -> Answer | None:

@@ -274,10 +274,10 @@ class ExportMixin(BoundedProfile):
         -------
         flint.arb
             Contains the exact value for the stored parameters, whatever the rounding of the computation. It contains 0 where delta
-            is 0, or too small to be distinguished from 0. For shuffled k-ary response and shuffled matrices whose datasets are too
-            many to enumerate (30 users of a matrix with three inputs and four outputs, for instance), and for RatioBounded, it
-            contains the value of the privacy blanket, which is an **upper bound** of delta and may be larger than that of
-            :meth:`delta`.
+            is 0, or too small to be distinguished from 0. For shuffled k-ary response and RatioBounded, and for matrices, local
+            hashing, subset selection, unary encoding and Hadamard response whose datasets are too many to enumerate (30 users
+            of a matrix with three inputs and four outputs, for instance), it contains an **upper bound** of delta: that of the
+            privacy blanket, if its outcomes can be enumerated, or that of docs/theorems/worst-dataset, for any number of users.
 
         {raises}
         InfeasibleError
@@ -285,14 +285,16 @@ class ExportMixin(BoundedProfile):
         TypeError
             If the class has no certified digits. Certified are clones, shuffled bits, binomial noise, listed pairs, Gaussian,
             Laplace and geometric noise, k-ary response and matrices; their samples, batches and random allocation; small
-            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices and RatioBounded.
+            compositions of pairs with listed outcomes; and the shuffled protocols of k-ary response, matrices, local hashing,
+            subset selection, unary encoding, Hadamard response and RatioBounded.
         ImportError
             If python-flint is not installed (extra ``certify``).
 
         Notes
         -----
         The sums over all outcomes are evaluated in ball arithmetic, and the precision is doubled until the requested digits are
-        reached. The code is independent of that of :meth:`delta`.
+        reached. The code is independent of that of :meth:`delta`; only numbers of a proof that may be chosen freely, such as the
+        tilt of a sum, are taken from there.
 
         References
         ----------

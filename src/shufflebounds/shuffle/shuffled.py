@@ -25,8 +25,9 @@ from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
-from shufflebounds._engines.datasets.every import most_enumerated
+from shufflebounds._engines.datasets.every import enumerated, most_enumerated
 from shufflebounds._engines.datasets.largest_message import LargestMessage
+from shufflebounds._engines.datasets.largest_sum import single_bounds
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort, largest_of
@@ -186,6 +187,11 @@ class Shuffled(BetweenProfiles):
         return tuple(pair.thinned(self.participation) for pair in _variables(self._source))
 
     @cached_property
+    def _above(self) -> tuple[ExcessLaw, ...]:
+        """The different distributions of X of the privacy blanket."""
+        return tuple({id(pair.upper): pair.upper for pair in self._pairs}.values())
+
+    @cached_property
     def _below(self) -> tuple[tuple[str, str, ExcessLaw], ...]:
         """All distributions of X for lower bounds, each with descriptions of the pair of inputs and of the dataset."""
         return tuple((pair.inputs, text, law) for pair in self._pairs for text, law in pair.lower)
@@ -227,11 +233,10 @@ class Shuffled(BetweenProfiles):
         found = []
         for rows in (self._thinned_matrix, *([self._matrix] if self.participation < 1 else [])):
             merged = merged_outputs(rows)
-            users = min(most_enumerated(merged), self.users)
             # The protocol with fewer users gives an upper bound. For 3 random matrices with two outputs and 3 eps each, it was the
             # smallest bound in one case at 1.08 times as many users, and never at more; the enumeration takes about 0.1 s.
-            if users > 1 and self.users <= 1.5 * users:
-                found.append(MixedData(merged, users))
+            if enumerated(merged, -(-2 * self.users // 3)):
+                found.append(MixedData(merged, min(most_enumerated(merged), self.users)))
         return tuple(found)
 
     @property
@@ -304,7 +309,10 @@ class Shuffled(BetweenProfiles):
         return alike if self._mixed is None else max(alike, self._mixed.best(eps)[0])
 
     def _upper(self, eps: float, effort: Effort) -> float:
-        return min(0.0, *(value for _, value in self._upper_bounds(eps, effort=effort)))
+        least = 0.0
+        for _, value in self._upper_bounds(eps, effort=effort):
+            least = min(least, value)
+        return least
 
     def _upper_bounds(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
         """Return the upper bounds of log delta at one eps, as pairs of a name (see `argument`) and a bound, the slowest first."""
@@ -323,18 +331,31 @@ class Shuffled(BetweenProfiles):
         found += [(_STRONGER, protocols.upper(eps)) for protocols in self._stronger]
         return found
 
+    @cached_property
+    def _heavy(self) -> bool:
+        """Whether the distribution of the blanket has heavy tails for some pair."""
+        return any(law.heavy for law in self._above)
+
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bound by the privacy blanket or that over all datasets, or both, as in `_upper_bounds`."""
         datasets, shared = self._over_datasets, effort is not Effort.FINE
-        near = -math.inf if datasets is None else self._rough_blanket(eps)
+        bounds = single_bounds(self._above, eps, self.users) if len(self._above) > 1 else [math.inf]
+        order = np.argsort(np.negative(bounds), kind="stable").tolist()
+        near = -math.inf if datasets is None else self._rough_blanket(eps, self._above[order[0]])
 
         def blanket() -> float:
             if not search:
-                return self._rough_blanket(eps)
-            return max(pair.upper.log_phi_side(eps, self.users, upper=True, effort=effort) for pair in self._pairs)
+                return self._rough_blanket(eps, self._above[order[0]])
+            # A distribution whose bound by Lemma H is smaller than the largest bound so far is not evaluated.
+            largest = -math.inf
+            for place in order:
+                if bounds[place] <= largest:
+                    break
+                largest = max(largest, self._above[place].log_phi_side(eps, self.users, upper=True, effort=effort))
+            return largest
 
         known = math.inf
-        if datasets is not None and any(pair.upper.heavy for pair in self._pairs):
+        if datasets is not None and self._heavy:
             # In the tails of delta both bounds are about equal, and that over all datasets takes longer.
             least = datasets.least_log_delta(eps, near)
             if least > near - 2 * _CLEARLY:
@@ -346,7 +367,8 @@ class Shuffled(BetweenProfiles):
             known = blanket()
         found = [(_BLANKET, known)] if known < math.inf else []
         if datasets is not None and rough < known:
-            found.insert(0, (_DATASETS, datasets.log_delta(eps, every=search, shared=shared)))
+            closest = rough if not (search and datasets.has_cells) else datasets.log_delta(eps, shared=shared)
+            found.insert(0, (_DATASETS, closest))
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
@@ -415,12 +437,11 @@ class Shuffled(BetweenProfiles):
         vars(other).update(_deep=None, _over_datasets=None, _pairs=tuple(pair.thinned(self.participation) for pair in pairs))
         return other
 
-    def _rough_blanket(self, eps: float) -> float:
-        """Return an approximate log delta by the privacy blanket."""
+    def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
+        """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""
         if self._over_datasets is not None:
             # Both are approximations. The first one may be far too large for heavy tails, the second one for few users.
-            near = max(pair.upper.approximate_log_phi(eps, self.users) for pair in self._pairs)
-            return min(self._over_datasets.log_blanket(eps), near)
+            return min(self._over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self.users))
         return max(pair.upper.rough_log_phi(eps, self.users).upper for pair in self._pairs)
 
     @cached_property
@@ -637,7 +658,7 @@ class Shuffled(BetweenProfiles):
             laws = [law for _, _, law in self._below]
         return None if self._adds_few or any(law.expensive for law in laws) else laws
 
-    @property
+    @cached_property
     def _adds_few(self) -> bool:
         """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
         return any(pair.upper.adds_few(self.users) for pair in self._pairs)

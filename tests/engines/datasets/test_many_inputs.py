@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shufflebounds._base.limits import COMPARED
+from shufflebounds._engines.datasets.largest_sum import single_bounds
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.mechanisms import FiniteRandomizer
 from shufflebounds.shuffle import Shuffled
@@ -43,3 +44,16 @@ def test_an_output_of_one_input_alone_is_kept():
     protocol = Shuffled(FiniteRandomizer((rows / rows.sum(axis=1, keepdims=True)).tolist()), 50)
     assert protocol.epsilon(1e-5, bound="lower") == math.inf
     assert protocol.gdp_mu(bound="lower") == math.inf
+
+
+@pytest.mark.parametrize("floor", [1e-3, 3e-2])
+@pytest.mark.parametrize("eps", [0.02, 0.4, 1.5])
+def test_the_blanket_is_the_largest_of_all_pairs(floor, eps):
+    rows = np.maximum(np.random.default_rng(3).dirichlet(np.ones(5), size=5), floor)
+    protocol = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(400)
+    laws = [pair.upper for pair in protocol._pairs]
+    largest = max(law.log_phi_side(eps, 400, upper=True) for law in laws)
+    bounds = dict(protocol._upper_bounds(eps))
+    assert bounds.get("privacy blanket", largest) == largest
+    for bound, law in zip(single_bounds(laws, eps, 400), laws, strict=True):
+        assert bound >= law.log_phi_side(eps, 400, upper=False)

@@ -149,8 +149,10 @@ class FiniteKinds(Kinds):
 
     def laws(self, eps: float, log_cut: float) -> Laws:
         values = _moments.excess_values(self.log_a, self.log_b, eps)
-        gains = [log_gain(*cut, eps) for cut in self.cuts]
-        return Laws(values, self._mass, self.log_mass, self.starts, max(gains, default=-math.inf))
+        lost = -math.inf
+        for cut in self.cuts:
+            lost = max(lost, log_gain(*cut, eps))
+        return Laws(values, self._mass, self.log_mass, self.starts, lost)
 
     def thinned(self, share: float) -> FiniteKinds:
         # "No message" is one more atom of every distribution, at its end.

@@ -70,23 +70,43 @@ class MatrixDatasets:
         largest = np.max([above[np.searchsorted(ratios, least, side="right")] for ratios, above in self._sorted_ratios], axis=0)
         return np.asarray(largest * (1.0 + 8.0 * ULP * self._rows.shape[1]))
 
-    def _distance(self) -> float:
-        """Return the square of the radius of a ball that contains all rows, in the Euclidean norm with weights 1/m.
+    @cached_property
+    def _scaled(self) -> FloatArray:
+        """The rows as points of a space with the Euclidean norm of weights 1/m."""
+        return np.asarray(self._rows[self._kinds] / np.sqrt(self._base))
+
+    @cached_property
+    def _ball(self) -> tuple[float, FloatArray]:
+        """The squared radius of a ball that contains all rows, and its centre as weights of the different rows.
 
         Every centre gives a valid radius. More iterations approach the centre of the smallest ball.
         """
-        scaled = self._rows[self._kinds] / np.sqrt(self._base)
+        scaled = self._scaled
         weights = np.full(len(scaled), 1.0 / len(scaled))
-        best = math.inf
+        best, chosen = math.inf, weights
         for step in range(200):
-            centre = weights @ scaled
-            gaps = ((scaled - centre) ** 2).sum(axis=1)
-            best = min(best, float(gaps.max()))
+            gaps = ((scaled - weights @ scaled) ** 2).sum(axis=1)
+            if gaps.max() < best:
+                best, chosen = float(gaps.max()), weights.copy()
             move = 1.0 / (step + 2)
             weights *= 1 - move
             weights[int(gaps.argmax())] += move
-        # The second term covers rounding errors, which dominate if all rows are equal up to rounding.
-        radius: float = math.sqrt(best) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
+        return best, chosen
+
+    @property
+    def centre(self) -> FloatArray:
+        """The weights of all rows in the centre of a ball that contains them, which determines `DatasetLaws.distance`."""
+        weights = np.zeros(len(self._rows))
+        weights[self._kinds] = self._ball[1]
+        return weights
+
+    def _distance(self) -> float:
+        """Return the squared radius, increased by more than the rounding errors.
+
+        These dominate if all rows are equal up to rounding.
+        """
+        scaled = self._scaled
+        radius: float = math.sqrt(self._ball[0]) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
         return radius**2 * (1 + 1e-9)
 
     def laws(self) -> DatasetLaws:

@@ -26,7 +26,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.scipy_functions import linprog
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["BLOCK_PAIRS", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
+__all__ = ["BLOCK_PAIRS", "EXCEEDED", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
 
 ORDERS = 16
 """Largest order k of the error term whose weight is kept. The sum of later ones is bounded by a geometric series."""
@@ -52,20 +52,26 @@ BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 
 _SIGNED = 0.1
 """Largest c_- that is tried."""
 
-_EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
+EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
 """Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
+
+_TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
+"""Likelihood ratios, as multiples of A, at which their tail is bounded."""
 
 
 class Weights(NamedTuple):
     """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the orders 1..ORDERS.
 
-    `later` bounds the ratio of the factors of orders k + 1 and k, times 2k + 3, for k >= ORDERS; 0 if these factors are 0.
+    `later` bounds the ratio of the factors of orders k + 1 and k, times 2k + 3, for k >= ORDERS; 0 if these factors are 0. `omegas`
+    are the weights of a linear program, valid for C - 1 <= `less`; without them W is a product.
     """
 
     pairs: int
     signed: float
     log_steps: FloatArray
     later: float = 0.0
+    omegas: tuple[float, ...] | None = None
+    less: float = math.inf
 
 
 def _steps(weights: tuple[float, ...]) -> FloatArray:
@@ -97,7 +103,7 @@ def bounded_choices(local_eps: float, most: int) -> list[Weights]:
     found = []
     for pairs in sorted({max(1, math.ceil(more * less)) for more in _MORE}):
         if pairs <= most and (weights := _optimal(pairs, less)) is not None:
-            found.append(Weights(pairs, 0.0, _steps(weights)))
+            found.append(Weights(pairs, 0.0, _steps(weights), omegas=weights, less=less))
     return found
 
 
@@ -171,7 +177,8 @@ def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple
 
     c_- (E - 1) is added to delta, so numbers of pairs with a large c_- are never the best.
     """
-    found = [(pairs, negative_mass(ratio_tail, pairs)) for pairs in _PAIRS]
+    beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
+    found = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
     return [(pairs, signed) for pairs, signed in found if signed < _SIGNED]
 
 
@@ -183,17 +190,21 @@ def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) ->
     :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
     most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w'. So an upper bound of F is the
     expectation for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), with W rounded
-    up to the next number of _EXCEEDED.
+    up to the next number of EXCEEDED.
     """
+    return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
+
+
+def _negative_mass(beyond: FloatArray, pairs: int) -> float:
+    """Return :func:`negative_mass` from the values of `ratio_tail` at 1 + `pairs` times each of _TIMES."""
     height = 1.0 + pairs
-    beyond = ratio_tail(height * (1 + np.concatenate([[0.0], _EXCEEDED])))
     mass = -np.diff(beyond, append=0.0)
     least = (height - 1) * (height + 1) / height**2 * (1 - 8 * ULP)
-    w = _EXCEEDED[:, None]
+    w = EXCEEDED[:, None]
     share = np.ones((w.size + 1, w.size + 1))
     share[:-1, :-1] = (w * w.T - least) / ((1 + w) * (1 + w.T)) + 8 * ULP
     # The last entries are the limits for w = inf or w' = inf.
-    share[-1, :-1] = share[:-1, -1] = _EXCEEDED / (1 + _EXCEEDED)
+    share[-1, :-1] = share[:-1, -1] = EXCEEDED / (1 + EXCEEDED)
     # The second term covers rounding errors.
     mass = np.maximum(mass, 0.0) + 4 * ULP * beyond[0]
     expectation = float(mass @ np.maximum(share, 0.0) @ mass) * (1 + 1e-9)

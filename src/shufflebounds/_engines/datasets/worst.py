@@ -33,11 +33,11 @@ from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _moments
-from shufflebounds._engines.datasets.largest_sum import LargestSums
+from shufflebounds._engines.datasets.largest_sum import LargestSums, SumChoices
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, Weights, bounded_choices, signed_product
 
-__all__ = ["FEWEST_USERS", "WorstDataset"]
+__all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
 
 FEWEST_USERS = 8
 """Smallest number of users for which the bound is used. The proof draws pairs of users, and from fewer users too few would
@@ -60,10 +60,10 @@ _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 _NEAR = -20.0
 """A first estimate of log delta, from which the truncation of noise follows."""
 
-_FACTORS = 0.75 * np.arange(1.0, 9.0)
+FACTORS = 0.75 * np.arange(1.0, 9.0)
 """Values of ln F that are tried, in standard deviations of the mean of 1/g - R_x/m over all users."""
 
-_TILTS = np.array([0.25, 0.5, 1.0])
+TILTS = np.array([0.25, 0.5, 1.0])
 """Values of theta that are tried for each ln F: z + t for ln F = z, in inverse standard deviations of the sum over all users."""
 
 
@@ -78,6 +78,36 @@ class _Chosen(NamedTuple):
     signed: FloatArray
     log_steps: FloatArray
     later: FloatArray
+    weights: tuple[Weights, ...]
+
+
+class _Found(NamedTuple):
+    """An upper bound of log delta, and what was chosen for it: the weights, the place of s among all numbers of pairs, and E'.
+
+    `before` is ln E', or nan if the probability of the test is not bounded, and `twice` says whether the bound over all datasets is
+    used there, beside the privacy blanket.
+    """
+
+    log_delta: float
+    weights: Weights
+    place: int
+    before: float
+    twice: bool
+
+
+class Choices(NamedTuple):
+    """The numbers on which the bound at one eps depends; all others give valid bounds, too.
+
+    `before` is ln E', or nan if the probability of the test is not bounded. At E' it follows from the sum `blanket` of the
+    distributions under m, and, if it is not None, from the bound `earlier`.
+    """
+
+    eps: float
+    weights: Weights
+    sums: SumChoices
+    before: float
+    blanket: SumChoices | None
+    earlier: Choices | None
 
 
 class WorstDataset:
@@ -93,7 +123,7 @@ class WorstDataset:
 
     def __init__(self, data: DatasetLaws, users: int) -> None:
         self._data, self._users = data, users
-        self._known: Kept[tuple[float, bool, bool, bool], float] = Kept(CACHED_ANSWERS)
+        self._known: Kept[tuple[float, bool, bool, bool], _Found] = Kept(CACHED_ANSWERS)
         self._blanket_known: Kept[float, float] = Kept(CACHED_ANSWERS)
         self._chosen_known: Kept[tuple[int, ...], _Chosen] = Kept(CACHED_ANSWERS)
         self._sums_known: Kept[tuple[float, bool], LargestSums] = Kept(2)
@@ -108,7 +138,8 @@ class WorstDataset:
         first[0] = 0.0
         out = [Weights(0, 0.0, first), *bounded_choices(self._data.local_eps, most)]
         least = out[1].pairs if len(out) > 1 else math.inf
-        out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
+        if least > 1:
+            out += [signed_product(pairs, signed) for pairs, signed in self._data.signed if pairs <= most and pairs < least]
         return tuple(self._convergent(out))
 
     @property
@@ -153,7 +184,7 @@ class WorstDataset:
             pairs = np.array([choice.pairs for choice in choices])
             ratios = np.array([choice.later for choice in choices]) * self._data.distance / (self._users - 2 * pairs - 2)
             return _Chosen(np.searchsorted(self._pairs, pairs), np.array([choice.signed for choice in choices]),
-                           np.array([choice.log_steps for choice in choices]), ratios / (1 - ratios))
+                           np.array([choice.log_steps for choice in choices]), ratios / (1 - ratios), tuple(choices))
 
         return self._chosen_known.of(blocks, made)
 
@@ -161,8 +192,8 @@ class WorstDataset:
         """Return an upper bound of log V, with V as in the module docstring."""
         shift = math.expm1(eps) * math.exp(-self._data.log_minorant)
         laws = self._data.blankets.laws(eps, -math.inf)
-        parts = laws.values + shift
-        norms, sizes = (np.add.reduceat(laws.mass * part**2, laws.starts[:-1]) for part in (parts, np.abs(laws.values) + shift))
+        both = laws.mass * np.stack([laws.values + shift, np.abs(laws.values) + shift]) ** 2
+        norms, sizes = np.add.reduceat(both, laws.starts[:-1], axis=1)
         # The second term covers the rounding errors where the two parts cancel.
         largest = float((np.sqrt(norms) + 1e-13 * np.sqrt(sizes)).max())
         # At outputs that are left out, R_0 - E R_1 is at most E (R_0^2 + R_1^2)^(1/2), and (E - 1) b = (E - 1) m/g, m <= R_0.
@@ -179,10 +210,10 @@ class WorstDataset:
         users, heights, move = self._users, self._data.heights, 4 * ULP - self._data.log_minorant
         kinds = replace(heights, log_a=heights.log_a + move, cuts=tuple((cut + move, cut_b) for cut, cut_b in heights.cuts))
         deviation = math.sqrt(self._data.heights.variance / users)
-        steps = _FACTORS * deviation
+        steps = FACTORS * deviation
         steps, found = steps[(steps > 0) & (steps < 3)], []
         for step in steps.tolist():
-            laws, thetas = kinds.laws(step, 0.0), (step / deviation**2 + _TILTS / deviation) / users
+            laws, thetas = kinds.laws(step, 0.0), (step / deviation**2 + TILTS / deviation) / users
             logs = _moments.log_moments(laws.values, laws.log_mass, laws.starts, thetas, 1.0, 0, kinds.blur)[0][:, :, 0]
             chernoff = float((users * logs - np.log(thetas)).min(axis=1).max()) - 1 - math.log(users)
             found.append(float(np.logaddexp(chernoff, laws.log_cut)) + 1e-12 * (1 + abs(chernoff)))
@@ -235,14 +266,11 @@ class WorstDataset:
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
 
-    def _log_probability(self, eps: float, log_delta: float, every: bool | None, shared: bool) -> float:
-        """Return an upper bound of the log probability of the best test at eps; `log_delta` is about its log delta there.
+    def _less(self, eps: float, log_delta: float, shared: bool) -> float:
+        """Return eps - eps' > 0, where delta at eps' bounds the probability of the test; `log_delta` is about log delta at eps.
 
-        It follows from an upper bound of delta at one smaller eps: by the privacy blanket if `every` is None, otherwise by that of
-        :meth:`log_delta`. If it is `shared`, this eps is rounded, so that it is the same for neighbouring eps.
+        If it is `shared`, eps' is rounded, so that it is the same for neighbouring eps.
         """
-        if eps < 1 / SQUARABLE:
-            return 0.0
         # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
         fall = self.approximate_log_delta(0.0) - max(log_delta, -LARGEST_EXPONENT)
         less = eps / max(2 * fall, 1.5)
@@ -250,13 +278,15 @@ class WorstDataset:
             # A multiple of a power of two that is between less/4 and less/2: `less` grows by at most one half.
             grid = 2.0 ** (math.floor(math.log2(less)) - 1)
             less = max(eps - grid * math.floor((eps - less) / grid), less)
-        bound = self.log_blanket(eps - less) if every is None else self._bound(eps - less, every, False, shared)
-        return min(0.0, bound - math.log(-math.expm1(-less)) + 4 * ULP)
+        return less
 
     def log_blanket(self, eps: float) -> float:
         """Return an upper bound of log delta by the privacy blanket."""
         eps = min(eps, 0.9 * math.log(SQUARABLE))
-        return self._blanket_known.of(eps, lambda: min(0.0, LargestSums(self._data.blankets, eps, [self._users], _NEAR).bound()))
+        return self._blanket_known.of(eps, lambda: min(0.0, self._blanket_sums(eps).bound()))
+
+    def _blanket_sums(self, eps: float) -> LargestSums:
+        return LargestSums(self._data.blankets, eps, [self._users], _NEAR)
 
     # --------------------------------------------------------------------------------------------------------------- the bound
 
@@ -312,37 +342,69 @@ class WorstDataset:
         """Whether some pairs and inputs are bounded in cells, so that one value may take a second."""
         return bool(self._data.kinds.cells())
 
+    @property
+    def listed(self) -> bool:
+        """Whether the bound follows from distributions with finitely many atoms and from :meth:`choices`."""
+        data = self._data
+        return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
+
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         """Return the bound; with `refined`, the probability of the test may be bounded by this bound at a smaller eps."""
         # delta does not increase with eps. Beyond, squares of X overflow.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
-        return self._known.of((eps, every, refined, shared), lambda: min(0.0, self._computed(eps, every, refined, shared)))
+        return self._found(eps, every, refined, shared).log_delta
 
-    def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
-        users, coarse = self._users, shared or not refined
+    def _found(self, eps: float, every: bool, refined: bool, shared: bool) -> _Found:
+        return self._known.of((eps, every, refined, shared), lambda: self._computed(eps, every, refined, shared))
+
+    def _sums(self, eps: float, coarse: bool) -> LargestSums:
+        def made() -> LargestSums:
+            return LargestSums(self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
+
         # The bound with and without cells begins with the same sums.
-        sums = self._sums_known.of((eps, coarse), lambda: LargestSums(self._data.kinds, eps, [users - 2 * s for s in self._pairs],
-                                                                     _NEAR, coarse))
+        return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
+
+    def choices(self, eps: float, refined: bool = True) -> Choices:
+        """Return what was chosen for :meth:`log_delta` at one eps, for distributions without cells.
+
+        Without `refined`, the probability of the test is bounded by the privacy blanket only.
+        """
+        found = self._found(min(eps, 0.9 * math.log(SQUARABLE)), True, refined, False)
+        before, blanket, earlier = found.before, None, None
+        if before >= 0:
+            blanket = self._blanket_sums(before).choices()
+            earlier = self.choices(before, False) if found.twice else None
+        return Choices(eps, found.weights, self._sums(eps, not refined).choices(found.place), before, blanket, earlier)
+
+    def _computed(self, eps: float, every: bool, refined: bool, shared: bool) -> _Found:
+        users, sums = self._users, self._sums(eps, shared or not refined)
         logs = sums.approximations()
         chosen = self._chosen(self._blocks_near(eps, float(logs[0])))
         gammas = self._log_main(eps, logs[chosen.places], chosen)
         least, norms = float(gammas[0]), self._log_norms(eps)
         errors = self._log_errors(chosen, norms, math.inf)
+        before, twice = math.nan, False
         if errors[0] > least + _LITTLE and eps > 0:
-            log_prob = self._log_probability(eps, least, None, shared)
+            log_prob = 0.0
+            if eps >= 1 / SQUARABLE:
+                less = self._less(eps, least, shared)
+                before, rise = eps - less, math.log(-math.expm1(-less))
+                log_prob = min(0.0, self.log_blanket(before) - rise + 4 * ULP)
             errors = self._log_errors(chosen, norms, log_prob)
-            if refined and errors[np.logaddexp(gammas, errors).argmin()] > least + _MUCH:
-                log_prob = min(log_prob, self._log_probability(eps, least, every, shared))
+            if refined and before >= 0 and errors[np.logaddexp(gammas, errors).argmin()] > least + _MUCH:
+                twice = True
+                log_prob = min(log_prob, self._bound(before, every, False, shared) - rise + 4 * ULP)
                 errors = np.minimum(errors, self._log_errors(chosen, norms, log_prob))
         best = int(np.logaddexp(gammas, errors).argmin())
-        gamma = np.full(gammas.shape, sums.bound(int(chosen.places[best]), every=every))
+        place = int(chosen.places[best])
+        gamma = np.full(gammas.shape, sums.bound(place, every=every))
         total = float(np.logaddexp(self._log_main(eps, gamma, chosen)[best], errors[best])) + 8 * ULP
         if self._data.others is not None:
             total = max(total, LargestSums(self._data.others, eps, [users], _NEAR).bound())
         if self._data.lost > 0:
             more = math.log(users * self._data.lost) + float(np.logaddexp(0.0, eps))
             total = float(np.logaddexp(total, more)) + 8 * ULP * (1 + abs(more))
-        return total
+        return _Found(min(0.0, total), chosen.weights[best], place, before, twice)
 
     def _log_main(self, eps: float, log_gammas: FloatArray, chosen: _Chosen) -> FloatArray:
         """Return log((1 + 2 c_-) Gamma + c_- (E - 1)) for each choice."""

@@ -56,9 +56,10 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
 
     `log_mass` are the log masses of the atoms; `log_a` and `log_b` are the logs of the two terms of each value a - e^eps b.
     """
-    sizes = [np.abs(np.where(x > -np.inf, x, 0.0)).max(initial=0.0) for x in (log_mass, log_a, log_b)]
+    all_logs = np.stack([log_mass, log_a, log_b])
+    sizes: list[float] = np.abs(np.where(all_logs > -np.inf, all_logs, 0.0)).max(axis=1, initial=0.0).tolist()
     # The second term is for subnormal masses, with a log below -708, which have larger relative errors.
-    return 4 * ULP * (1 + 2 * float(sum(sizes))) + 64 * math.exp(min(0.0, float(sizes[0]) - 744.0))
+    return 4 * ULP * (1 + 2 * sum(sizes)) + 64 * math.exp(min(0.0, sizes[0] - 744.0))
 
 
 def largest_of(rough: Sequence[float], value: Callable[[int], float], error: float = 0.3) -> tuple[int, float]:

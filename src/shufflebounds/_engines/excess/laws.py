@@ -121,12 +121,12 @@ class ExcessLaw:
         ExcessLaw
             One atom for every output with m > 0; the outputs with m = 0 are in `log_cut` and `log_cut_b`.
         """
-        first, second, under = (np.asarray(x, dtype=np.float64) for x in (r0, r1, base))
+        both, under = np.array([r0, r1], dtype=np.float64), np.asarray(base, dtype=np.float64)
         kept = under > 0
         with np.errstate(divide="ignore"):
             log_m = np.log(under[kept])
-            log_a, log_b = (np.log(r[kept]) - log_m for r in (first, second))
-            cuts = [np.log(r[~kept]) if not kept.all() else -np.inf for r in (first, second)]
+            log_a, log_b = np.log(both[:, kept]) - log_m
+            cuts = np.log(both[:, ~kept]) if not kept.all() else (-np.inf, -np.inf)
         return cls(log_m, log_a, log_b, math.log(rest) if rest > 0 else -math.inf, *cuts)
 
     def widened(self, *, upper: bool, error: float = 0.0) -> ExcessLaw:
@@ -144,7 +144,8 @@ class ExcessLaw:
         ExcessLaw
             Valid if the errors of log a and log b are at most ULP (2 + abs(log a) + abs(log b) + 2 abs(log mass)) + `error`.
         """
-        sizes = [np.where(x > -np.inf, np.abs(x), 0.0) for x in (self.log_a, self.log_b, self.log_mass)]
+        logs = np.stack([self.log_a, self.log_b, self.log_mass])
+        sizes = np.where(logs > -np.inf, np.abs(logs), 0.0)
         sign = 1 if upper else -1
         move = sign * (ULP * (2 + sizes[0] + sizes[1] + 2 * sizes[2]) + error)
         cut = sign * (ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0))) + error)
@@ -227,7 +228,7 @@ class ExcessLaw:
         places, index = np.unique(heights[:, kept], axis=1, return_inverse=True)
         log_mass = np.full(places.shape[1], -np.inf)
         np.logaddexp.at(log_mass, index.ravel(), masses[kept])
-        return log_mass, places[0], places[1]
+        return log_mass, np.ascontiguousarray(places[0]), np.ascontiguousarray(places[1])
 
     @cached_property
     def _alone(self) -> _deployments.Laws:
@@ -442,8 +443,9 @@ class ExcessLaw:
             gain = self._log_gain(eps)
             if gain > -math.inf:
                 lower, upper = (float(np.logaddexp(at, gain + way * 8 * ULP)) for at, way in ((lower, -1), (upper, 1)))
-        size = max((abs(at) for at in (lower, upper) if math.isfinite(at)), default=0.0)
-        slack = max(slack, 32 * ULP * size)
+        for at in (lower, upper):
+            if math.isfinite(at):
+                slack = max(slack, 32 * ULP * abs(at))
         return Interval(lower - slack, upper + slack)
 
     @cached_property

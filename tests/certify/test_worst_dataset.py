@@ -1,0 +1,98 @@
+"""The bound of docs/theorems/worst-dataset in interval arithmetic: against the kernels, the lower bound, and all datasets."""
+
+import math
+
+import numpy as np
+import pytest
+
+from shufflebounds import mechanisms
+from shufflebounds._engines.datasets.every import EveryDataset
+from shufflebounds._engines.datasets.matrix import MatrixDatasets
+from shufflebounds._engines.datasets.pair_weights import bounded_choices
+from shufflebounds._engines.datasets.worst import WorstDataset
+from shufflebounds.certify import _worst_dataset as certified
+from shufflebounds.certify.balls import flint
+
+pytest.importorskip("flint")
+
+UNEVEN = [[0.55, 0.3, 0.1, 0.05], [0.2, 0.5, 0.2, 0.1], [0.25, 0.15, 0.4, 0.2]]
+STEEP = [[0.5, 0.49, 0.01], [0.49, 0.5099, 0.0001], [0.3, 0.69, 0.01]]
+RANDOMIZERS = [
+    mechanisms.FiniteRandomizer(UNEVEN), mechanisms.FiniteRandomizer(STEEP), mechanisms.LocalHashing(100, 2.0),
+    mechanisms.LocalHashing(2, 1.0, 3), mechanisms.SubsetSelection(12, 1.5), mechanisms.SubsetSelection(5, 1.0, 3),
+    mechanisms.HadamardResponse(2, 1.0), mechanisms.HadamardResponse(3, 1.0), mechanisms.HadamardResponse(50, 3.0),
+    mechanisms.UnaryEncoding.symmetric(8, 2.0), mechanisms.UnaryEncoding(2, 0.6, 0.2),
+]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+@pytest.mark.parametrize("users", [300, 10**6])
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_the_ball_is_between_the_bounds(randomizer, users, share):
+    protocol = randomizer.shuffled(users, participation=share)
+    for delta in (1e-3, 1e-9):
+        eps = protocol.epsilon(delta)
+        if protocol.argument(eps) != "worst dataset":
+            continue
+        ball = protocol.certify(eps, digits=12)
+        above = protocol.log_delta(eps) - float(ball.log())
+        assert ball.rel_accuracy_bits() > 40
+        # The kernel adds 1e-9 of the error term, and less than 1e-10 for its rounding errors.
+        assert 0 <= above < 1e-8
+        assert protocol.log_delta(eps, bound="lower") <= float(ball.log())
+
+
+def test_the_ball_is_above_every_dataset():
+    rng = np.random.default_rng(4)
+    for _ in range(4):
+        rows = rng.dirichlet(np.ones(3), size=3) * 0.9 + 1 / 30
+        users = int(rng.integers(8, 14))
+        randomizer = mechanisms.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+        bound = WorstDataset(randomizer.dataset_laws(), users)
+        for eps in (0.0, 0.1, 0.5):
+            value = certified._Bound(certified.family_of(randomizer)[1](), users).value(bound.choices(eps))
+            assert value.rel_accuracy_bits() > 40
+            assert value > EveryDataset(randomizer._rows, users).largest(eps).lower
+            assert float(value.log()) <= bound.log_delta(eps)
+
+
+@pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=repr)
+def test_families_are_distributions_above_the_measure(randomizer):
+    family = certified.family_of(randomizer)[1]()
+    for row in family.rows:
+        assert abs(float(sum(row)) - 1) < 1e-12
+        assert all(not p < m for p, m in zip(row, family.least, strict=True))
+
+
+def test_the_centre_gives_the_radius_of_the_kernel():
+    data = MatrixDatasets(np.array(UNEVEN))
+    rows, base = np.array(UNEVEN), np.min(UNEVEN, axis=0)
+    gaps = ((rows - data.centre @ rows) ** 2 / base).sum(axis=1)
+    assert gaps.max() == pytest.approx(data._distance(), rel=1e-8)
+
+
+@pytest.mark.parametrize("local_eps", [1.5, 2.0, 4.0])
+def test_weights_are_verified(local_eps):
+    for weights in bounded_choices(local_eps, 10**6):
+        assert certified._nonnegative(weights.omegas, weights.pairs, weights.less)
+        assert not certified._nonnegative([1.01 * omega for omega in weights.omegas], weights.pairs, weights.less)
+
+
+def test_weights_for_smaller_ratios_are_refused():
+    protocol = mechanisms.LocalHashing(100, 2.0).shuffled(1000)
+    choices = protocol._over_datasets.choices(0.2)
+    smaller = choices._replace(weights=choices.weights._replace(less=choices.weights.less / 2))
+    with pytest.raises(ArithmeticError, match="weights"):
+        certified._Bound(certified.family_of(protocol.randomizer)[1](), 1000).value(smaller)
+
+
+def test_beyond_the_local_budget_there_is_no_delta():
+    assert mechanisms.FiniteRandomizer(UNEVEN).shuffled(1000).certify(5.0) == 0
+
+
+def test_other_randomizers_say_so():
+    with pytest.raises(TypeError, match="no certified digits"):
+        mechanisms.GaussianMechanism(1.0).shuffled(100).certify(0.5)
+    assert flint().ctx.prec < 100
+    assert certified.family_of(mechanisms.KaryResponse(10, 1.0)) is None
+    assert math.isfinite(mechanisms.KaryResponse(10, 1.0).shuffled(100).certify(0.1))
