@@ -23,18 +23,27 @@ from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
 from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few, sum_with_jumps
 
-__all__ = ["HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible"]
+__all__ = [
+    "BLUR", "HEAVY", "Effort", "approximate_excess", "excesses", "largest_of", "log_gain", "rounding", "sums", "without_negligible",
+]
 
 HEAVY = 1e6
 """A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
+
+BLUR = 2.0**-42
+"""Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
+
+In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42. Raised: less tight
+bounds. Lowered: rounding errors may exceed it.
+"""
 
 class Effort(Enum):
     """How closely the kernel bounds log E S_+: the relative gap that it aims at, and the most evaluations of an atom.
 
     FINE serves single answers. SAMPLED serves results that interpolate between many values of delta, whose own error is larger; a
-    value takes about an eighth of the time. For heavy tails SAMPLED has no lower bound of E S_+ below 1e-145, and its gap is up to
-    a few 1e-3 for up to 40 users. ROUGH serves choices among distributions; it is less close for heavy tails, too. Raised work:
-    longer run time. Lowered: a larger gap.
+    value takes about an eighth of the time, and its gap may be BLUR/4 of -log delta. For heavy tails SAMPLED has no lower bound of
+    E S_+ below 1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among distributions; it is less
+    close for heavy tails, too. Raised work: longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -132,11 +141,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
         return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
-    if effort is Effort.SAMPLED and _excess.rough_excess(values, log_mass, starts, count) < LOG_TINY / 2:
+    near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
+    if near < LOG_TINY / 2:
         # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
         if heavy:
             return Interval(-math.inf, chernoff(values, log_mass, users))
         work *= 0.1
+        # The shift of the distributions by BLUR moves log delta by more than this.
+        rtol = max(rtol, 0.25 * BLUR * -near)
     # Masses that underflow have larger rounding errors, which the caller adds (`rounding`).
     both = partial(_both, users=users, rounded=float(log_mass.min()) < LOG_TINY)
     found = nothing = Interval(-math.inf, math.inf)

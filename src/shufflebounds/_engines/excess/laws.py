@@ -22,6 +22,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EX
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._core import _deployments
 from shufflebounds._engines.excess.evaluation import (
+    BLUR,
     HEAVY,
     Effort,
     approximate_excess,
@@ -34,15 +35,7 @@ from shufflebounds._engines.excess.evaluation import (
 from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few
 from shufflebounds._engines.excess.packed import log_deltas, packed
 
-__all__ = ["ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
-
-BLUR = 2.0**-42
-"""Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
-
-In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42. Raised: less tight
-bounds. Lowered: rounding errors may exceed it.
-"""
-
+__all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
 
 LowerLaws: TypeAlias = "tuple[tuple[str, ExcessLaw], ...]"
 
