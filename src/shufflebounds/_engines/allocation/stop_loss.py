@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
 from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
@@ -303,6 +303,29 @@ class Allocation:
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 
+    @kept(2)
+    def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
+        """Return the distribution of the sum of j = 1, 2, ... large ratios: j, values and log masses, with the number of choices.
+
+        The last two numbers are the log probabilities of as many large ratios as are left out, and of one less.
+        """
+        t, sign = self.steps, 1 if upper else -1
+        values, mass = (self.upper if upper else self.lower).big
+        chance = float(mass.sum())
+        held, weight = np.zeros(1), np.ones(1)
+        found = []
+        for j in range(1, min(MOST_BIG, t) + 1):
+            if _more(t, chance, j) < CUT or j == MOST_BIG:
+                return found, _more(t, chance, j), _more(t, chance, j - 1)
+            sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
+            edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
+            held, weight = _binned(edges, sums, both, upper)
+            ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
+            ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
+            with np.errstate(divide="ignore"):
+                found.append((j, held, ways + np.log(weight)))
+        return found, -math.inf, -math.inf
+
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
@@ -310,23 +333,11 @@ class Allocation:
 
         `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
         """
-        t, sign = self.steps, 1 if upper else -1
-        values, mass = (self.upper if upper else self.lower).big
-        chance = float(mass.sum())
-        held, weight, rest = np.zeros(1), np.ones(1), -math.inf
-        # For each number of large ratios: the values of their sum, the levels that are left to the small ones, and log masses.
-        parts: list[tuple[int, FloatArray, FloatArray]] = []
-        for j in range(1, min(MOST_BIG, t) + 1):
-            if _more(t, chance, j) < CUT or j == MOST_BIG:
-                rest = float(np.logaddexp(_more(t, chance, j), above + _more(t, chance, j - 1)))
-                break
-            sums, both = np.add.outer(held, values).ravel(), np.multiply.outer(weight, mass).ravel()
-            edges = np.exp(np.linspace(math.log(sums.min()) - 1e-12, math.log(sums.max()) + 1e-12, BIG_CELLS + 1))
-            held, weight = _binned(edges, sums, both, upper)
-            ways = math.lgamma(t + 1) - math.lgamma(j + 1) - math.lgamma(t - j + 1)
-            ways += sign * 1e-13 * (1 + math.lgamma(t + 1))
-            with np.errstate(divide="ignore"):
-                parts.append((j, np.subtract.outer(-held, -levels), ways + np.log(weight)))
+        t = self.steps
+        large, rest, last = self._large_sums(upper=upper)
+        rest = float(np.logaddexp(rest, above + last))
+        # For each number of large ratios: the levels that are left to the small ones, and log masses.
+        parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
         # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ones.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
             group = list(several)
