@@ -284,7 +284,7 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     cdef int count = 1, i, side
     cdef bint held = True
     of.others, of.fakes, of.width, of.flip, of.eps, of.gap = others, fakes, width, flip, eps, gap
-    to.rtol, to.deep, to.loose = 0.99e-3 if others + 1 > SMALL else 1e-9, 0.99e-5 if others + 1 > SMALL else 0, loose
+    to.rtol, to.deep, to.loose = 0.93e-3 if others + 1 > SMALL else 1e-9, 0.93e-5 if others + 1 > SMALL else 0, loose
     heap.items, heap.size, heap.room = NULL, 0, 0
     lower[0] = upper[0] = -INFINITY
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
