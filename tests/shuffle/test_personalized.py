@@ -669,7 +669,7 @@ def test_bins_of_tiny_and_huge_budgets():
     budgets = np.array([5e-324, 1e-300, 1.0, 1e300])
     for windowed in (False, True):
         with np.errstate(all="raise", under="ignore", over="ignore"):
-            bins = BudgetBins.of(budgets, np.ones(4), 8, windowed=windowed)
+            (bins,) = BudgetBins.of(budgets, np.ones(4), [8], windowed=windowed)
         assert bins.starts[0] == 0
         assert bins.counts.sum() == 4
 

@@ -26,15 +26,16 @@ their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import SAME_LOG
+from shufflebounds._base.limits import SAME_LOG, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.clones.law import CloneLaw
@@ -125,34 +126,56 @@ class BudgetBins:
     loss_error: FloatArray
 
     @classmethod
-    def of(cls, budgets: FloatArray, counts: FloatArray, size: int, *, windowed: bool = False) -> Self:
-        """Return about `size` bins of the increasing budgets, of which `counts` are the numbers of users.
+    def of(cls, budgets: FloatArray, counts: FloatArray, sizes: Sequence[int], *, windowed: bool = False) -> list[Self]:
+        """Return about as many bins of the increasing budgets as each entry of `sizes`; `counts` are the numbers of users.
 
         The edges balance the number of distinct budgets in a bin and the width of the bin. For a family with window decompositions
         (`windowed`, see `_clones/families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)). The
         rate of a user in such a family depends on the ratio of the user's budget to the target's. Targets with the smallest budgets
         have few clones, so that errors of their rates matter most, and the bins near the smallest budget are narrow.
         """
-        with np.errstate(over="ignore"):
-            ratio = np.minimum(budgets / budgets[0], 1e300)
         # With fewer than 32 bins, narrow bins near the smallest budget would leave too few for the others.
-        scales = [np.log(ratio), np.log1p(1e3 * (ratio - 1))] if windowed and size >= 32 else [budgets / (1 + budgets)]
-        share = np.linspace(0, 1, budgets.size)
-        for scale in scales:
-            share += (scale - scale[0]) * (len(scales) / max(scale[-1] - scale[0], 1e-300))
-        cell = np.floor(share * (size / (1 + len(scales) ** 2)))
-        return cls._from(np.flatnonzero(np.r_[True, cell[1:] > cell[:-1]]), budgets, counts)
+        windowed = windowed and min(sizes) >= 32
+
+        def widths(part: FloatArray) -> list[FloatArray]:
+            if not windowed:
+                return [part / (1 + part)]
+            with np.errstate(over="ignore"):
+                ratio = np.minimum(part / budgets[0], 1e300)
+            return [np.log(ratio), np.log1p(1e3 * (ratio - 1))]
+
+        least, most = (widths(end) for end in (budgets[:1], budgets[-1:]))
+        number, starts, last = len(least), [np.zeros(1, dtype=np.intp)] * len(sizes), [0.0] * len(sizes)
+        step = 1 / max(budgets.size - 1, 1)
+        # Parts of the budgets, because arrays for all of them would take ten times the memory of the budgets.
+        for first in range(0, budgets.size, TABLE_SIZE):
+            part = budgets[first : first + TABLE_SIZE]
+            share = np.arange(first, first + part.size) * step
+            if first + part.size == budgets.size > 1:
+                share[-1] = 1.0
+            for width, low, high in zip(widths(part), least, most):
+                share += (width - low[0]) * (number / max(high[0] - low[0], 1e-300))
+            for i, size in enumerate(sizes):
+                cell = np.floor(share * (size / (1 + number**2)))
+                starts[i] = np.append(starts[i], first + np.flatnonzero(np.diff(cell, prepend=last[i]) > 0))
+                last[i] = float(cell[-1])
+        return [cls._from(one, budgets, counts) for one in starts]
 
     @classmethod
     def _from(cls, starts: NDArray[np.intp], budgets: FloatArray, counts: FloatArray) -> Self:
         """Return the bins whose first budgets have the indices `starts` in the sorted budgets."""
         sizes = np.diff(starts, append=budgets.size)
         low, high = budgets[starts], budgets[starts + sizes - 1]
-        users = np.add.reduceat(counts, starts)
-        above = np.add.reduceat((budgets - np.repeat(low, sizes)) * counts, starts)
+        users, above = np.empty((2, starts.size))
+        edges = np.append(np.unique(np.searchsorted(starts, np.arange(0, budgets.size, TABLE_SIZE))), starts.size)
+        for i, j in pairwise(edges.tolist()):
+            part = slice(int(starts[i]), int(starts[j - 1] + sizes[j - 1]))
+            at = starts[i:j] - starts[i]
+            users[i:j] = np.add.reduceat(counts[part], at)
+            above[i:j] = np.add.reduceat((budgets[part] - np.repeat(low[i:j], sizes[i:j])) * counts[part], at)
         width = np.maximum(high - low, 1e-300)
-        part = np.minimum(above / (users * width), 1.0)
-        return cls(starts, low, high, users, part, np.minimum(4 * ULP * (sizes + 8.0), 1.0))
+        part_of = np.minimum(above / (users * width), 1.0)
+        return cls(starts, low, high, users, part_of, np.minimum(4 * ULP * (sizes + 8.0), 1.0))
 
     def upto(self, i: int, budgets: FloatArray, counts: FloatArray) -> Self:
         """Return the bins of the users with the first i + 1 distinct budgets; the last bin ends after budget i."""

@@ -91,9 +91,9 @@ class Population:
     def __post_init__(self) -> None:
         size = self.budgets.size
         windowed = self.family.windowed
-        self.bins = [BudgetBins.of(self.budgets, self.counts, number, windowed=windowed) for number in BINS if size > 2 * number]
+        sizes = [*(number for number in BINS if size > 2 * number), min(COMPARED, size)]
+        *self.bins, self.sketch = BudgetBins.of(self.budgets, self.counts, sizes, windowed=windowed)
         self.exact = len(self.bins)
-        self.sketch = BudgetBins.of(self.budgets, self.counts, min(COMPARED, size), windowed=windowed)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
