@@ -226,6 +226,7 @@ class Inversion:
         self._parts: Kept[int, _Parts] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
         self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)
+        self._last_saddle: int | None = None
         self._decays: Kept[tuple[int, int], float] = Kept(64 * CACHED_ANSWERS)
 
     @property
@@ -279,8 +280,12 @@ class Inversion:
             tilt = self._known(place)
             return place == TILTS[-1] or tilt is None or not tilt.slope(eps) < 0
 
-        low = least_int(rises, TILTS[0], TILTS[-1], place)
-        assert low is not None
+        # Searches ask for neighbouring eps one after the other: the last answer is tried first. The answer does not depend on it.
+        low = self._last_saddle
+        if low is None or not rises(low) or (low > TILTS[0] and rises(low - 1)):
+            low = least_int(rises, TILTS[0], TILTS[-1], place)
+            assert low is not None
+            self._last_saddle = low
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
