@@ -54,11 +54,13 @@ class Ratios:
             p = p + np.bincount(place[kept], weights=self.p[kept], minlength=q.size)
         return q, p, mass_error + 64 * ULP
 
-    def log_p_above(self, loss: float) -> float:
+    def log_p_above(self, loss: FloatArray) -> FloatArray:
         """Return an upper bound of the log mass under P of losses above `loss`."""
-        atoms = self.p[self.loss > loss]
-        parts = [*np.log(atoms[atoms > 0]), float(self.tail_p(np.array([loss]))[1][0])]
-        return float(np.logaddexp.reduce(parts)) + 64 * ULP
+        order = np.argsort(self.loss)
+        with np.errstate(divide="ignore"):
+            held = np.log(np.append(np.cumsum(self.p[order][::-1])[::-1], 0.0))
+        out = held[np.searchsorted(self.loss[order], loss, side="right")]
+        return np.asarray(np.logaddexp(out, self.tail_p(loss)[1]) + 64 * ULP)
 
     def log_q_below(self, loss: FloatArray) -> FloatArray:
         """Return an upper bound of the log mass under Q of losses of at most `loss`."""

@@ -277,7 +277,7 @@ class Allocation:
             levels = levels + t * ON_GRID * self._grid.step
         # `alone` is about log delta: the probability that one ratio alone is large enough. Terms below e^-NEGLIGIBLE_ROUGHLY times
         # this value need not be accurate.
-        alone = np.array([self.law.log_p_above(math.log1p(t * math.expm1(min(float(e), 600.0)))) for e in eps])
+        alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios needs only one transform for each level, so it is computed down to smaller terms than the other
         # sums: its floor is e^CUT times theirs.
@@ -287,7 +287,7 @@ class Allocation:
         if side.big[1].size:
             # `several` bounds the contribution of all sums with at least one large ratio, in the step of the record (`above`) or in
             # another step.
-            above = self.law.log_p_above(math.log(side.small.values[-1]))
+            above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
             # Where it is below e^-8 of delta, the upper bound adds `several`, and the lower bound omits this contribution.
             few = several < out - math.log(t) - 8
@@ -299,7 +299,7 @@ class Allocation:
             # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+ for the sum A of these
             # ratios and the sum B of the others, and E(A)/t is their mass under P, `cut`. Sums with such a ratio are missing from
             # E(B - K)+. They are a fraction of at most t e^CUT of it, below the 64 ULP by which `out` is raised.
-            cut = self.law.log_p_above(self.loss_range[1])
+            cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 
