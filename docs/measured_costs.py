@@ -1,7 +1,8 @@
 """The tables of CPU times in the pages, drawn from benchmarks/results: no time is typed.
 
 Those of kernels-*.json (benchmarks/kernel_costs.py --record), compositions-*.json (composition_costs.py), deployments-*.json
-(deployment_costs.py) and derived_answers-*.json (derived_answers.py); of a table that stands in several files the newest counts.
+(deployment_costs.py), derived_answers-*.json (derived_answers.py) and questions-*.json (user_questions.py); of a table that stands
+in several files the newest counts.
 So do the rows of compare-*.json (compare.py --record), which were measured beside other programs.
 """
 
@@ -11,7 +12,7 @@ from pathlib import Path
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
 
 
-KINDS = ("kernels", "compositions", "deployments", "derived_answers")
+KINDS = ("kernels", "compositions", "deployments", "derived_answers", "questions")
 
 PEERS = {"tails": ("binomial", "r", "laws", "frozen", "poisson-binomial"), "releases": ("sampled", "compose"),
          "single": ("clones", "noise", "bits", "tradeoff")}

@@ -288,16 +288,16 @@ class DominatingPairInfo:
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
             return Scale.of(_enclosed(own, reverse, upper=True), -low, high)
-        own, back = self._hockey_sticks
-        high = reach(own, log_tail, min(self.pure, 1e5))
+        forward, back = self._hockey_sticks
+        high = reach(forward, log_tail, min(self.pure, 1e5))
         low = high if self.reverse is None else reach(back, FIRST_TAIL, 1e5)
         near = np.geomspace(1e-6, 1, 120)
         index = np.concatenate([-low * near[::-1], [0.0], high * near])
-        both = zip(own(high * near), back(low * near))
+        both = zip(forward(high * near), back(low * near))
         lower, upper = consistent(IntervalArray(*map(np.concatenate, both)), "log delta at eps={!r}",
                                   np.concatenate([high * near, low * near]))
         apart = upper[lower > -np.inf] - lower[lower > -np.inf]
-        rough = supporting_lines(index, own, back)
+        rough = supporting_lines(index, forward, back)
         return Scale.of(rough, -low, high, float(np.median(apart)) if apart.size else 0.0)
 
     @kept(CACHED_ANSWERS)

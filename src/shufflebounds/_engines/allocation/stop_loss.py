@@ -313,7 +313,7 @@ class Allocation:
         values, mass = (self.upper if upper else self.lower).big
         chance = float(mass.sum())
         held, weight = np.zeros(1), np.ones(1)
-        found = []
+        found: list[tuple[int, FloatArray, FloatArray]] = []
         for j in range(1, min(MOST_BIG, t) + 1):
             if _more(t, chance, j) < CUT or j == MOST_BIG:
                 return found, _more(t, chance, j), _more(t, chance, j - 1)
