@@ -40,7 +40,7 @@ one."""
 STRINGS = 22
 """Number of modules that another module names in a string, to import them when they are needed."""
 
-CIRCLES = [2, 54]
+CIRCLES = [2, 55]
 """Numbers of modules in the groups that import each other if every kind counts. The large group gains the module of a new public
 class."""
 

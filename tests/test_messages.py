@@ -166,7 +166,7 @@ COMMANDS = [
     ("epsilon stronger-clones --users 0 --local-eps 4 --delta 1e-6", "argument --users: users=0 must be an integer in 1..2**53; pass"),
     ("epsilon stronger-clones --users 10 --local-eps 4 --delta 2", "argument --delta: delta=2 must be in [0, 1]; pass"),
     ("epsilon stronger-clones --users 10", "the following arguments are required: --local-eps, --delta"),
-    ("compare --users 10 --bins 4 --eps 1 --delta 1e-6 --times 52", "unrecognized argument --times; the options are --"),
+    ("compare --users 10 --bins 4 --eps 1 --delta 1e-6 --times 52", "unrecognized argument --times; did you mean --releases?"),
     ("calibrate clear-reports --bins 10 --eps 1 --delta 1e-6 --times 52", "unrecognized argument --times; the options are --bins"),
     ("delta stronger-clones --users 10 --local-eps 1 --eps 1 --delta 1e-8", "unrecognized argument --delta; the options are --"),
     ("epsilon --delta 1e-6 --compose nofile.csv", "nofile.csv"),

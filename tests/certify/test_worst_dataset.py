@@ -91,8 +91,9 @@ def test_beyond_the_local_budget_there_is_no_delta():
 
 
 def test_other_randomizers_say_so():
+    before = flint().ctx.prec
     with pytest.raises(TypeError, match="no certified digits"):
         mechanisms.GaussianMechanism(1.0).shuffled(100).certify(0.5)
-    assert flint().ctx.prec < 100
+    assert flint().ctx.prec == before
     assert certified.family_of(mechanisms.KaryResponse(10, 1.0)) is None
     assert math.isfinite(mechanisms.KaryResponse(10, 1.0).shuffled(100).certify(0.1))

@@ -25,13 +25,14 @@ def test_target_is_met_from_both_ends(name, target):
 
 @pytest.mark.parametrize("bins", [2, 500])
 def test_the_targets_that_were_missed_by_a_rounding(bins):
-    for profile in (
-        shuffle.ShuffledHistogram.calibrate(users=10**5, bins=bins, eps=1.0, delta=1e-6),
-        shuffle.ShuffledBits.calibrate(users=10**6, eps=1.0, delta=1e-6),
-        shuffle.ZeroSum.calibrate(users=10**6, eps=1.0, delta=1e-6),
+    for profile, slack in (
+        (shuffle.ShuffledHistogram.calibrate(users=10**5, bins=bins, eps=1.0, delta=1e-6), 1e-9),
+        # The search over datasets ends within its own gap.
+        (shuffle.ShuffledBits.calibrate(users=10**6, eps=1.0, delta=1e-6), 1e-6),
+        (shuffle.ZeroSum.calibrate(users=10**6, eps=1.0, delta=1e-6), 1e-9),
     ):
         assert profile.delta(1.0) <= 1e-6
-        assert 1 - 1e-9 < profile.epsilon(1e-6) <= 1
+        assert 1 - slack < profile.epsilon(1e-6) <= 1
 
 
 # At these targets, delta(eps) met the target but epsilon(delta) did not, because of subnormal numbers or a large gap of the bounds.

@@ -24,7 +24,7 @@ from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, cons
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -339,10 +339,13 @@ class Composition(PrivacyProfile):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        apart = np.flatnonzero(upper - lower > self.rtol)
-        if apart.size and not self._upper_only:
+        if not self._upper_only:
             for floor in self._floors:
-                lower[apart] = np.maximum(lower[apart], floor._log_side(eps[apart], upper=False))
+                # A floor whose values take long is asked only where the bounds are apart.
+                quick = floor._pair_info().effort <= MOST_VALUE_EFFORT
+                at = np.flatnonzero((upper - lower > self.rtol) | quick)
+                if at.size:
+                    lower[at] = np.maximum(lower[at], floor._log_side(eps[at], upper=False))
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
     @cached_property

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from shufflebounds.shuffle.variation_ratio import variation_ratio_law
 
 from shufflebounds import mechanisms, sampling, shuffle
 from shufflebounds._engines.excess.evaluation import Effort, sums
