@@ -33,8 +33,8 @@ cdef inline double depth(double value) noexcept nogil:
     return sqrt(fmax(0, -value))
 
 
-# Linear correction of the approximation: log delta is taken to be rough(eps) - offset - rise (eps - about). It is updated after each
-# exact value.
+# Linear correction of the approximation: log delta is taken to be rough(eps) - offset - rise (eps - about). It is updated after
+# each exact value.
 cdef struct Line:
     double offset
     double rise

@@ -286,8 +286,8 @@ cdef class Laws:
             double[:, ::1] out):
         """Fill `out` with bounds of each set of distributions.
 
-        epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and the
-        upper bound of the largest log delta of the set at eps = at[i].
+        epsilon = True: out[0, i] is the bound of eps at delta = at[i]. epsilon = False: out[0, i] and out[1, i] are the lower and
+        the upper bound of the largest log delta of the set at eps = at[i].
         """
         cdef Py_ssize_t i = 0, j, number
         cdef clock_t until

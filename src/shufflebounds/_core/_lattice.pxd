@@ -61,8 +61,8 @@ cdef double c_half(double var) noexcept nogil
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 # Sets the other fields of the node from log |phi| and the phase; effort is the sum of the magnitudes of the terms of both.
 cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil
-# c_nodes_make prepares phi and returns `half`, the upper end of the nodes' range of |sin(t/2)|. c_node evaluates node m, and returns
-# False if the node lies beyond `half`.
+# c_nodes_make prepares phi and returns `half`, the upper end of the nodes' range of |sin(t/2)|. c_node evaluates node m, and
+# returns False if the node lies beyond `half`.
 cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 
