@@ -363,7 +363,7 @@ def log_cell(const double[:, ::1] moments, double theta, low, high, double users
 
 cdef Py_ssize_t c_fill(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[::1] starts,
                        const double[::1] counts, Users *users) noexcept nogil:
-    """Write the groups that have users; returns their number."""
+    """Write to `users` the groups with a positive number of users, and return how many there are."""
     cdef Py_ssize_t used = 0, i
     for i in range(counts.shape[0]):
         if counts[i] > 0:

@@ -30,7 +30,7 @@ def test_a_check_ends_at_its_time_limit():
     profile = EXAMPLES["mechanisms.LaplaceMechanism"].draw(random.Random(3))
     asked, found = consistency.disagreements(profile, random.Random(1), consistency.curve, True, lambda: True)
     counts, none = consistency.attack(1, None, lambda: True)
-    # The first comparison of the curve has one entry for each eps.
+    # The budget ends after the first comparison of the curve, which has one entry for each eps.
     assert 0 < asked < 20
     assert not found
     assert not none

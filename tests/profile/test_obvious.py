@@ -34,7 +34,7 @@ def test_gaussian_noise(sigma, point):
 @pytest.mark.parametrize("sigma", [slow(1.0), 30.0])
 @pytest.mark.parametrize("steps", [2])
 def test_random_allocation(sigma, steps):
-    # The event is that no step has an output above t.
+    # The test accepts the record's absence if no step has an output above t.
     for t in (-1.0, 0.5, 2.0):
         unmoved, moved = mp.ncdf(mp.mpf(t)), mp.ncdf(mp.mpf(t) - 1 / mp.mpf(sigma))
         without, held = unmoved**steps, unmoved ** (steps - 1) * moved

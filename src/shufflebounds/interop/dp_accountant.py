@@ -206,7 +206,7 @@ class ShuffleAccountant(privacy_accountant.PrivacyAccountant):  # type: ignore[m
             if farthest == 0 or sigma == 0:
                 return _NOTHING if farthest == 0 else None
             if event.dimension == 1:
-                # Two whole numbers differ by a whole number.
+                # The values are whole numbers, so their largest difference is the sensitivity rounded down.
                 return DiscreteGaussianMechanism(sigma, math.floor(farthest)) if farthest >= 1 else _NOTHING
             return Concentrated((farthest / sigma) ** 2 / 2 * (1 + 4 * ULP))
         if isinstance(event, dp_event.RandomizedResponseDpEvent):

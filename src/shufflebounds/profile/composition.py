@@ -179,7 +179,7 @@ class Composition(PrivacyProfile):
         known = [profile._pair_info() for profile, _ in self.factors]
         releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
         for product in dict.fromkeys(one.power[1] for one in known if one.power):
-            # All releases with this product are one, which stands in the place of the first; the others are empty products.
+            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
             alike = [(i, one.power[0]) for i, one in enumerate(known) if one.power and one.power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:

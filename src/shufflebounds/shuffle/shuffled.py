@@ -725,7 +725,7 @@ class Shuffled(BetweenProfiles):
         return found
 
     def _local_epsilon(self, delta: float, found: float) -> float:
-        """Return the eps of the local guarantee if it may be below `found`, where the search ended, and meets `delta`; else inf.
+        """Return the eps at which the local guarantee meets `delta`, if it may be below the eps `found` by the search; else inf.
 
         The search for eps ends at a distance at which the upper bound may be above that of the target's message alone.
         """

@@ -83,7 +83,7 @@ def test_divergences_do_not_decrease_between_orders():
     pair = AllocationPair(GaussianMechanism(1.0), 500)
     values = [pair.rdp(order) for order in (2.0, 5.0, 5.5, 6.0, 12.0, 12.5, 13.0)]
     assert values == sorted(values)
-    # Samples of delta end at e^-75 and bound the divergence of order 64 by that of one step, 32.
+    # The samples of delta end at e^-75, so they bound the divergence of order 64 only by 32, that of one step.
     assert 0.9 * pair.rdp(64.0) < pair.rdp(64.0, bound="lower") < 30
     assert RandomAllocation(GaussianMechanism(1.0), 500).rdp(64.0) == pair.rdp(64.0)
 

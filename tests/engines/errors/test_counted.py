@@ -113,7 +113,7 @@ def test_small_counts_given_as_messages_are_refused(oracle):
     counts = np.random.default_rng(1).integers(0, 200, np.prod(oracle._count_shape))
     with pytest.raises(ValueError, match=r"^messages has 5.. entries, as many as there are different messages: pass counts"):
         oracle.estimate(counts)
-    # Stated as the number of users, it is the number of messages.
+    # With `users` the number of messages is confirmed, and the array is accepted as messages.
     assert oracle.estimate(counts, users=counts.size - oracle._dummies).size == oracle.bins
 
 

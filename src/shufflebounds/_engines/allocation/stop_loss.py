@@ -366,7 +366,7 @@ class Allocation:
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)
 
     def _moved(self, more: int, *, upper: bool) -> tuple[float, float]:
-        r"""Return the shift of the level and the logarithm of a factor with which a sum bounds one of `more` ratios less.
+        r"""Return (shift of the level, log factor) with which the transform of a sum of n ratios bounds that of n - `more` ratios.
 
         Let m be the mean and q the total mass of a small ratio. By Jensen's inequality the stop-loss transform of the sum of
         n - r ratios is at most :math:`q^{-r} \mathrm{E} (S_n - K - r m)_+`, and for r < 0 it is at least this number.

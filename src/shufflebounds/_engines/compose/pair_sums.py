@@ -198,7 +198,7 @@ class _Table:
 
 
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return two vectors of positive sum that add up to `times`.
+    """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
     They are equal if all numbers are even; otherwise one consists of zeros and ones. So a table takes at most two sums for each
     binary digit of the numbers.

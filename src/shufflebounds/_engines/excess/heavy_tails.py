@@ -46,7 +46,7 @@ log(1 - p)."""
 
 
 class _NoLight:
-    """The functions g_k(y) = max(y, 0) that apply if there are no light values, with the methods of `Gains`."""
+    """The interface of `Gains` if no value is light: every g_k(y) is max(y, 0)."""
 
     scale = 0.0
 
@@ -274,7 +274,7 @@ def _parted(x: FloatArray, log_w: FloatArray, heavy: int, users: float) -> tuple
 
 
 def _log_none(log_w: FloatArray, heavy: int) -> float:
-    """Return the log probability that a value is not one of the first `heavy` ones, from the smaller of the two probabilities."""
+    """Return log(1 - p), where p is the total probability of the first `heavy` values, without cancellation."""
     prob = math.fsum(np.exp(log_w[:heavy]))
     return math.log1p(-prob) if prob < 0.5 else float(np.logaddexp.reduce(log_w[heavy:]))
 

@@ -272,7 +272,7 @@ class ExcessLaw:
         """
         seen = self.log_mass > -np.inf
         with np.errstate(over="ignore"):
-            # The root of a mass underflows later than the mass.
+            # Squaring sqrt(mass) * value instead of the value avoids underflow of tiny masses.
             return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
     def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:

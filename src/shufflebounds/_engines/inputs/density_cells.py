@@ -223,8 +223,8 @@ class Cells:
             # A cell next to an end is as rare as it can be if its probability is not above its error.
             ends = np.isinf(ranges) & (probable > least) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
-            # The variance of X increases with the squared range of a ratio times the probability, or times its square over that
-            # of the least likely input. Both terms get the same share of the cells.
+            # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (least probability of an
+            # input), where `range` is that of the likelihood ratio. Both terms get the same share of the cells.
             plain = np.where(inner, probable * np.where(inner, ranges, 0.0) ** 2, 0.0)
             skewed = plain * probable / np.where(mass > error, mass, np.inf).min(axis=0)
             costs = plain / max(plain.sum(), TINY) + skewed / max(skewed.sum(), TINY)

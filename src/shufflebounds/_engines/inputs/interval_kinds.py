@@ -277,7 +277,7 @@ class _Bounds(NamedTuple):
 
     @classmethod
     def of(cls, rows: Sequence[_Bounds]) -> _Bounds:
-        """Return the bounds of all distributions together."""
+        """Return the bounds of several distributions in one table."""
         return cls(np.concatenate([row.tables for row in rows], axis=1), max(row.beyond for row in rows))
 
 
