@@ -115,7 +115,7 @@ def releases():
     for times in (10, 100, 1000):
         upper, gap, taken = answered([(shuffle.BinomialNoise(10**4, 0.5), times)])
         rows.append([str(times), f"{upper:.9g}", one_digit(gap), f"{taken:.2g} s"])
-    return ["releases of `BinomialNoise(10**4, 0.5)`", "eps at 1e-6, upper", "distance of the sides", "time"], rows
+    return ["releases of `BinomialNoise(10**4, 0.5)`", "eps at 1e-6, upper", "gap", "time"], rows
 
 
 def noise():
@@ -124,7 +124,7 @@ def noise():
     for name, factors in HUNDRED.items():
         upper, gap, taken = answered(factors)
         rows.append([name, f"{upper:.9g}", one_digit(gap), f"{taken:.2g} s"])
-    return ["releases", "eps at 1e-6, upper", "distance of the sides", "time"], rows
+    return ["releases", "eps at 1e-6, upper", "gap", "time"], rows
 
 
 def protocols():
@@ -134,7 +134,7 @@ def protocols():
         single = relative_gap(profile.epsilon(1e-6), profile.epsilon(1e-6, bound="lower"))
         upper, gap, taken = answered([(profile, RELEASES)])
         rows.append([f"`{name}`", f"{upper:.6g}", one_digit(gap), one_digit(single), f"{taken:.2g} s"])
-    return ["30 releases of", "eps at 1e-6, upper", "distance of the sides", "of one release", "time"], rows
+    return ["30 releases of", "eps at 1e-6, upper", "gap", "of one release", "time"], rows
 
 
 def main():

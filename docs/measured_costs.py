@@ -7,6 +7,7 @@ So do the rows of compare-*.json (compare.py --record), which were measured besi
 """
 
 import json
+import re
 from pathlib import Path
 
 RESULTS = Path(__file__).parents[1] / "benchmarks" / "results"
@@ -29,7 +30,12 @@ def tables() -> dict[str, str]:
     """Return every table by its name."""
     found = {name: table for file in kept() for name, table in file["tables"].items()}
     lines = {name: [table["header"], ["---"] * len(table["header"]), *table["rows"]] for name, table in found.items()}
-    return {name: "".join("| " + " | ".join(line) + " |\n" for line in table) for name, table in lines.items()}
+    return {name: "".join("| " + " | ".join(map(_unbroken, line)) + " |\n" for line in table) for name, table in lines.items()}
+
+
+def _unbroken(cell: str) -> str:
+    """Return a cell of a table; a number and its unit stay on one line."""
+    return re.sub(r"(?<=\d) (?=(?:ns|us|µs|ms|s)$)", "\N{NO-BREAK SPACE}", cell)
 
 
 def duration(seconds: float) -> str:
