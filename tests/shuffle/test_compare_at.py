@@ -28,7 +28,7 @@ def test_rows_meet_the_target_and_are_sorted(table):
         assert 0 < row.rmse < row.error_one_bin <= row.error_any_bin
         assert row.error_any_bin_even <= row.error_any_bin
         assert row.trusted.startswith("shuffler")
-        assert ("dummy" in row.trusted) == (row.name == "clear reports")
+        assert ("dummies" in row.trusted) == (row.name == "clear reports")
         assert row.messages >= 1
         assert row.bits >= 2 - 1e-9
         assert str(table).count(row.name) == 1
