@@ -178,42 +178,45 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
     return top + log(total) + log(contour.step) - LOG_2PI + UNIT * (800 + 16 * size)
 
 
-cdef double c_objective(const Atoms *law, double count, double smoothing, double deviation, double log_theta) noexcept nogil:
+cdef double c_objective(const Atoms *law, const double *weight, double count, double smoothing, double deviation,
+                        double log_theta) noexcept nogil:
     """Returns log B for a normal sum, up to a constant, with theta limited so that nothing overflows.
 
     count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), M Mills' ratio or 4/(3x + (x^2 + 8)^(1/2)).
+    `weight` holds the probabilities exp(log_w).
     """
     cdef Py_ssize_t j
     cdef double theta = exp(log_theta), up, gain = 0, x = theta * deviation
     for j in range(law.number):
         up = theta * law.x[j]
-        gain += exp(law.log_w[j]) * expm1(up) if up < 30 else exp(fmin(up + law.log_w[j], OVER))
+        gain += weight[j] * expm1(up) if up < 30 else exp(fmin(up + law.log_w[j], OVER))
     return count * log1p(fmax(gain, -1 + 1e-16)) - log_theta - log(3 * x + sqrt(x * x + 8)) + 0.5 * smoothing * theta * theta
 
 
-cdef double c_variance(const Atoms *law) noexcept nogil:
+cdef double c_variance(const Atoms *law, double *weight) noexcept nogil:
+    """Returns the variance, and writes the probabilities."""
     cdef Py_ssize_t j
     cdef double w, mean = 0, square = 0
     for j in range(law.number):
-        w = exp(law.log_w[j])
+        w = weight[j] = exp(law.log_w[j])
         mean += w * law.x[j]
         square += w * law.x[j] * law.x[j]
     return fmax(square - mean * mean, 0)
 
 
-cdef double c_largest_objective(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t number, double count, double smoothing,
-                                double deviation, double log_theta) noexcept nogil:
+cdef double c_largest_objective(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
+                                double smoothing, double deviation, double log_theta) noexcept nogil:
     cdef Py_ssize_t i
     cdef double most = -INFINITY
     for i in range(number):
-        most = fmax(most, c_objective(&laws[chosen[i]], count, smoothing, deviation, log_theta))
+        most = fmax(most, c_objective(&laws[chosen[i]], weights[chosen[i]], count, smoothing, deviation, log_theta))
     return most
 
 
-cdef double c_least(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t number, double count, double smoothing,
-                    double deviation, double at) noexcept nogil:
+cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
+                    double smoothing, double deviation, double at) noexcept nogil:
     """Returns the log theta that minimizes the largest objective of the chosen distributions; `at` is a first value."""
-    cdef double low = at, high = at, middle = c_largest_objective(laws, chosen, number, count, smoothing, deviation, at)
+    cdef double low = at, high = at, middle = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, at)
     cdef double width = 0.25
     cdef double left, right, at_left, at_right
     # the objective is convex in theta: extend the bracket until it is larger at both ends
@@ -221,44 +224,58 @@ cdef double c_least(const Atoms *laws, const Py_ssize_t *chosen, Py_ssize_t numb
     while at_left <= middle and low > -650:
         middle, at = at_left, low
         low -= width
-        at_left = c_largest_objective(laws, chosen, number, count, smoothing, deviation, low)
+        at_left = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, low)
         width *= 1.5
     width = 0.25
     if at == high:
         while at_right <= middle and high < 650:
             middle, low = at_right, fmax(low, high - width)
             high += width
-            at_right = c_largest_objective(laws, chosen, number, count, smoothing, deviation, high)
+            at_right = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, high)
             width *= 1.5
     left = high - GOLDEN * (high - low)
     right = low + GOLDEN * (high - low)
-    at_left = c_largest_objective(laws, chosen, number, count, smoothing, deviation, left)
-    at_right = c_largest_objective(laws, chosen, number, count, smoothing, deviation, right)
+    at_left = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, left)
+    at_right = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, right)
     while high - low > 1e-4:
         if at_left <= at_right:
             high, right, at_right = right, left, at_left
             left = high - GOLDEN * (high - low)
-            at_left = c_largest_objective(laws, chosen, number, count, smoothing, deviation, left)
+            at_left = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, left)
         else:
             low, left, at_left = left, right, at_right
             right = low + GOLDEN * (high - low)
-            at_right = c_largest_objective(laws, chosen, number, count, smoothing, deviation, right)
+            at_right = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, right)
     return 0.5 * (low + high)
 
 
 cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double smoothing, double start,
                    Py_ssize_t *chosen, Py_ssize_t *found) noexcept nogil:
-    cdef Py_ssize_t used = 0, i, best
+    cdef Py_ssize_t used = 0, i, best, size = 0
     cdef double at = log(start), value, most, known = -INFINITY, deviation = 0
+    cdef double **weights = <double **> malloc(max(number, 1) * sizeof(double *))
+    cdef double *room
     for i in range(number):
-        deviation = fmax(deviation, c_variance(&laws[i]))
+        size += laws[i].number
+    room = <double *> malloc(max(size, 1) * sizeof(double))
+    if weights == NULL or room == NULL:
+        free(weights)
+        free(room)
+        found[0] = 0
+        # every theta gives a valid bound
+        return start
+    size = 0
+    for i in range(number):
+        weights[i] = room + size
+        size += laws[i].number
+        deviation = fmax(deviation, c_variance(&laws[i], weights[i]))
     deviation = sqrt(count * deviation + smoothing)
     # the distributions that can be the largest near the minimum are found one by one
     while used < 8:
         best = 0
         most = -INFINITY
         for i in range(number):
-            value = c_objective(&laws[i], count, smoothing, deviation, at)
+            value = c_objective(&laws[i], weights[i], count, smoothing, deviation, at)
             if value > most:
                 most = value
                 best = i
@@ -266,8 +283,10 @@ cdef double c_tilt(const Atoms *laws, Py_ssize_t number, double count, double sm
             break
         chosen[used] = best
         used += 1
-        at = c_least(laws, chosen, used, count, smoothing, deviation, at)
-        known = c_largest_objective(laws, chosen, used, count, smoothing, deviation, at)
+        at = c_least(laws, weights, chosen, used, count, smoothing, deviation, at)
+        known = c_largest_objective(laws, weights, chosen, used, count, smoothing, deviation, at)
+    free(weights)
+    free(room)
     found[0] = used
     return exp(at)
 

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, largest
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
 from shufflebounds._engines.errors.accuracy import Of
@@ -102,6 +103,17 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
     @cached_property
     def _all_pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(MassPair(first, second) for first, second in permutations(self.matrix, 2))
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        if len(self._all_pairs) <= COMPARED:
+            return super()._log_delta(eps)
+        # Only pairs whose delta in doubles is close to the largest one are evaluated with bounds.
+        close = np.zeros((self._inputs, self._inputs), dtype=np.bool_)
+        for factor in np.exp(np.minimum(eps, LARGEST_EXPONENT)).tolist():
+            deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
+            close |= deltas >= deltas.max() * (1 - 1e-9) - 1e-12
+        places = np.flatnonzero(close[~np.eye(self._inputs, dtype=np.bool_)])
+        return largest(self._all_pairs[place]._log_delta(eps) for place in places.tolist())
 
     def _pair_info(self) -> DominatingPairInfo:
         return replace(super()._pair_info(), single=False)

@@ -57,3 +57,14 @@ def test_the_blanket_is_the_largest_of_all_pairs(floor, eps):
     assert bounds.get("privacy blanket", largest) == largest
     for bound, law in zip(single_bounds(laws, eps, 400), laws, strict=True):
         assert bound >= law.log_phi_side(eps, 400, upper=False)
+
+
+@pytest.mark.parametrize("floor", [0.0, 1e-3])
+def test_delta_of_many_inputs_is_the_largest_of_all_pairs(floor):
+    rows = np.maximum(np.random.default_rng(5).dirichlet(np.ones(4), size=10), floor)
+    rows[1] = rows[0]
+    randomizer = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
+    eps = np.array([0.0, 1e-3, 0.7, 0.999 * min(randomizer.epsilon(0.0), 5.0), 8.0])
+    for points in (eps, *np.split(eps, eps.size)):
+        sides = [[pair._log_delta(points)[side] for pair in randomizer.pairs()] for side in (0, 1)]
+        assert np.array_equal(randomizer._log_delta(points), np.max(sides, axis=1))
