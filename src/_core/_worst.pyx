@@ -152,8 +152,8 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
             low = k
         else:
             high = k
-        # Newton step with the local slope. After a positive value it is lengthened by 1, so that the upper end of the bracket moves,
-        # too.
+        # Newton step with the local slope. After a positive value it is lengthened by 1, so that the upper end of the bracket
+        # moves, too.
         k += floor(value / slope) + (1 if value > 0 else 0)
         if not low < k < high:
             k = floor(0.5 * (low + high)) if high - low > 4 else low + 1
