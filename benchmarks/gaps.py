@@ -30,6 +30,12 @@ def records(r, fakes):
     return shuffle.FlippedReports(count, round(count * fakes), r.choice([5, 10, 30]), r.uniform(0.2, 0.4), view="records")
 
 
+def vectors(r, domain):
+    dimension = r.choice([2, 3, 10])
+    length = 2 if domain == "sphere" else math.sqrt(dimension)
+    return mechanisms.GaussianVector(length * r.uniform(1, 4), dimension, domain).shuffled(users(r))
+
+
 def budgets(r):
     low, high = sorted((r.uniform(0.1, 3), r.uniform(0.1, 3)))
     count = round(10 ** r.uniform(4, 5))
@@ -55,6 +61,8 @@ CLASSES = {
     "`LocalHashing`": lambda r: mechanisms.LocalHashing(r.choice([20, 100]), r.uniform(0.5, 3)).shuffled(users(r)),
     "`LaplaceMechanism`": lambda r: mechanisms.LaplaceMechanism(1 / r.uniform(0.5, 2.2)).shuffled(users(r)),
     "`GaussianMechanism`": lambda r: mechanisms.GaussianMechanism(r.uniform(1, 4)).shuffled(users(r)),
+    "`GaussianVector`, sphere": lambda r: vectors(r, "sphere"),
+    "`GaussianVector`, cube": lambda r: vectors(r, "cube"),
 }
 
 

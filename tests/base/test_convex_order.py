@@ -123,6 +123,17 @@ def test_a_sum_is_not_below_the_exact_one_when_a_cell_has_many_terms():
     assert exact <= 3 * Fraction(float(found[1])) / Fraction(float(found.sum())) <= exact * (1 + Fraction(2, 10**12))
 
 
+def test_a_sum_whose_factor_and_number_of_places_depend_on_the_jump():
+    rng = np.random.default_rng(3)
+    place, jump, factor = np.sort(rng.exponential(size=60)), np.sort(rng.normal(size=9)), rng.exponential(size=9)
+    mass, prob, used = rng.random(60), rng.random(9), rng.integers(0, 61, 9)
+    nodes = np.linspace(-10.0, 80.0, 301)
+    found = spread_sum(place, mass, jump, prob, nodes, factor, used)
+    pairs = [(factor[j] * place[i] + jump[j], mass[i] * prob[j]) for j in range(9) for i in range(used[j])]
+    values, masses = (np.array(part) for part in zip(*pairs))
+    np.testing.assert_allclose(found, spread(values, masses, nodes), rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("terms", [1, 30, 10**4])
 def test_the_charge_covers_a_sum_of_rounded_products(terms):
     rng = np.random.default_rng(terms)

@@ -172,12 +172,14 @@ def rising(unit: float, farthest: float, step: float) -> FloatArray:
     return np.concatenate([-rise[::-1], [0.0], rise])
 
 
-def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray) -> FloatArray:
-    """Return masses at the nodes of a distribution that is larger in the convex order than that of place + jump.
+def spread_sum(place: FloatArray, mass: FloatArray, jump: FloatArray, prob: FloatArray, nodes: FloatArray,
+               factor: FloatArray | None = None, used: NDArray[np.intp] | None = None) -> FloatArray:
+    """Return masses at the nodes of a distribution that is larger in the convex order than that of factor * place + jump.
 
-    `place` with masses `mass` and `jump` with masses `prob` are independent.
+    `place` with masses `mass` and `jump` with masses `prob` are independent; `factor` is positive, or 1, for each jump. For each
+    jump only the first `used` places are used.
     """
-    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True)
+    total, moment = _jumps.cell_sums(place, mass, jump, prob, nodes, True, factor, used)
     charge = rounding_charge(place.size + jump.size)
     return to_nodes(total, np.clip(moment / np.diff(nodes) * (1 + charge), 0.0, total))
 

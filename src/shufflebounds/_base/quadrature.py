@@ -16,6 +16,10 @@ STEEPEST = 8.0
 Raised: less accurate integrals. Lowered: more panels, and longer run time."""
 
 
+_RULE = np.polynomial.legendre.leggauss(16)
+"""Nodes and weights of the rule for the masses of cells, on [-1, 1]."""
+
+
 def gauss_legendre(number: int) -> tuple[FloatArray, FloatArray]:
     """Return the nodes and the weights of the Gauss-Legendre rule on [0, 1] with `number` nodes.
 
@@ -30,7 +34,7 @@ def log_normal_masses(edges: FloatArray, mean: float, deviation: float) -> Float
 
     Each cell has one rule of 16 nodes, which is accurate to rounding if the log density changes by at most STEEPEST over the cell.
     """
-    nodes, weights = np.polynomial.legendre.leggauss(16)
+    nodes, weights = _RULE
     width = np.diff(edges)
     at = (edges[:-1] + width / 2)[:, None] + width[:, None] / 2 * nodes
     square = -0.5 * ((at - mean) / deviation) ** 2

@@ -8,4 +8,6 @@ def cell_sums(
     chance: NDArray[np.float64],
     nodes: NDArray[np.float64],
     upper: bool,
+    factor: NDArray[np.float64] | None = None,
+    used: NDArray[np.intp] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...

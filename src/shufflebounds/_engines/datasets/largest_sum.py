@@ -66,8 +66,8 @@ divided further: without and with large values, of which the latter take ten tim
 run time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
-"""Number of divisions of cells after which the bound is raised by _SLACK, after as many more by twice that, and so on. Raised:
-longer run time. Lowered: a larger bound where rare values dominate."""
+"""Number of divisions of cells, or the number of cells if that is larger, after which the bound is raised by _SLACK, after as many
+more by twice that, and so on. Raised: longer run time. Lowered: a larger bound where rare values dominate."""
 
 _DEEPER = 10.0
 """Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
@@ -303,7 +303,7 @@ class _Sum:
         `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that
         need not be divided has a larger one, and the log of the contribution of outputs that are not among the atoms.
         """
-        divided = 0
+        divided, most = 0, max(_DIVISIONS, len(cells))
         left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
@@ -317,7 +317,7 @@ class _Sum:
                     vars(self).update(before)
                     left.extend(smaller)
                     divided += 1
-                    if divided % _DIVISIONS == 0:
+                    if divided % most == 0:
                         # A larger bound, from fewer cells.
                         first, enough, slack = first + slack, enough + slack, 2 * slack
                 elif found > enough:

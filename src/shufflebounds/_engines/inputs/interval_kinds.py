@@ -36,6 +36,7 @@ from shufflebounds._engines.inputs.interval import BLUR
 
 __all__ = [
     "DiscreteGaussianNoise", "GaussianNoise", "GeometricNoise", "IntervalKinds", "IntervalNoise", "LaplaceNoise",
+    "gaussian_ratio_tail",
     "interval_datasets",
 ]
 
@@ -183,6 +184,11 @@ class DiscreteGaussianNoise(_Normal):
         for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
             total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
         return total * (1 + COMPUTED_ERROR)
+
+
+def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
+    """Return the largest R_a{R_a > t R_j} for two inputs at most `length` apart, Gaussian noise of deviation 1, rounded up."""
+    return np.asarray(np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR))
 
 
 class _Exponential(IntervalNoise):

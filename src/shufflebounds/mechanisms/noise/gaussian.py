@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
@@ -24,7 +24,7 @@ from shufflebounds._engines.datasets.laws import Blocks, DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, negative_mass, rough_negative_mass
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
-from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, interval_datasets
+from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
@@ -340,7 +340,7 @@ class GaussianMechanism(AdditiveNoise):
         places = tuple((x - inputs[0]) / self.sigma for x in inputs)
         found = interval_datasets(
             GaussianNoise(length), pair.upper, math.inf,
-            lambda t: np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR), places, far, norm)
+            partial(gaussian_ratio_tail, length), places, far, norm)
         if found is None or length > WIDEST:
             return found
         # Messages that are not sent are post-processing, so that the blocks remain valid with any participation.

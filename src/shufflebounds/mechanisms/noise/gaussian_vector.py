@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,12 +14,16 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_shares, log_spread, log_to_nodes
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked
+from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail
+from shufflebounds._engines.inputs.vector_kinds import VectorKinds
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._vectors import VectorRandomizer
@@ -26,6 +31,9 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile.between import BetweenProfiles
 
 __all__ = ["GaussianVector"]
+
+_LOG_CUT = -60.0
+"""Log of the largest mass that may be truncated. Raised: all outputs of a coordinate of the cube could be. Lowered: more atoms."""
 
 
 @with_passages
@@ -49,7 +57,9 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     -----
     Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
     2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
-    are the worst pair, which is proven in docs/theorems/interval-inputs. For the unit ball, whose vectors differ in length, no
+    are the worst pair of the privacy blanket (proven in docs/theorems/interval-inputs), and the bound of docs/theorems/vectors
+    covers every pair and every dataset: where no rare message dominates, eps is within 1 % of the lower bound, that of all other
+    users having one of two opposite vectors. For the unit ball, whose vectors differ in length, no
     worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
     blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
     dimension.
@@ -126,16 +136,58 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # Two opposite corners, or unit vectors, are the worst pair. In the lower bounds all other users have vectors on the line
-        # through them. The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could
-        # truncate the whole distribution of a coordinate.
-        cells, log_cut = checked(cells, min(log_cut, -60.0))
+        # through them.
+        cells, log_cut = checked(cells, min(log_cut, _LOG_CUT))
         (line,) = self._line.excess_laws(cells, log_cut)
         cube = self.domain == "cube"
-        upper = self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
+        upper = self._blanket if log_cut == _LOG_CUT else self._cube_law(log_cut) if cube else self._sphere_law(log_cut)
         # The middle of two opposite unit vectors is not a unit vector, so no user can have it.
         lower = tuple((text.replace("end", "corner" if cube else "vector"), law) for text, law in line.lower
                       if cube or "middle" not in text)
         return (PairLaws("two opposite corners" if cube else "two opposite vectors", upper, lower, symmetric=True),)
+
+    @cached_property
+    def _blanket(self) -> ExcessLaw:
+        """The distribution of X for two opposite corners, or unit vectors, and the privacy blanket m."""
+        # The truncated mass is at most e^-60: it is divided among the coordinates, and a larger mass could truncate the whole
+        # distribution of a coordinate.
+        return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
+
+    def dataset_laws(self) -> DatasetLaws | None:
+        """Return the distributions for the upper bound over all datasets, or None if the privacy blanket has almost no mass."""
+        law, length, norm = self._blanket, math.nextafter(self._line.mu, math.inf), self._cut_norm
+        noise = GaussianNoise(length)
+        blankets = FiniteKinds.of([law], noise.error)
+        mass = math.fsum(np.exp(blankets.log_mass))
+        if mass < COMPUTED_ERROR or not norm < SQUARABLE:
+            return None
+        # The distance of R_x from b = m/mass is the same for all vectors of the sphere, and on the cube the largest for a corner.
+        distance = (float(np.exp(blankets.log_mass) @ (np.exp(blankets.log_a) - 1 / mass) ** 2) + norm) * (1 + COMPUTED_ERROR)
+        lowered = 2 * BLUR * (self.dimension if self.domain == "cube" else 1)
+        heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - lowered, blankets.starts,
+                              ((np.asarray(law.log_cut), np.array([-np.inf])),), noise.error)
+        return DatasetLaws(blankets, VectorKinds(noise), heights, math.log(mass), distance, math.inf,
+                           partial(gaussian_ratio_tail, length), norm)
+
+    @property
+    def _cut_norm(self) -> float:
+        """Upper bound of the integral of (R_0^2 + R_1^2)/m over the outputs that are truncated in `_blanket`; inf if not known."""
+        s, d = self.sigma, self.dimension
+        if self.domain == "cube":
+            # The integral of R_0^2/m over a set is at most the root of R_0(set) times that of the integral of R_0^3/m^2, which is a
+            # product over the coordinates.
+            third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
+            log_norm = 0.5 * (d * third + float(np.max(self._blanket.log_cut)))
+        else:
+            # R_e^2/m <= e^(4/s^2) times the density e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2) at distance r = |y|, and r^(d-1) times
+            # it falls at least at the rate `fall` from the end of the atoms on.
+            x = self._end(_LOG_CUT) / s
+            fall = x - 3 / s - (d - 1) / x
+            if fall <= 0:
+                return math.inf
+            log_norm = 4 / s**2 + (1 - d / 2) * math.log(2) - math.lgamma(d / 2) + (d - 1) * math.log(x) - 0.5 * (x - 3 / s) ** 2
+            log_norm -= math.log(fall)
+        return 2 * math.exp(log_norm) if log_norm < LARGEST_EXPONENT else math.inf
 
     def _check_height(self, height: float) -> None:
         """Raise ValueError if the largest log likelihood ratio exceeds 600.
@@ -195,6 +247,10 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         rest = -math.expm1(d * (math.log(2) + float(log_ndtr(-0.5 / s)))) + cut + BLUR * d
         return product_law(cases, nodes, min(0.0, math.log(rest)), math.log(cut), BLUR * d)
 
+    def _end(self, log_cut: float) -> float:
+        """Return the distance from the origin beyond which outputs are truncated."""
+        return 1 + self.sigma * (math.sqrt(self.dimension) + math.sqrt(-2 * min(log_cut, -1.0)))
+
     def _sphere_law(self, log_cut: float) -> ExcessLaw:
         r"""Return the distribution of X for the privacy blanket m on the sphere, for the inputs e and -e.
 
@@ -202,7 +258,7 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         smooth in u and v.
         """
         sigma, d = self.sigma, self.dimension
-        end = 1 + sigma * math.sqrt(d) + sigma * math.sqrt(-2 * min(log_cut, -1.0))
+        end = self._end(log_cut)
         highest = 2 * end
         self._check_height(highest / sigma**2)
         area = math.log(2) + (d - 1) / 2 * math.log(math.pi) - math.lgamma((d - 1) / 2)

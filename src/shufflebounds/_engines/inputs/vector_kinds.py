@@ -1,0 +1,284 @@
+r"""Distributions of X for Gaussian noise on vectors of a ball, for every triple of the target's two vectors and another user's.
+
+The unit of length is the standard deviation of the noise. :math:`R_x = N(x, I)`, and :math:`X = (R_a - e^\varepsilon R_b)/R_x`
+under R_x has the distribution of :math:`e^u - e^{\varepsilon + v}`, where (u, v) is normal with the means :math:`-G_{11}/2` and
+:math:`-G_{22}/2`, and its covariance matrix G is the Gram matrix of (a - x, b - x). Three steps, proved in docs/theorems/vectors,
+reduce all triples (a, b, x) of a ball to finitely many distributions:
+
+- **Order.** If G' - G is positive semidefinite, X of G is smaller in the convex order than X of G'.
+- **Families.** The maximal Gram matrices are those of right and acute triangles inscribed in a great circle, a family with two
+  parameters.
+- **Cells.** The Gram matrices of a cell of the two parameters are below one matrix G'. X of G' is discretized such that it
+  becomes larger in the convex order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.convex_order import rising, shares, spread_sum, to_nodes
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE, TINY
+from shufflebounds._base.quadrature import log_normal_masses
+from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
+from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
+from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, IntervalKinds
+
+__all__ = ["VectorKinds"]
+
+_CLOSE = 4e-3
+"""A cell is not divided further if G' raises the second moment of X by at most this fraction, or 2 T times it if that is larger, T
+the squared diameter. Raised: a bound that is larger, by up to 13 times this in log delta. Lowered: longer run time."""
+
+_BINS = (0.06, 0.4)
+"""Smallest and largest width of a bin of outputs in standard deviations. A width w raises the second moment of X by about w^2/2 of
+it, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, as the inverse square."""
+
+_SPARSE = 0.5
+"""Smallest density of bins far from the vectors, relative to that near them; it falls with the cube root of the mass, which is the
+best for the second moment. Lowered: fewer bins, and a larger bound where rare messages dominate."""
+
+_WIDER = 8.0
+"""Bins are at most this many times wider in a direction in which X changes little."""
+
+_CORNER = 0.04
+"""Half width of the cells at the two corners, which are evaluated with the first distributions. Raised: larger bounds. Lowered: the
+bounds of neighbouring cells are above those of the corners, so that more cells are divided."""
+
+_LEVEL = 16.0
+"""The truncated mass is e^-16, e^-32, ...: tables are kept for these values. Raised: fewer tables, more bins."""
+
+_FLOOR = 1e-6
+"""Smallest eigenvalue of the sensitivity of the second moment to G, relative to the largest. Every floor gives a valid G'."""
+
+_PARTS = np.array([[[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.5], [0.5, 1.0]], [[0.0, -0.5], [-0.5, 0.0]]])
+"""G is the sum of these matrices times the squared lengths of a - x, b - x and a - b."""
+
+
+@dataclass(frozen=True, eq=False)
+class VectorKinds(Kinds):
+    """The distributions of X for Gaussian noise on vectors of a ball.
+
+    Parameters
+    ----------
+    noise : GaussianNoise
+        The noise along a diameter of the ball, with the length of the diameter.
+    share : float
+        Probability with which each user sends a message.
+    """
+
+    noise: GaussianNoise
+    share: float = 1.0
+
+    @property
+    def blur(self) -> float:
+        return self.noise.error
+
+    @cached_property
+    def _line(self) -> IntervalKinds:
+        return IntervalKinds(self.noise, share=self.share)
+
+    def thinned(self, share: float) -> VectorKinds:
+        return replace(self, share=self.share * share)
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        # Two opposite vectors a and b with x = a or x = b are most often the worst triple.
+        parts = [self._line.laws(eps, log_cut), *(corner.laws(eps, log_cut) for corner in self._corners)]
+        sizes = np.concatenate([np.diff(part.starts) for part in parts])
+        values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        return Laws(values, mass, log_mass, np.append(0, np.cumsum(sizes)), max(part.log_cut for part in parts))
+
+    @cached_property
+    def _corners(self) -> tuple[Cell, ...]:
+        return tuple(_Triangles(self, (0.0, s), (_CORNER, _CORNER)) for s in (-math.pi / 2, math.pi / 2))
+
+    def cells(self) -> Sequence[Cell]:
+        return self._cells
+
+    @cached_property
+    def _cells(self) -> tuple[Cell, ...]:
+        """Cells whose second moments of X at eps = 0 are below that of the worst triple, or that are small."""
+        quarter, found = math.pi / 4, []
+        half = quarter * (1 + COMPUTED_ERROR)
+        left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
+        while left:
+            cell = left.pop()
+            smaller = cell.parts if cell.below < _BINS[0] ** 2 else ()
+            left.extend(smaller)
+            if not smaller:
+                found.append(cell)
+        return tuple(found)
+
+
+class _Tables(NamedTuple):
+    """A discrete distribution of a = R_a/R_x and b = R_b/R_x from which X follows for every eps.
+
+    (a, b) is (first place, second) with masses weight times mass for all pairs of a row of `first`, `second`, `weight` and an entry
+    of `place`, `mass`. `beyond` is the mass under R_a of outputs that are left out.
+    """
+
+    first: FloatArray
+    second: FloatArray
+    weight: FloatArray
+    place: FloatArray
+    mass: FloatArray
+    beyond: float
+
+
+class _Triangles(Cell):
+    """Triangles with angles (pi/2 + t + s)/2 at a, (pi/2 + t - s)/2 at b and pi/2 - t at x, for t and s in two intervals.
+
+    `center` has the centers of the intervals of t and s, and `half` has half of their widths.
+    """
+
+    def __init__(self, kinds: VectorKinds, center: tuple[float, float], half: tuple[float, float]) -> None:
+        self._kinds, self._center, self._half = kinds, center, half
+        self._known: dict[int, _Tables] = {}
+
+    def halves(self, loss: float) -> Sequence[Cell]:
+        return self.parts
+
+    @cached_property
+    def parts(self) -> tuple[_Triangles, ...]:
+        """The two halves of the cell, without those that have no triangle; none if the cell is small."""
+        _, first, second = self._above
+        if first + second <= _CLOSE * max(1.0, 2 * self._kinds.noise.length**2):
+            return ()
+        (t, s), (high, wide) = self._center, self._half
+        if first > second:
+            high *= 0.5
+            places = [(t - high, s), (t + high, s)]
+        else:
+            wide *= 0.5
+            places = [(t, s - wide), (t, s + wide)]
+        # No angle is above pi/2: t >= 0 and abs(s) <= pi/2 - t.
+        return tuple(_Triangles(self._kinds, (t, s), (high, wide)) for t, s in places
+                     if t - high + max(abs(s) - wide, 0.0) <= math.pi / 2)
+
+    @cached_property
+    def below(self) -> float:
+        """By how much, as a fraction of it, the second moment of X at eps = 0 is below that of the worst triple."""
+        gram = self._above[0]
+        moment = math.expm1(gram[0, 0]) + math.expm1(gram[1, 1]) - 2 * math.expm1(gram[0, 1])
+        return 1 - moment / math.expm1(self._kinds.noise.length**2)
+
+    @cached_property
+    def _above(self) -> tuple[FloatArray, float, float]:
+        """A matrix that is above the Gram matrices of all triangles, and the parts of the second moment of X that it adds.
+
+        The second and the third number are the fractions of the second moment at eps = 0 that are added because of the widths of
+        the intervals of t and of s.
+        """
+        (t, s), (high, wide), square = self._center, self._half, self._kinds.noise.length**2
+
+        def gram(lengths: ArrayLike) -> FloatArray:
+            return np.asarray(square * np.tensordot(np.array(lengths), _PARTS, 1))
+
+        # The squared lengths are square times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
+        minus, plus = 0.5 * math.cos(t - s), 0.5 * math.cos(t + s)
+        center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
+        # Derivatives in t and in s. The second derivatives add at most (dt + ds)^2/4 <= (dt^2 + ds^2)/2 to the first two lengths
+        # in absolute value, and dt^2 to the third.
+        moved = ([high * gram((minus, plus, -math.sin(2 * t))), *(high**2 * gram(row) for row in np.diag((0.5, 0.5, 1.0)))],
+                 [wide * gram((-minus, plus, 0.0)), *(wide**2 * gram(row) for row in np.diag((0.5, 0.5, 0.0))[:2])])
+        # The second moment of X at eps = 0 increases with G at the rate of the scalar product with this matrix, times e^-top.
+        top = center.max()
+        rates = np.exp(center - top) * np.array([[1.0, -1.0], [-1.0, 1.0]])
+        size, axes = np.linalg.eigh(rates)
+        root = axes * np.sqrt(np.maximum(size, _FLOOR * size[-1]))
+        inverse = np.linalg.inv(root)
+        more = []
+        for part in moved:
+            above = np.zeros((2, 2))
+            for one in part:
+                # The least matrix above both `one` and -`one`, in the metric of the rates.
+                size, axes = np.linalg.eigh(root.T @ one @ root)
+                least = inverse.T @ (axes * np.abs(size)) @ axes.T @ inverse
+                # Rounding: the smallest eigenvalues of the two differences are raised to 0.
+                below = min(np.linalg.eigvalsh(least + sign * one)[0] for sign in (-1, 1))
+                above += least + (max(-below, 0.0) + COMPUTED_ERROR * np.abs(least).max()) * np.eye(2)
+            more.append(above)
+        first, second = (float(np.sum(rates * above)) / max(float(rates.sum()), TINY) for above in more)
+        return center + more[0] + more[1] + COMPUTED_ERROR * square * np.eye(2), first, second
+
+    @property
+    def _width(self) -> float:
+        """The width of a bin, such that bins add less to the second moment than it is below the worst, or than the cell adds."""
+        _, first, second = self._above
+        return math.sqrt(min(max(min(self.below, first + second), _BINS[0] ** 2), _BINS[1] ** 2))
+
+    def _tables(self, level: int) -> _Tables:
+        """Return the distribution of (a, b) for the Gram matrix `_above`, truncated at the probability e^(-_LEVEL level)."""
+        gram, width = self._above[0], self._width
+        # log a = r z - r^2/2 + t w - t^2/2 and log b = q z - q^2/2 with independent normal z and w.
+        q = math.sqrt(gram[1, 1])
+        r = gram[0, 1] / q
+        t = math.sqrt(max(gram[0, 0] - r * r, 0.0))
+        end = -float(ndtri_exp(-_LEVEL * level))
+        # Bins may be wide in a direction in which X changes little.
+        change = math.hypot(t, r - q)
+        edges = _edges(min(r, 0.0), max(q, r), end, width * min(max(change / max(q, abs(r)), 1.0), _WIDER))
+        across = _edges(0.0, t, end, width * min(max(change / max(t, TINY), 1.0), _WIDER))
+        # e^(t w - t^2/2) is replaced by its values at the edges of the bins of w.
+        log_other = log_normal_masses(across, 0.0, 1.0)
+        other = np.exp(log_other)
+        # On a bin of z the point (e^(r z), e^(q z)) runs along a curve from one corner of a rectangle to the opposite one, on one
+        # side of the diagonal. It is replaced by three corners of the rectangle.
+        log_bins = log_normal_masses(edges, 0.0, 1.0)
+        bins, one, two = np.exp(log_bins), _share(edges, log_bins, r), _share(edges, log_bins, q)
+        a, b = np.exp(r * edges - 0.5 * r * r), np.exp(q * edges - 0.5 * q * q)
+        nodes = to_nodes(bins * (1 - np.abs(one - two)), bins * np.minimum(one, two))
+        third = (a[1:], b[:-1]) if r <= q else (a[:-1], b[1:])
+        weight = np.append(nodes, bins * np.abs(one - two))
+        beyond = float(np.exp(log_ndtr(np.array([edges[0] - r, r - edges[-1], -end - t, -end]))).sum()) * (1 + COMPUTED_ERROR)
+        return _Tables(np.append(a, third[0]), np.append(b, third[1]), weight, np.exp(t * across - 0.5 * t * t),
+                       to_nodes(other, other * _share(across, log_other, t)), beyond)
+
+    def laws(self, eps: float, log_cut: float) -> Laws:
+        level = math.ceil(min(max(-log_cut, 1.0), LARGEST_EXPONENT) / _LEVEL)
+        if level not in self._known:
+            self._known[level] = self._tables(level)
+        (a, b, weight, place, mass, beyond), blur = self._known[level], self._kinds.blur
+        # X = a place - e^eps b is raised by the errors of masses and ratios.
+        a, b = a * (1 + blur), b * (math.exp(eps) * (1 - blur))
+        # Positive values are left out where the mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
+        after = np.append(np.cumsum((place * mass)[::-1])[::-1], 0.0)
+        few = np.searchsorted(-after, -math.exp(log_cut) / weight.size / np.maximum(a * weight, TINY))
+        used = np.maximum(few, np.searchsorted(place, b / a, side="right"))
+        beyond += float((a * weight) @ after[used])
+        farthest = max(float((a * place[np.maximum(used, 1) - 1] - b).max()), float(b.max()))
+        first, other, both = np.expm1(self._above[0])[[0, 1, 0], [0, 1, 1]]
+        square = first + math.exp(2 * eps) * other - 2 * math.exp(eps) * both + math.expm1(eps) ** 2
+        nodes = rising(math.sqrt(square), min(farthest, SQUARABLE), 0.25 * self._width)
+        total = spread_sum(place, mass, np.maximum(-b, -SQUARABLE), weight, nodes, a, used.astype(np.intp))
+        kept = total > 0
+        values, total = nodes[kept], total[kept]
+        if self._kinds.share < 1:
+            # "No message" is an output that is equally likely for every input.
+            share = self._kinds.share
+            values, total, beyond = np.append(values, -math.expm1(eps)), np.append(total * share, 1 - share), beyond * share
+        total = np.maximum(total, TINY)
+        return Laws(values, total, np.log(total), np.array([0, total.size]), math.log(max(beyond, TINY)))
+
+
+def _edges(low: float, high: float, end: float, width: float) -> FloatArray:
+    """Return the edges of bins from low - end to high + end, of about the given width between low and high and wider outside."""
+    fine = np.linspace(low - end, high + end, 2001)
+    apart = np.maximum(np.maximum(low - fine, fine - high), 0.0)
+    density = max(1.0, high - low) / width * np.maximum(np.exp(-(apart**2) / 6), _SPARSE)
+    climb = np.append(0.0, np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(fine)))
+    return np.asarray(np.interp(np.linspace(0.0, climb[-1], math.ceil(climb[-1]) + 1), climb, fine))
+
+
+def _share(edges: FloatArray, log_mass: FloatArray, slope: float) -> FloatArray:
+    """Return for each bin of a normal variable z the share at its upper edge that keeps the mean of e^(slope z)."""
+    mean = np.exp(np.minimum(log_normal_masses(edges, slope, 1.0) - log_mass + 0.5 * slope * slope, LARGEST_EXPONENT))
+    ends = np.exp(np.minimum(slope * edges, LARGEST_EXPONENT))
+    return shares(mean, ends[:-1], ends[1:])
