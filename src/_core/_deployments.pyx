@@ -224,7 +224,7 @@ cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil
 
 
 cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
-    """Returns the largest eps over several distributions. If `upper`, no upper bound of delta exceeds delta at this eps."""
+    """Returns the largest eps of the distributions at this delta. If `upper`, their upper bounds of delta are at most it there."""
     cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
     cdef Py_ssize_t j = 0, searched = 0, since = 0
     if number == 1 or delta >= 1:

@@ -180,9 +180,10 @@ cdef double c_log_contour(const double *log_phi, double count, double theta, con
 
 cdef double c_objective(const Atoms *law, const double *weight, double count, double smoothing, double deviation,
                         double log_theta) noexcept nogil:
-    """Returns log B for a normal sum, up to a constant, with theta limited so that nothing overflows.
+    """Returns about log B, up to a constant, as if the sum were normal, with theta limited so that nothing overflows.
 
-    count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), M Mills' ratio or 4/(3x + (x^2 + 8)^(1/2)).
+    count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close
+    to Mills' ratio.
     `weight` holds the probabilities exp(log_w).
     """
     cdef Py_ssize_t j

@@ -68,7 +68,7 @@ cdef inline double grow(double up, double *more) noexcept nogil:
 cdef void c_cumulant(Group *groups, Py_ssize_t number, double theta, bint tilt, Cumulant *out) noexcept nogil:
     """Compute K(theta) = sum n log1p(sum w expm1(theta x)) and its derivatives, and, if `tilt`, the tilted distributions.
 
-    K is infinite where a term overflows. Such a theta is above the saddle point, where max(p x theta) <= 2/n + 1/e.
+    K is infinite where a term overflows. This happens above the saddle point only: at the saddle point max(p x theta) <= 2/n + 1/e.
     """
     cdef Py_ssize_t i, j, k
     cdef Group *g

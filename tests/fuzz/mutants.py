@@ -139,8 +139,8 @@ def tests_of(path):
 
 
 def ordered(copy, path, names, elsewhere):
-    """Return three lists of test files: in the paths `names`, those that mention the module or a name of it and the other ones; and
-    in `elsewhere`, those that mention it.
+    """Return three lists of test files: those under `names` that mention the module or a name that it defines; the others under
+    `names`; and those in `elsewhere` that mention it or belong to the recorded answers.
     """
     text = (copy / path).read_text()
     words = {path.stem.strip("_"), *re.findall(r"^(?:def|class|cpdef) (\w+)", text, re.MULTILINE)}

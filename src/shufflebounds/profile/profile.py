@@ -384,7 +384,7 @@ class PrivacyProfile(ExportMixin):
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
         tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
-        # One refinement gives both bounds, unless the upper bound is infinite: this is known without it.
+        # One refinement of the samples gives both bounds. Whether the upper one is infinite is found before it.
         infinite = {a: upper and self._pure_epsilon() == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 

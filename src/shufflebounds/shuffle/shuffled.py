@@ -233,8 +233,9 @@ class Shuffled(BetweenProfiles):
         found = []
         for rows in (self._thinned_matrix, *([self._matrix] if self.participation < 1 else [])):
             merged = merged_outputs(rows)
-            # The protocol with fewer users gives an upper bound. For 3 random matrices with two outputs and 3 eps each, it was the
-            # smallest bound in one case at 1.08 times as many users, and never at more; the enumeration takes about 0.1 s.
+            # The protocol with fewer users gives an upper bound. It is tried if at least 2/3 of the users can be enumerated: for
+            # 3 random matrices with two outputs and 3 eps each, it was the smallest bound in one case, with 1.08 times as many
+            # users as were enumerated, and never with more. The enumeration takes about 0.1 s.
             if enumerated(merged, -(-2 * self.users // 3)):
                 found.append(MixedData(merged, min(most_enumerated(merged), self.users)))
         return tuple(found)
@@ -869,7 +870,7 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 def _variables(source: Randomizer) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
 
-    Those of a matrix are not kept: the many distributions for lower bounds are made later, when the cache no longer counts them.
+    Pairs with deferred distributions (matrices) are not kept: these are made later, when the cache no longer counts their size.
     """
     kind = type(source)
     if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) or kind.__hash__ is None:

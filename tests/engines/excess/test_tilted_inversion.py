@@ -10,10 +10,10 @@ from shufflebounds._engines.excess.tilted_inversion import Gains, Light
 
 @pytest.mark.parametrize(("seed", "users"), [(0, 1000), (1, 1000), (2, 1000), (3, 20)])
 def test_the_aliasing_error_is_bounded_on_the_whole_interval(seed, users):
-    """The error is relative to e^(m K + theta y) for m users.
+    """The error is relative to e^(m K + theta y) for m users, and its bound must hold at every y and for every m.
 
-    A bound at one end of the interval was e^15 too small at the other end, and a bound with the cumulants of all n users was too
-    small for m users where those of another tilt are smaller.
+    Two earlier bounds failed: that for one end of the interval was e^15 too small at the other end, and that with the cumulants of
+    all n users was too small for m < n users.
     """
     r = np.random.default_rng(seed)
     x = np.sort(r.normal(size=40)) * r.choice([0.1, 1.0])

@@ -20,9 +20,9 @@ from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
-"""Levels K at least LOWEST standard deviations below the mean of S need no transform: the lower bound is E S - K, and the upper
-bound adds the difference E max(0, S - K) - (E S - K) at this distance, about e^(-LOWEST^2/2) deviations. Raised: more transforms.
-Lowered: a less tight upper bound."""
+"""For levels K at least LOWEST standard deviations below the mean of S no transform is computed: the lower bound of E max(0, S - K)
+is E S - K, and the upper bound adds E max(0, K - S) at the distance LOWEST, where it is largest: about e^(-LOWEST^2/2) deviations.
+Raised: more transforms. Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ _SHARES = 0.0, 1 / 8, 1 / 3
 
 
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
-    """Return the outcomes of a pair that tests of the records attain, or None if there are too many records for a transform."""
+    """Return a pair whose divergences are lower bounds, from tests of the sum of scores; None if the records are too many."""
     records, budget = others + fakes, log_odds(flip).times(2).above
     step = max(RESOLUTION, _WIDTH * math.sqrt(records) / TABLE_SIZE)
     if step > _LARGEST_STEP:

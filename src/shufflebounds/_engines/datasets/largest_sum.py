@@ -45,7 +45,7 @@ _COARSER = 4.0
 which eps rises by half of the smoothing. Lowered: they take longer."""
 
 _LARGE = 7.0
-"""Value of theta c that determines the limits c of the large values; every limit gives a valid bound."""
+"""Values above c = _LARGE/theta count as large, about; every limit c gives a valid bound."""
 
 _LIGHT = 9.0
 """Largest theta X without large values. Raised: a larger bound. Lowered: longer run time."""

@@ -68,10 +68,20 @@ TILTS = np.array([0.25, 0.5, 1.0])
 
 
 class _Chosen(NamedTuple):
-    """Choices of s, c_- and the weights.
+    """Choices of the number s of pairs and of the weights.
 
-    For each: the place of s among all numbers of pairs, c_-, the logs of the factors of the orders, and the sum of the later orders
-    relative to the last one, with mu = 1/4.
+    Attributes
+    ----------
+    places : ndarray
+        For each choice the index of s among all numbers of pairs.
+    signed : ndarray
+        The mass c_-.
+    log_steps : ndarray
+        Logs of the factors of the orders.
+    later : ndarray
+        The sum of the later orders relative to the last one, with mu = 1/4.
+    weights : tuple of Weights
+        The weights.
     """
 
     places: NDArray[np.intp]

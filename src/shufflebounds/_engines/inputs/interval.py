@@ -179,10 +179,10 @@ def matrix_laws(
 
 
 def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
-    """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of the mass that m leaves at X = 0.
+    """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of 1 - sum(m), the mass at X = 0.
 
-    This mass is the sum of the nonnegative differences R_x - m, which has a small relative error also if all rows are nearly equal.
-    The distance of the sum of a row from 1, which rounding of the entries causes, is added.
+    The bound is the largest sum(R_x - m) over x, whose terms do not cancel, so that it is accurate also if all rows are nearly
+    equal. The distance of sum(R_x) from 1, which rounding of the entries causes, is added.
     """
     base = rows.min(axis=0)
     rests = [math.fsum(row - base) + abs(math.fsum([*row.tolist(), -1.0])) for row in rows]

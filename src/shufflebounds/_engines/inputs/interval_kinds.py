@@ -346,7 +346,7 @@ class IntervalKinds(Kinds):
         return masses
 
     def _of_inputs(self, level: int, *, ends: bool) -> _Bounds:
-        """Return bounds for the pair (0, L), and the two ends or all other inputs of another user."""
+        """Return bounds for the target's inputs 0 and L. The other user's input is an end if `ends`, otherwise a point between."""
         bins, places, length = self._bins(level), self.inputs or self._grid, self.noise.length
         factors = [1.0 if self.inputs else self.noise.below(bins, low, high) for low, high in pairwise(places)]
         least = [np.minimum(one, other) for one, other in zip([factors[0], *factors], [*factors, factors[-1]])]
