@@ -39,9 +39,9 @@ class ReplaceOne(PrivacyProfile):
     Adjacency: **replace** one record. The lower bound is that of replacing a record by one that contributes nothing, such as 0
     in a sum: the larger of removal and addition. For Gaussian noise on Poisson samples, and compositions of it, it is also that of
     a record whose contributions before and after are +Delta and -Delta in every release, with Delta the sensitivity: this eps is 25
-    to 55 % larger than that of a removal. Whether this is the worst pair is not proved. The upper bound is at most twice eps of a
-    removal or an addition for mechanisms of a pure budget, and 1.5 to 2 times it in all other cases that were computed; no smaller
-    bound holds for every mechanism. For noise on a sum, the guarantee of the mechanism at twice the sensitivity is better.
+    to 55 % larger than that of a removal. Whether this is the worst pair is not proved. The upper bound is often about
+    twice eps of a removal, and less where rare large losses decide; no smaller bound holds for every mechanism. For noise on a sum,
+    the guarantee of the mechanism at twice the sensitivity is better.
 
     References
     ----------
