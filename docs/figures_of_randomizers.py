@@ -1,6 +1,7 @@
 """The figures of docs/randomizers.md: bounds after the shuffle, against those that know the budget only, and against each other."""
 
 import math
+from functools import cache
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -11,6 +12,8 @@ from matplotlib.ticker import NullFormatter
 from shufflebounds import published
 from shufflebounds.mechanisms import GaussianMechanism, HadamardResponse, KaryResponse, LaplaceMechanism, LocalHashing
 from shufflebounds.shuffle import StrongerClones, shuffled_epsilon
+
+Mechanism = GaussianMechanism | LaplaceMechanism | LocalHashing
 
 
 def randomizers() -> plt.Figure:
@@ -62,6 +65,14 @@ def randomizers() -> plt.Figure:
     return figure
 
 
+@cache
+def sides(mechanism: Mechanism, users: tuple[int, ...], delta: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return eps by the privacy blanket, by the bound over all datasets, and from below."""
+    profiles = [mechanism.shuffled(n) for n in users]
+    upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) for bound in ("upper", "lower"))
+    return shuffled_epsilon(mechanism, users, delta, method="blanket"), upper, lower
+
+
 def worst_dataset() -> plt.Figure:
     """Show eps of the privacy blanket and of the bound over all datasets, in units of the lower bound."""
     delta = 1e-6
@@ -74,9 +85,7 @@ def worst_dataset() -> plt.Figure:
     figure, axes = panels(1, 3, figsize=(11.0, 3.9), sharey=True)
     furthest = 0.0
     for axis, (name, mechanism) in zip(axes, shown):
-        profiles = [mechanism.shuffled(int(n)) for n in users]
-        upper, lower = (np.array([p.epsilon(delta, bound=bound) for p in profiles]) for bound in ("upper", "lower"))
-        blanket = shuffled_epsilon(mechanism, users, delta, method="blanket")
+        blanket, upper, lower = sides(mechanism, tuple(users.tolist()), delta)
         axis.plot(users, blanket / lower, color=ORANGE, lw=1.6, label="privacy blanket")
         axis.plot(users, upper / lower, color=BLUE, lw=1.8, label="upper bound over all datasets")
         axis.axhline(1.0, color=GREEN, lw=1.2, ls="--", label="lower bound: the other users hold one value")

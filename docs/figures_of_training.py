@@ -1,5 +1,7 @@
 """Figures of training: whose neighbours, and eps over the epochs of DP-SGD. `make_figures.py` draws them."""
 
+from functools import cache
+
 import matplotlib.pyplot as plt
 import numpy as np
 from figure_style import BLUE, EXACT, GREEN, GREY, ORANGE, PRINTED, PURPLE, is_narrow, panels
@@ -36,12 +38,18 @@ def others(steps):
     return [*out, rdp.get_epsilon(DELTA)]
 
 
-def training() -> plt.Figure:
-    """Eps over epochs, ours and dp-accounting's, and how far each is from the truth."""
+@cache
+def epsilons() -> tuple[np.ndarray, ...]:
+    """Return both bounds for Poisson batches and for random allocation, and dp-accounting's three numbers, over the epochs."""
     noise = GaussianMechanism(SIGMA)
     poisson = np.array([sides(noise.subsampled(1 / STEPS).self_compose(STEPS * k)) for k in EPOCHS])
     allocated = np.array([sides(RandomAllocation(noise, STEPS).self_compose(k)) for k in EPOCHS])
-    optimistic, pessimistic, renyi = np.array([others(STEPS * k) for k in EPOCHS]).T
+    return poisson, allocated, np.array([others(STEPS * k) for k in EPOCHS]).T
+
+
+def training() -> plt.Figure:
+    """Eps over epochs, ours and dp-accounting's, and how far each is from the truth."""
+    poisson, allocated, (optimistic, pessimistic, renyi) = epsilons()
     figure, (left, right) = panels(1, 2, figsize=(9.6, 4.2))
     more = 100 * (renyi / poisson.mean(axis=1) - 1)
     figure.suptitle(

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import figures_of_costs
@@ -286,6 +287,25 @@ def epsilon_of_theorem_2(delta: float, weight: float, rates: list[float], counts
     return float(brentq(lambda eps: published.liu2024_delta(eps, weight, rates, counts=counts) - delta, 1e-5, 2))
 
 
+@cache
+def epsilons_of_budgets(name: str, n: int, delta: float) -> dict[str, float]:
+    """Return eps for n users whose budgets have the distribution of that name, proven and published."""
+    eps = LAWS[name]((np.arange(100) + 0.5) / 100)
+    counts = np.full(100, n // 100)
+    counts[: n % 100] += 1
+    top = float(eps.max())
+    rates = [published.liu2024_laplace_rate(float(e), top) for e in eps]
+    noisy = [published.liu2024_gaussian_rate(6.82 / float(e), 6.82 / top) for e in eps]
+    return {
+        "laplace": PersonalizedClones.laplace(eps, counts=counts).epsilon(delta),
+        "gaussian": PersonalizedClones.gaussian(6.82 / eps, counts=counts).epsilon(delta),
+        "bits": PersonalizedClones.randomized_response(eps, 2, counts=counts).epsilon(delta),
+        "printed": epsilon_of_theorem_2(delta, published.liu2024_weight_laplace(top), rates, counts),
+        "printed gaussian": epsilon_of_theorem_2(delta, published.liu2024_weight_gaussian(6.82 / top), noisy, counts),
+        "largest": StrongerClones(n, top).epsilon(delta),
+    }
+
+
 def budgets() -> plt.Figure:
     """Liu et al., the settings of Figure 4."""
     delta = 1e-5
@@ -295,26 +315,9 @@ def budgets() -> plt.Figure:
         "The published bound is below the proven one for every distribution of budgets\n"
         r"$\varepsilon\,\sqrt{n}$ of the worst user at $\delta = 10^{-5}$ (settings of Liu et al., Figure 4)"
     )
-    grid = (np.arange(100) + 0.5) / 100
-    for axis, (name, law) in zip(axes.flat, LAWS.items()):
-        eps = law(grid)
-        rows: dict[str, list[float]] = {
-            "laplace": [], "gaussian": [], "bits": [], "printed": [], "printed gaussian": [], "largest": []
-        }
-        for n in users:
-            counts = np.full(100, n // 100)
-            counts[: n % 100] += 1
-            rows["laplace"].append(PersonalizedClones.laplace(eps, counts=counts).epsilon(delta))
-            rows["gaussian"].append(PersonalizedClones.gaussian(6.82 / eps, counts=counts).epsilon(delta))
-            rows["bits"].append(PersonalizedClones.randomized_response(eps, 2, counts=counts).epsilon(delta))
-            top = float(eps.max())
-            weight = published.liu2024_weight_laplace(top)
-            rates = [published.liu2024_laplace_rate(float(e), top) for e in eps]
-            rows["printed"].append(epsilon_of_theorem_2(delta, weight, rates, counts))
-            weight = published.liu2024_weight_gaussian(6.82 / top)
-            rates = [published.liu2024_gaussian_rate(6.82 / float(e), 6.82 / top) for e in eps]
-            rows["printed gaussian"].append(epsilon_of_theorem_2(delta, weight, rates, counts))
-            rows["largest"].append(StrongerClones(int(n), top).epsilon(delta))
+    for axis, name in zip(axes.flat, LAWS):
+        points = [epsilons_of_budgets(name, int(n), delta) for n in users]
+        rows = {row: [point[row] for point in points] for row in points[0]}
         for row, label, look in (
             ("laplace", "proven: Laplace noise", {**EXACT, "marker": "o", "ms": 4}),
             ("gaussian", r"proven: Gaussian noise, $\sigma_i = 6.82/\varepsilon_i$", {"color": SKY, "marker": "D", "ms": 4}),
@@ -362,7 +365,8 @@ Points = list[tuple[float, float, float]]
 """Messages a user, error on the data of the figure, error on any data; one for every number of users."""
 
 
-def points_of_counts(users: list[int], eps: float, delta: float) -> dict[str, Points]:
+@cache
+def points_of_counts(users: tuple[int, ...], eps: float, delta: float) -> dict[str, Points]:
     """Return what a count costs and how far it is off, a tenth of the users holding 1."""
     out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "bits", "noise", "sums", "zero")}
     noise = BinomialNoise.calibrate(eps=eps, delta=delta)
@@ -383,7 +387,8 @@ def points_of_counts(users: list[int], eps: float, delta: float) -> dict[str, Po
     return out
 
 
-def points_of_histograms(users: list[int], bins: int, eps: float, delta: float) -> dict[str, Points]:
+@cache
+def points_of_histograms(users: tuple[int, ...], bins: int, eps: float, delta: float) -> dict[str, Points]:
     """Return the same of a histogram, all bins held alike; the error is the largest of any bin."""
     out: dict[str, Points] = {name: [] for name in ("local", "records", "clones", "noise", "sums", "zero")}
     beta = 0.05 / bins
@@ -417,7 +422,7 @@ COMPARED = {
 
 def comparison() -> plt.Figure:
     """Error at equal (eps, delta): a labelled row for every protocol, a mark for every number of users."""
-    users, bins, eps, delta = [10**k for k in range(4, 9)], 1000, 1.0, 1e-6
+    users, bins, eps, delta = tuple(10**k for k in range(4, 9)), 1000, 1.0, 1e-6
     shown = (points_of_counts(users, eps, delta), points_of_histograms(users, bins, eps, delta))
     rows = [[name for name in COMPARED if name in points] for points in shown]
     figure, axes = panels(
