@@ -42,6 +42,17 @@ def test_the_ball_is_between_the_bounds(randomizer, users, share):
         assert protocol.log_delta(eps, bound="lower") <= float(ball.log())
 
 
+def test_the_ball_is_that_of_the_given_factor_and_not_of_the_choices():
+    protocol = mechanisms.FiniteRandomizer(UNEVEN).shuffled(10**4)
+    eps, ball = protocol.epsilon(1e-6), flint().arb
+    choices = protocol._over_datasets.choices(eps)
+    bound = certified._Bound(certified.family_of(protocol.randomizer)[1]().thinned(1.0), 10**4)
+    at = [float(bound.value(choices, ball(x).exp()).log()) for x in (0.9 * eps, eps, 1.1 * eps)]
+    for x, value in zip((0.9 * eps, eps, 1.1 * eps), at, strict=True):
+        # Numbers that were chosen for another eps give a slightly larger bound.
+        assert -1e-8 < value - protocol.log_delta(x) < 0.1
+
+
 def test_the_ball_is_above_every_dataset():
     rng = np.random.default_rng(4)
     for _ in range(4):
@@ -50,7 +61,7 @@ def test_the_ball_is_above_every_dataset():
         randomizer = mechanisms.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True))
         bound = WorstDataset(randomizer.dataset_laws(), users)
         for eps in (0.0, 0.1, 0.5):
-            value = certified._Bound(certified.family_of(randomizer)[1](), users).value(bound.choices(eps))
+            value = certified._Bound(certified.family_of(randomizer)[1](), users).value(bound.choices(eps), flint().arb(eps).exp())
             assert value.rel_accuracy_bits() > 40
             assert value > EveryDataset(randomizer._rows, users).largest(eps).lower
             assert float(value.log()) <= bound.log_delta(eps)

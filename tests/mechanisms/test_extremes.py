@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
+from shufflebounds._engines.datasets.largest_sum import single_bounds
+from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.mechanisms import (
     DiscreteGaussianMechanism,
     FiniteRandomizer,
@@ -101,3 +103,26 @@ def test_degenerate_randomizers(randomizer):
     for ask in (randomizer.epsilon, randomizer.log_delta):
         for at in (0.0, 1e-9):
             assert ask(at, bound="lower") <= ask(at)
+
+
+def test_a_pair_that_is_the_largest_beyond_the_largest_exponential():
+    # At e^700 the first two rows have the largest divergence, and beyond the first and each of the last eight.
+    rows = [[0.79, 0.2, 0.01], [1e-305, 1e-10, 1 - 1e-10], *[[0.5, 0.0, 0.5]] * 8]
+    assert FiniteRandomizer(rows).delta(705.0) == pytest.approx(0.2, rel=1e-9)
+
+
+def test_likelihood_ratios_whose_squares_overflow():
+    rows = np.full((4, 6), 1 / 6)
+    rows[0], rows[1], rows[2] = [0.9, 0, 0, 0, 0, 0.1], [1e-305, 0.5, 0.5, 0, 0, 0], [0.1, 0, 0, 0.2, 0.7, 0]
+    shuffled = FiniteRandomizer(rows).shuffled(10**12)
+    for eps in (0.1, 30.0, 300.0):
+        assert 0.1 <= shuffled.delta(eps, bound="lower") <= shuffled.delta(eps) <= 1
+
+
+def test_distributions_with_values_whose_squares_overflow():
+    # A value 1e200 with probability 1e-210 adds 1e-10 to delta of one user.
+    ordinary = ExcessLaw(np.log([0.5, 0.3]), np.log([1.2, 0.9]), np.log([0.8, 1.1]), log_rest=math.log(0.2))
+    rare = ExcessLaw(np.append(ordinary.log_mass, math.log(1e-210)), np.append(ordinary.log_a, math.log(1e200)),
+                     np.append(ordinary.log_b, -math.inf), log_rest=math.log(0.2))
+    first, second = (math.exp(x) for x in single_bounds([ordinary, rare], 0.0, 100))
+    assert first + 0.99e-10 < second < first + 1.01e-10

@@ -116,6 +116,27 @@ def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("noise", "users"), [(GaussianVector(1.0, 13), 10**4), (GaussianVector(0.31, 2), 30),
+                                              (GaussianVector(0.2, 3, "sphere"), 10**4), (GaussianVector(1.0, 40), 10**4)], ids=repr)
+def test_vectors_that_are_far_apart(noise, users):
+    shuffled = noise.shuffled(users)
+    for delta in (1e-6, 1e-200):
+        assert shuffled.epsilon(delta, bound="lower") <= shuffled.epsilon(delta) <= noise.epsilon(delta)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sigma", [2 / 6.49, 2 / 4.0])
+def test_cells_of_vectors_that_are_far_apart_have_finite_values(sigma):
+    kinds = GaussianVector(sigma, 2, "sphere").dataset_laws().kinds
+    with np.errstate(all="raise", under="ignore"):
+        for cell in (*kinds.cells()[::400], *kinds._corners):
+            for eps in (0.0, 290.0):
+                for log_cut in (-1.0, -60.0, -700.0):
+                    laws = cell.laws(eps, log_cut)
+                    assert np.isfinite(laws.values).all() and laws.values.max() < 1e150
+
+
+@pytest.mark.slow
 def test_epsilon_where_rare_messages_dominate():
     protocol = GaussianVector(2.0, 3, "sphere").shuffled(10**4)
     assert protocol.epsilon(1e-6, bound="lower") <= protocol.epsilon(1e-6) <= 0.0464

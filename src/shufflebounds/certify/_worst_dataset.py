@@ -204,10 +204,9 @@ class _Bound:
         self._distance = larger(*(sum((square(p - c) / m for p, c, m in zip(row, family.centre, family.least, strict=True)), zero)
                                   for row in family.rows))
 
-    def value(self, choices: Choices) -> Ball:
-        """Return the upper bound of delta at `choices.eps`."""
+    def value(self, choices: Choices, factor: Ball) -> Ball:
+        """Return the upper bound of delta at the given e^eps, which is about that of the choices."""
         ball, family, weights = flint().arb, self._family, choices.weights
-        factor = ball(choices.eps).exp()
         laws = [[((a - factor * b) / r, r) for a, b, r in zip(family.rows[i], family.rows[j], row, strict=True)]
                 for i, j in family.pairs for row in family.rows]
         signed = self._signed(weights)
@@ -250,7 +249,7 @@ class _Bound:
                       for k in range(min(weights.pairs, ORDERS) + 1)]
         steps = [(k, abs(one - other)) for k, (one, other) in enumerate(itertools.pairwise([*omegas, ball(0)]), 1) if k <= ORDERS]
         spread = self._spread(factor)
-        probability = self._probability(choices)
+        probability = self._probability(choices, factor)
         total = ball(0)
 
         def root(k: int) -> Ball:
@@ -276,18 +275,20 @@ class _Bound:
                                                                                   strict=True)), flint().arb(0))
                         for i, j in family.pairs))
 
-    def _probability(self, choices: Choices) -> Ball | None:
-        """Return a bound of the probability of the best test, or None."""
+    def _probability(self, choices: Choices, factor: Ball) -> Ball | None:
+        """Return a bound of the probability of the best test at the given e^eps, or None."""
         if choices.blanket is None:
             return None
         ball, family = flint().arb, self._family
-        factor = ball(choices.before).exp()
-        laws = [[((a - factor * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.least, strict=True)]
+        before = ball(choices.before).exp()
+        if not before < factor:
+            return None
+        laws = [[((a - before * b) / m, m) for a, b, m in zip(family.rows[i], family.rows[j], family.least, strict=True)]
                 for i, j in family.pairs]
         bound = largest_sum(laws, choices.blanket)
         if choices.earlier is not None:
-            bound = bound.min(self.value(choices.earlier))
-        return bound / -(ball(choices.before) - ball(choices.eps)).expm1()
+            bound = bound.min(self.value(choices.earlier, before))
+        return bound / -(ball(choices.before) - factor.log()).expm1()
 
     def _variance(self, probability: Ball | None, changed: int) -> Ball:
         """Return mu for this number of changed messages."""
@@ -342,7 +343,7 @@ def worst_dataset(protocol: Shuffled) -> Answer | None:
 
     def value(factor: Ball) -> Ball:
         choices = datasets.choices(float(factor.log().mid()))
-        return _Bound(family().thinned(protocol.participation), protocol.users).value(choices)
+        return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)
 
     # Most distributions are dismissed by their real moment generating functions; equal ones are not.
     return 200.0 * size, value

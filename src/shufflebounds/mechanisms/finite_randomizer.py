@@ -105,11 +105,11 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
         return tuple(MassPair(first, second) for first, second in permutations(self.matrix, 2))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if len(self._all_pairs) <= COMPARED:
+        if len(self._all_pairs) <= COMPARED or (eps > LARGEST_EXPONENT).any():
             return super()._log_delta(eps)
         # Only pairs whose delta in doubles is close to the largest one are evaluated with bounds.
         close = np.zeros((self._inputs, self._inputs), dtype=np.bool_)
-        for factor in np.exp(np.minimum(eps, LARGEST_EXPONENT)).tolist():
+        for factor in np.exp(eps).tolist():
             deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
             close |= deltas >= deltas.max() * (1 - 1e-9) - 1e-12
         places = np.flatnonzero(close[~np.eye(self._inputs, dtype=np.bool_)])

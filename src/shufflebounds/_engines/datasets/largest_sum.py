@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, TINY
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT, SQUARABLE, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core import _moments
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
@@ -107,7 +107,7 @@ class LargestSums:
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
         while True:
-            self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
+            self._near, laws = near, _squarable(kinds.laws(eps, near - _DEEPER - 2))
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is the sum of several parts. It is known for the first and the last number only.
@@ -176,15 +176,26 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
         if log_mass.size:
-            values, ends = _moments.excess_values(log_a, log_b, eps), np.array([0, log_mass.size])
-            sums, _ = _moments.light_sums(values, log_mass, ends, count, law._slack, SMOOTHING, SPREAD, NODES, math.inf)
+            ends = np.array([0, log_mass.size])
+            one = _squarable(Laws(_moments.excess_values(log_a, log_b, eps), log_mass, log_mass, ends))
+            sums, _ = _moments.light_sums(one.values, log_mass, ends, count, law._slack, SMOOTHING, SPREAD, NODES, math.inf)
             assert sums is not None
-            bound = float(sums[0])
+            bound = float(np.logaddexp(sums[0], one.log_cut + log_count))
         if law._has_cut:
             found.append(law._with_cut(Interval(bound, bound), law._slack, eps, users).upper)
         else:
             found.append(bound - log_count + law._slack + (8 * ULP * (abs(bound) + log_count) if bound > -math.inf else 0.0))
     return found
+
+
+def _squarable(laws: Laws) -> Laws:
+    """Return the distributions with X = 0 in place of values whose squares overflow; their means are added to `log_cut`."""
+    large = laws.values > SQUARABLE
+    if not large.any():
+        return laws
+    parts = np.where(large, laws.log_mass + np.log(np.where(large, laws.values, 1.0)), -np.inf)
+    lost = float(np.logaddexp.reduceat(parts, laws.starts[:-1]).max())
+    return laws._replace(values=np.where(large, 0.0, laws.values), log_cut=float(np.logaddexp(laws.log_cut, lost)) + COMPUTED_ERROR)
 
 
 def _nodes(coarser: float) -> int:

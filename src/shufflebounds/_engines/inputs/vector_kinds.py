@@ -31,7 +31,11 @@ from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.datasets.laws import Cell, Kinds, Laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, IntervalKinds
 
-__all__ = ["VectorKinds"]
+__all__ = ["LONGEST", "VectorKinds"]
+
+LONGEST = 6.5
+"""Largest diameter of the ball in standard deviations. The second moment of X at eps = 0 is e^42 then, 200 times the largest number
+of users, 2**53: for a larger ball sums of X are those of rare values, and the privacy blanket is as good."""
 
 _CLOSE = 4e-3
 """A cell is not divided further if G' raises the second moment of X by at most this fraction, or 2 T times it if that is larger, T
@@ -110,9 +114,9 @@ class VectorKinds(Kinds):
         left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
         while left:
             cell = left.pop()
-            smaller = cell.parts if cell.below < _BINS[0] ** 2 else ()
-            left.extend(smaller)
-            if not smaller:
+            if cell.below < _BINS[0] ** 2 and not cell.small:
+                left.extend(cell.parts)
+            else:
                 found.append(cell)
         return tuple(found)
 
@@ -143,14 +147,18 @@ class _Triangles(Cell):
         self._known: dict[int, _Tables] = {}
 
     def halves(self, loss: float) -> Sequence[Cell]:
-        return self.parts
+        return () if self.small else self.parts
+
+    @property
+    def small(self) -> bool:
+        """Whether smaller cells would have nearly the same matrix."""
+        _, first, second = self._above
+        return not self._far and first + second <= _CLOSE * max(1.0, 2 * self._kinds.noise.length**2)
 
     @cached_property
     def parts(self) -> tuple[_Triangles, ...]:
-        """The two halves of the cell, without those that have no triangle; none if the cell is small."""
+        """The two halves of the cell, without those that have no triangle."""
         _, first, second = self._above
-        if first + second <= _CLOSE * max(1.0, 2 * self._kinds.noise.length**2):
-            return ()
         (t, s), (high, wide) = self._center, self._half
         if first > second:
             high *= 0.5
@@ -164,10 +172,23 @@ class _Triangles(Cell):
 
     @cached_property
     def below(self) -> float:
-        """By how much, as a fraction of it, the second moment of X at eps = 0 is below that of the worst triple."""
+        """By how much, as a fraction of it, the second moment of X at eps = 0 is below that of the worst triple.
+
+        It is -inf where the matrix is far above those of the triangles.
+        """
         gram = self._above[0]
+        if self._far:
+            return -math.inf
         moment = math.expm1(gram[0, 0]) + math.expm1(gram[1, 1]) - 2 * math.expm1(gram[0, 1])
         return 1 - moment / math.expm1(self._kinds.noise.length**2)
+
+    @property
+    def _far(self) -> bool:
+        """Whether the matrix `_above` has more than twice the largest variance of all triangles, so that exponentials may overflow.
+
+        Its added part is small where it is measured by the rates of the second moment at the center of the cell only.
+        """
+        return bool(self._above[0].max() > 2 * self._kinds.noise.length**2 + 1)
 
     @cached_property
     def _above(self) -> tuple[FloatArray, float, float]:
@@ -251,6 +272,7 @@ class _Triangles(Cell):
         # Positive values are left out where the mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
         after = np.append(np.cumsum((place * mass)[::-1])[::-1], 0.0)
         few = np.searchsorted(-after, -math.exp(log_cut) / weight.size / np.maximum(a * weight, TINY))
+        few = np.minimum(few, np.searchsorted(place, SQUARABLE / np.maximum(a, TINY)))
         used = np.maximum(few, np.searchsorted(place, b / a, side="right"))
         beyond += float((a * weight) @ after[used])
         farthest = max(float((a * place[np.maximum(used, 1) - 1] - b).max()), float(b.max()))

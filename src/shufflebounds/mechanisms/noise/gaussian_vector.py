@@ -23,7 +23,7 @@ from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail
-from shufflebounds._engines.inputs.vector_kinds import VectorKinds
+from shufflebounds._engines.inputs.vector_kinds import LONGEST, VectorKinds
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._vectors import VectorRandomizer
@@ -154,8 +154,10 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         return self._cube_law(_LOG_CUT) if self.domain == "cube" else self._sphere_law(_LOG_CUT)
 
     def dataset_laws(self) -> DatasetLaws | None:
-        """Return the distributions for the upper bound over all datasets, or None if the privacy blanket has almost no mass."""
+        """Return the distributions for the upper bound over all datasets, or None if X is too heavy-tailed for it."""
         law, length, norm = self._blanket, math.nextafter(self._line.mu, math.inf), self._cut_norm
+        if length > LONGEST:
+            return None
         noise = GaussianNoise(length)
         blankets = FiniteKinds.of([law], noise.error)
         mass = math.fsum(np.exp(blankets.log_mass))
