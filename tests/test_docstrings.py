@@ -7,10 +7,14 @@ import pkgutil
 import re
 from pathlib import Path
 
+import pytest
+
 import shufflebounds
 from shufflebounds._base import docs as _docs
 
 OPTIONAL = ("interop", "cli")
+ROOT = Path(shufflebounds.__file__).parent
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
 
 
 def documented():
@@ -35,7 +39,7 @@ def is_chosen(node):
 
 def test_every_number_of_a_module_has_a_docstring():
     missing = []
-    for path in sorted(Path(shufflebounds.__file__).parent.rglob("*.py")):
+    for path in sorted(ROOT.rglob("*.py")):
         body = ast.parse(path.read_text(encoding="utf-8")).body
         for node, after in zip(body, [*body[1:], ast.Pass()]):
             # A call whose result is several names, as of the nodes and weights of a quadrature rule, is no number of its author.
@@ -57,7 +61,7 @@ def test_no_passage_is_left_out():
 
 
 def test_every_passage_is_said_more_than_once():
-    text = "".join(path.read_text(encoding="utf-8") for path in Path(shufflebounds.__file__).parent.rglob("*.py"))
+    text = "".join(path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py"))
     assert [name for name in _docs._PASSAGES if len(re.findall(rf"\{{{name}(: .*)?\}}\n", text)) < 2] == []
 
 
@@ -79,3 +83,27 @@ def test_a_passage_keeps_its_indentation_and_takes_its_words():
 
     assert "users : int\n    Number n of users" in inspect.getdoc(Some)
     assert inspect.getdoc(Some.calibrate).endswith("ValueError\n    If it rains.")
+
+
+@pytest.mark.parametrize("folder", ["_base", "_losses", *sorted(f"_engines/{path.name}" for path in (ROOT / "_engines").iterdir()
+                                                                if (path / "__init__.py").exists())])
+def test_a_folder_says_what_each_of_its_modules_is(folder):
+    modules = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    text = ast.get_docstring(ast.parse((ROOT / folder / "__init__.py").read_text(encoding="utf-8")))
+    assert set(re.findall(r"`([a-z]\w*)`", text)) - FOLDERS == modules
+
+
+def test_modules_that_docstrings_name_exist():
+    modules = {path.stem for path in ROOT.rglob("*.py")} | {path.name for path in ROOT.rglob("*") if path.is_dir()}
+    kernels = {path.name.split(".")[0] for path in (ROOT / "_core").iterdir()}
+    unknown = []
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        # A path, or a name that was a module's before it lost its underscore.
+        for name in re.findall(r"`((?:_?[a-z]\w*/)+_?[a-z]\w*)`", text):
+            if name.split("/")[-1] not in modules | kernels:
+                unknown.append((path.name, name))
+        for name in re.findall(r"`_([a-z]\w*)`", text):
+            if name in modules and f"_{name}" not in modules | kernels and not re.search(rf"\b_{name}\b(?!`)", text):
+                unknown.append((path.name, f"_{name}"))
+    assert not unknown

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._base.validate import InfeasibleError
 from shufflebounds._core._binomial import binom_logpmf
-from shufflebounds._engines.excess import mixed_sum as _mixed_sum
+from shufflebounds._engines.bits import mixed_sum as _mixed_sum
 from shufflebounds.shuffle import ShuffledHistogram, ZeroSum, histogram, samples
 from tests.oracles import assert_encloses, binomial, coin, hockey_stick, power, rational, references
 

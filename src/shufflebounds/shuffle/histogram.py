@@ -16,9 +16,9 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds._core._binomial import binom_logpmf, shift_log_delta
+from shufflebounds._engines.bits.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
-from shufflebounds._engines.excess.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile.calibration import one_of_releases

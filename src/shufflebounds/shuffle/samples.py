@@ -13,7 +13,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf
-from shufflebounds._engines.excess.mixed_sum import enclose_sum
+from shufflebounds._engines.bits.mixed_sum import enclose_sum
 from shufflebounds.shuffle.histogram import ShuffledHistogram
 
 __all__ = ["SampleSize", "pointer_chasing", "pointer_jumping", "printed_support_samples", "support_identification"]

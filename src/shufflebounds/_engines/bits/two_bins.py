@@ -19,7 +19,7 @@ from shufflebounds._core import _bits
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.bits.curve_of_sum import with_bit
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits
-from shufflebounds._engines.excess.mixed_sum import at_any_eps
+from shufflebounds._engines.bits.mixed_sum import at_any_eps
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window

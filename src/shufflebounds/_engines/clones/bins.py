@@ -1,7 +1,7 @@
 r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
 Write r(b) for the rate of a user with budget b: with probability 2 r(b) the user sends a clone of the target's message
-(`_clones/families`). In every family log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least
+(`families`). In every family log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least
 its linear interpolation between the ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at
 most the line through the origin and the lower end of the bin. The clone sum does not increase in any rate: replacing rates by
 smaller ones gives an upper bound of the sum, and replacing them by larger ones gives a lower bound.
@@ -130,7 +130,7 @@ class BudgetBins:
         """Return about as many bins of the increasing budgets as each entry of `sizes`; `counts` are the numbers of users.
 
         The edges balance the number of distinct budgets in a bin and the width of the bin. For a family with window decompositions
-        (`windowed`, see `_clones/families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)). The
+        (`windowed`, see `families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)). The
         rate of a user in such a family depends on the ratio of the user's budget to the target's. Targets with the smallest budgets
         have few clones, so that errors of their rates matter most, and the bins near the smallest budget are narrow.
         """

@@ -2,7 +2,7 @@
 
 The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
 log delta holds for all targets of a block. For many users the budgets of the other users are grouped into bins, on levels from
-coarse to exact. A bound comes from one of the decompositions in `_clones/families`; a window decomposition restricts the target's
+coarse to exact. A bound comes from one of the decompositions in `families`; a window decomposition restricts the target's
 distributions to a set of outputs (the window), and the mass outside this set is a free parameter that is searched for.
 """
 
@@ -149,7 +149,7 @@ class Population:
         lower, upper = log_clone_delta(self._law(kind, terms, level, i, j, True), budget, eps)
         if level != self.exact:
             lower = log_clone_delta(self._law(kind, terms, level, i, j, False), budget, eps)[0] if both and i == j else -math.inf
-        return Interval(_total(lower, terms), min(_total(upper, terms), 0.0))
+        return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
         """Return an approximation of `value`, by which decompositions are chosen. It is not a bound."""

@@ -6,6 +6,7 @@ masses of neighbouring outcomes until their loss is a grid point. Both have an e
 are exponentially tilted so that the mean of the composition is near eps, and convolved by FFT on a finite window. Errors of
 rounding, of the window and of truncated tails are added to the upper bound and subtracted from the lower bound.
 
-Start with `grid`, which chooses the method; `inversion` takes releases with a moment generating function (`gaussian_transform`),
-`pair_sums` and `repeated` few releases, `adaptive` refines the grid where it matters.
+Start with `grid`, which chooses the method and the grid; `grid_product` convolves on it. `inversion` takes releases with a moment
+generating function (`gaussian_transform`), `pair_sums` those with rare large losses. `adaptive` bounds an adversary who chooses the
+pair of each release after seeing the earlier losses, and `repeated` composes a release of which only delta(eps) is known.
 """

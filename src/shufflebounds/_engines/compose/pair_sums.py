@@ -5,8 +5,8 @@ and no exponential tilt moves the mean of the total loss to eps. Here the outcom
 is proportional to the loss, and smaller near eps. The sum of two losses is reduced to such nodes again: for the upper bound, the
 mass of a cell goes to its two ends, and for the lower bound to one loss inside the cell. The divergence is the expectation of a
 convex, decreasing function of e^-loss. It increases in the first case, if the mean of e^-loss does not increase, and decreases in
-the second, if this mean does not decrease (`_convex_order`). All terms are positive, so small divergences have a small relative
-error. The number of sums grows with the logarithm of the number of releases.
+the second, if this mean does not decrease (`_base.convex_order`). All terms are positive, so small divergences have a small
+relative error. The number of sums grows with the logarithm of the number of releases.
 
 Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them, so that TINY, which an upper bound adds at
 every sum, bounds their total under P, and that of the cells whose mass is below 1e-300 and has an inaccurate mean. Under Q their

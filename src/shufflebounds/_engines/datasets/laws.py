@@ -1,6 +1,6 @@
 """The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the users.
 
-The bound is that of docs/theorems/worst-dataset, which `_worst_dataset` evaluates. The method `dataset_laws` of a randomizer
+The bound is that of docs/theorems/worst-dataset, which `worst` evaluates. The method `dataset_laws` of a randomizer
 returns them.
 """
 
@@ -223,7 +223,7 @@ class DatasetLaws:
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
-        """Numbers s of drawn pairs, and for each the mass c_- of `_pair_weights`."""
+        """Numbers s of drawn pairs, and for each the mass c_- of `pair_weights`."""
         return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:

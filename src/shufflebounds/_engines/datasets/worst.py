@@ -8,10 +8,10 @@ users, for every dataset
 .. math:: \delta \le (1 + 2 c_-)\,\Gamma_{n'} + c_-(E - 1) + \sum_k a_k\, r^{2k} \sqrt{\mu_{2k+1}}\, l_{2k+1}, \qquad
     l_{2k+1}^2 = \frac{(2k+1)!\, V}{(n)_{2k+1}} + \frac{(2k)!\, (E-1)^2}{(n-1)_{2k}}
 
-:math:`\Gamma_{n'}` is the largest :math:`\mathbb{E}(X_1 + \cdots + X_{n'})_+/n'` over the inputs of all users (`_largest_sum`).
+:math:`\Gamma_{n'}` is the largest :math:`\mathbb{E}(X_1 + \cdots + X_{n'})_+/n'` over the inputs of all users (`largest_sum`).
 The target's message has the distribution R_0 or R_1, and R_x that of a user with input x; m is a measure below all R_x, g its total
 mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in L^2(1/m), and r is the radius of
-a ball that contains all R_x. The number c_- and the weights a_k follow from s (`_pair_weights`).
+a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
 :math:`\mu_q` is a bound of the variance of the best test f if q users send a message drawn from b instead of their own. It follows
 from a bound of the probability of f. Without exchanged messages this is :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and

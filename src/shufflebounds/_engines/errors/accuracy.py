@@ -251,7 +251,7 @@ class CountErrorLaw(ErrorLaw):
         sides = [self._one_error(a, total) for total in truth.totals]
         # Union bound
         high = float(np.logaddexp.reduce([side.upper + math.log(bins) for side, bins in zip(sides, truth.bins)]))
-        return Interval(max(low for low, _ in sides), min(0.0, high + 8 * ULP * abs(high)))
+        return Interval(max(low for low, _ in sides), min(0.0, high * (1 - 8 * ULP)))
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
         """Return bounds of log Pr[|error| > a for any bin] over all histograms, or those with this largest number of users."""

@@ -3,7 +3,7 @@
 A distribution is passed as an array of values and an array of their log masses, which sum to 1: the mass at X = 0 is among them.
 X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, and delta of a shuffled randomizer is
 E S_+ / n. Atoms with negligible mass are dropped, distributions with more than 1024 atoms are merged to fewer, and distributions
-with large values are passed to `_heavy_tails`. The kernel `_core/_excess` evaluates the rest.
+with large values are passed to `heavy_tails`. The kernel `_core/_excess` evaluates the rest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Expected positive part g(y) = E(y + S)_+ of a sum S = X_1 + ... + X_m of light values, at many y and for m = n, n - 1, ... users.
 
-Light values are those that `_heavy_tails` does not enumerate, and y stands for the sum of the enumerated heavy values.
+Light values are those that `heavy_tails` does not enumerate, and y stands for the sum of the enumerated heavy values.
 The method is Fourier inversion along a tilted contour (kernel ``_smoothed``): the integrand is evaluated once at the nodes of a
 trapezoidal rule, and serves all y of an interval.
 """
@@ -33,7 +33,7 @@ WIDE = 30.0
 
 The grid of y is then even within WIDE standard deviations around the mean.
 
-`_heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
+`heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
 """
 
 _BAND = math.exp(-40.0)

@@ -19,8 +19,8 @@ from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import gammaincc, log_ndtr, ndtri_exp
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
-from shufflebounds._engines.errors.heights import chosen, law_at_nodes, product_law
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.inputs.heights import chosen, law_at_nodes, product_law
 from shufflebounds._engines.inputs.interval import BLUR, checked
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail
 from shufflebounds._engines.inputs.vector_kinds import LONGEST, VectorKinds

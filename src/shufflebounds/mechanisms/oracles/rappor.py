@@ -19,8 +19,8 @@ from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.errors.count_errors import SupportProbabilities
 from shufflebounds._engines.errors.counted import message_rows
-from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
+from shufflebounds._engines.inputs.heights import chosen, product_law
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
