@@ -1,10 +1,15 @@
 """The search from delta to eps, for curves whose crossing with delta is known in closed form."""
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
 from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.types import EXP_SLACK
+
+KERNEL = Path(__file__).parents[2] / "src/_core/_crossing.pyx"
 
 TARGETS = (-1e-6, -0.7, -13.8, -92.0, -650.0)
 
@@ -139,3 +144,8 @@ def test_valid_guess_with_a_tolerance_takes_two_evaluations(upper: bool) -> None
     found = crossing(Curve(exact, rough), -25.0, upper=upper)
     assert len(seen) == 2
     assert 0 <= (found - 2 if upper else 2 - found) <= 2e-5
+
+
+@pytest.mark.skipif(not KERNEL.exists(), reason="needs the source tree")
+def test_the_kernel_makes_the_same_allowance_for_exp_and_log():
+    assert float(re.search(r"#define EXP_SLACK (\S+)", KERNEL.read_text(encoding="utf-8"))[1]) == EXP_SLACK
