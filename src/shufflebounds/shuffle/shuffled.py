@@ -724,10 +724,10 @@ class Shuffled(BetweenProfiles):
     def _searched_epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps that follows from `_log_side`."""
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
-        laws = self._searched(upper)
+        laws = None if upper and self._has_search else self._searched(upper)
         if any(law.lost > delta for law in known):
             found = math.inf
-        elif laws is None or (upper and self._has_search):
+        elif laws is None:
             found = super()._epsilon(delta, upper)
             return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
