@@ -35,7 +35,7 @@ CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
 more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
 
-ALIKE = 0.1
+ALIKE = 0.25
 """Pairs of a family (`DominatingPairInfo.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
 number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
 
@@ -378,8 +378,9 @@ class Composition(PrivacyProfile):
 
         If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their omission.
         """
+        # A factor without releases is part of those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
-                      if any(self._composer.resolves(pair) for pair, _ in releases))
+                      if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
         some = [type(self)(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
         every = [*some, *(profile for profile, _ in self.factors)]
         return [(profile, profile._pair_info().effort <= MOST_VALUE_EFFORT) for profile in every]
