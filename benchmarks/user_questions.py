@@ -2,7 +2,7 @@
 
 Every question runs in a process of its own, so that its memory is known: the peak of the first call beyond that of the imported
 programs. Calls of both programs alternate, each with new objects; a row has the medians of the CPU time of one thread. With words,
-only the questions that contain one of them are asked.
+only the questions that contain one of them are asked; --record then keeps the newest rows of the others, with their dates.
 """
 
 import json
@@ -11,11 +11,12 @@ import statistics
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 
 import numpy as np
 from compared.counts import noise_laws
 from compared.peers import PoiBin, gaussian_allocation_epsilon_range, privacy_loss_distribution, two_laws
-from keeping import keep
+from keeping import RESULTS, keep
 from measuring import duration
 
 from shufflebounds import mechanisms, sampling, shuffle, tails
@@ -56,6 +57,12 @@ def allocation_peer():
     return gaussian_allocation_epsilon_range(delta=DELTA, sigma=0.5, num_steps=10**4, num_selected=1, num_epochs=1)
 
 
+def matrix(size):
+    """Return eps of a shuffled randomizer with a random matrix."""
+    rows = np.random.default_rng(SEED).uniform(0.5, 1.5, (size, size))
+    return mechanisms.FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(10**6).epsilon(DELTA)
+
+
 PROBS = np.random.default_rng(SEED).uniform(0.0, 1.0, 1000)
 STEP = mechanisms.GaussianMechanism(1.0)
 
@@ -71,6 +78,7 @@ QUESTIONS = {
         lambda: both(mechanisms.GaussianMechanism(5.0).compose(mechanisms.GaussianMechanism(6.0))), None),
     "10 different stronger clones composed": (lambda: clones(10), None),
     "100 different stronger clones composed": (lambda: clones(100), None),
+    "1000 different stronger clones composed": (lambda: clones(1000), None),
     "binomial noise x 10, both bounds": (
         lambda: both(shuffle.BinomialNoise(10**4, 0.5).self_compose(10)), binomial_peer if privacy_loss_distribution else None),
     "histogram x 10, both bounds": (lambda: both(shuffle.ShuffledHistogram(10**4, 10, 0.0043).self_compose(10)), None),
@@ -81,6 +89,7 @@ QUESTIONS = {
     "k-ary response, 7.9e9 users, mu": (lambda: mechanisms.KaryResponse(116, 0.16538).shuffled(7899977145).gdp_mu(), None),
     "Gaussian noise, 100 users, eps": (lambda: STEP.shuffled(100).epsilon(DELTA), None),
     "Gaussian noise, 1e6 users, eps": (lambda: STEP.shuffled(10**6).epsilon(DELTA), None),
+    "30 x 30 matrix, 1e6 users, eps": (lambda: matrix(30), None),
     "1e6 personalized budgets, eps": (lambda: budgets(10**6), None),
     "1e7 personalized budgets, eps": (lambda: budgets(10**7), None),
     "Poisson-binomial window of 1000 p": (
@@ -106,6 +115,16 @@ def measured(name):
     return {"answers": answers[: len(jobs)], "seconds": seconds, "MB": memory}
 
 
+def kept_rows():
+    """Return the newest recorded row of each question."""
+    found = {}
+    for path in sorted(RESULTS.glob("questions-*.json")):
+        file = json.loads(path.read_text())
+        for row in file["tables"]["questions"]["rows"]:
+            found[row[0]] = [*row[:6], *(row[6:] or [file["date"][:10]])]
+    return found
+
+
 def main(arguments):
     """Print the table, and store it with --record."""
     if "--one" in arguments:
@@ -121,8 +140,11 @@ def main(arguments):
         rows.append([name, shown[0], times[0], *(("", "") if len(times) < 2 else (shown[1], times[1])), str(found["MB"])])
         print(f"{name:<53} {shown[0]:<20} {times[0]:>8}  {' '.join(rows[-1][3:5]):<20} {found['MB']:>4} MB", flush=True)
     if "--record" in arguments:
-        header = ["question", "answer", "CPU time", "other program", "its time", "memory, MB"]
-        keep("questions", {"tables": {"questions": {"header": header, "rows": rows}}, "seed": SEED})
+        header = ["question", "answer", "CPU time", "other program", "its time", "memory, MB", "measured on"]
+        today = f"{datetime.now(UTC):%Y-%m-%d}"
+        known = {**kept_rows(), **{row[0]: [*row, today] for row in rows}}
+        listed = [known[name] for name in QUESTIONS if name in known]
+        keep("questions", {"tables": {"questions": {"header": header, "rows": listed}}, "seed": SEED})
 
 
 if __name__ == "__main__":

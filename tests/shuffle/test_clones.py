@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from shufflebounds.shuffle import Clones, PersonalizedClones, StrongerClones
 from tests.errors import distance, log_of, reference, to_decimal
@@ -354,3 +355,33 @@ def test_sum_of_steps_is_the_bound(users, d, eps0, eps):
 @pytest.mark.filterwarnings("error")
 def test_extreme_budget_without_a_warning_of_numpy():
     assert 0 < Clones(10, 700.0).epsilon(0.0, bound="lower") <= 700.0
+
+
+def outcomes(users, local_eps):
+    """Return the probabilities of all outcomes of the stronger clone pair, under P and under Q."""
+    rate, w = 2 / (math.exp(local_eps) + 1), 1 / (math.exp(local_eps) + 1)
+    rows = []
+    for c in range(users):
+        ones = np.arange(c + 2)
+        coins = np.exp(stats.binom.logpmf(c, users - 1, rate) + stats.binom.logpmf(ones, c, 0.5))
+        more = np.append(0.0, coins[:-1])
+        rows.append([w * coins + (1 - w) * more, (1 - w) * coins + w * more])
+    return np.concatenate(rows, axis=1)
+
+
+def test_alike_releases_share_a_transform():
+    first, second = (StrongerClones(users, 1.0) for users in (150, 151))
+    both = first.compose(second, rtol=0.1)
+    assert len(both._above) == 1
+    (p, q), (s, t) = outcomes(150, 1.0), outcomes(151, 1.0)
+    loss, other = np.log(p / q), np.log(s / t)
+    order = np.argsort(other)
+    above = [np.append(np.cumsum(mass[order][::-1])[::-1], 0.0) for mass in (s, t)]
+    for eps in (0.1, 0.4, 0.8):
+        place = np.searchsorted(other[order], eps - loss, side="right")
+        exact = float((p * above[0][place] - math.exp(eps) * q * above[1][place]).sum())
+        assert both.delta(eps, bound="lower") <= exact * (1 + 1e-9)
+        assert exact <= both.delta(eps) * (1 + 1e-9)
+        assert both.delta(eps) < 2 * both.delta(eps, bound="lower")
+    # With the default rtol the numbers of users differ too much.
+    assert len(first.compose(second)._above) == 2

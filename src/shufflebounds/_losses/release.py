@@ -7,8 +7,8 @@ budget, and the run time of a value. Trade-off functions, Renyi divergences and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, Sampl
 from shufflebounds._losses.transform import LossTransform
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale"]
+__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale", "groups_alike"]
 
 MOST_GRID_EFFORT = 0.5
 """Effort of a whole grid above which the distribution is sampled at few losses instead.
@@ -176,6 +176,8 @@ class DominatingPairInfo:
     power : tuple of a parameter and a callable, optional
         A parameter of the pair, and a function that returns the information about the product of releases, given their parameters
         and numbers. Pairs with the same function have such a product.
+    ordered : tuple of a family and a number, optional
+        Of two symmetric pairs of the same family, the one with the smaller number dominates the other one.
     parts : tuple of (DominatingPairInfo, int)
         If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
         use the factors.
@@ -206,6 +208,7 @@ class DominatingPairInfo:
     on_lattice: bool = False
     density: Callable[[float, float], LossAtoms] | None = None
     power: tuple[Any, Callable[[Sequence[tuple[Any, int]]], DominatingPairInfo]] | None = None
+    ordered: tuple[Hashable, float] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
     transform: LossTransform | None = None
     gdp_adds: bool = False
@@ -243,6 +246,13 @@ class DominatingPairInfo:
             return ((self, number),)
         parameter, product = self.power
         return ((product([(parameter, number)]), 1),)
+
+    def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
+        """Return bounds of this symmetric pair and of every pair between it and `other`, which is dominated by it (`ordered`)."""
+        def hockey_stick(eps: FloatArray) -> IntervalArray:
+            return IntervalArray(other.hockey_stick(eps).lower, self.hockey_stick(eps).upper)
+
+        return replace(self, hockey_stick=hockey_stick)
 
     @cached_property
     def atoms(self) -> LossAtoms | None:
@@ -413,6 +423,21 @@ class DominatingPairInfo:
             knots = grid(anchor, step, self._index(anchor, step, log_tail))
             atoms = (connect_the_dots if upper else supporting_lines)(knots, *self._hockey_sticks)
         return atoms.law(anchor, step, upper=upper)
+
+
+def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
+    """Return groups of at least two places of pairs of one family (`ordered`) whose numbers differ by at most a relative `rtol`.
+
+    The places of a group are in the order of the numbers.
+    """
+    groups: dict[tuple[Hashable, float], list[int]] = {}
+    first: dict[Hashable, float] = {}
+    listed = [(one.ordered[1], i, one.ordered[0]) for i, one in enumerate(known) if one.ordered is not None]
+    for number, i, family in sorted(listed, key=lambda entry: entry[:2]):
+        if not number <= first.get(family, -math.inf) * (1 + rtol):
+            first[family] = number
+        groups.setdefault((family, first[family]), []).append(i)
+    return [places for places in groups.values() if len(places) > 1]
 
 
 def _without_repeats(rising: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -181,7 +181,7 @@ class BoundedProfile(metaclass=Explaining):
         except ValueError as problem:
             raise ValueError(f"{problem}; epsilon() takes the failure probability, such as 1e-9, and delta() takes eps") from None
         with announced("epsilon"):
-            out = np.array([self._epsilon(d, upper) for d in array.ravel().tolist()])
+            out = self._epsilons(array.ravel(), upper)
         out = self._compared("epsilon at delta={!r}", array.ravel(), out, upper).reshape(array.shape)
         if out.ndim == 0 and array > _validate.LARGE_DELTA and out < array:
             _validate.warn(f"epsilon(delta={array:g}) = {out:.3g} is below delta: epsilon() takes the failure probability delta, "
@@ -244,6 +244,10 @@ class BoundedProfile(metaclass=Explaining):
     @abstractmethod
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of the probability of a loss above each eps > 0."""
+
+    def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
+        """Return eps(delta) for each delta in [0, 1]. A class that computes several together overrides it."""
+        return np.array([self._epsilon(delta, upper) for delta in deltas.tolist()])
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         """Return eps(delta) for one delta in [0, 1]."""

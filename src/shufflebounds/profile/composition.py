@@ -24,7 +24,7 @@ from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, cons
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, groups_alike
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -34,6 +34,10 @@ __all__ = ["Composition"]
 CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
 more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
+
+ALIKE = 0.25
+"""Pairs of a family (`DominatingPairInfo.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
+number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
 
 
 @with_passages
@@ -185,6 +189,11 @@ class Composition(PrivacyProfile):
                 for i, _ in alike:
                     releases[i] = ()
                 releases[alike[0][0]] = ((product([(parameter, self.factors[i][1]) for i, parameter in alike]), 1),)
+        for places in groups_alike(known, ALIKE * self.rtol):
+            # The releases of these factors have about the same distribution, so that one transform serves all of them.
+            for i in places:
+                releases[i] = ()
+            releases[places[0]] = ((known[places[0]].to(known[places[-1]]), sum(self.factors[i][1] for i in places)),)
         return tuple(zip(known, releases))
 
     @property
@@ -319,9 +328,14 @@ class Composition(PrivacyProfile):
         with announced("composition"):
             return self._composed(eps)
 
-    def _composed(self, eps: FloatArray) -> IntervalArray:
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        with announced("composition"):
+            return consistent(self._composed(eps, floors=not upper), "log delta at eps={!r}", eps)[upper]
+
+    def _composed(self, eps: FloatArray, *, floors: bool = True) -> IntervalArray:
+        """Return both bounds; without `floors`, which serve the lower bound only, that one may be smaller."""
         if self._by_adjacency:
-            return _larger(self._by_adjacency, eps)
+            return _larger(self._by_adjacency, eps, floors)
         if self._is_one:
             ((known, times), *others) = self.factors
             return known._pair_info().hockey_stick(eps) if times == 1 and not others else self._above[0][0].hockey_stick(eps)
@@ -339,10 +353,9 @@ class Composition(PrivacyProfile):
         else:
             for i in np.flatnonzero(within):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        if not self._upper_only:
-            for floor in self._floors:
+        if floors and not self._upper_only:
+            for floor, quick in self._floors:
                 # A floor whose values take long is asked only where the bounds are apart.
-                quick = floor._pair_info().effort <= MOST_VALUE_EFFORT
                 at = np.flatnonzero((upper - lower > self.rtol) | quick)
                 if at.size:
                     lower[at] = np.maximum(lower[at], floor._log_side(eps[at], upper=False))
@@ -358,15 +371,19 @@ class Composition(PrivacyProfile):
         return not resolved and self._gaussian_rule <= 1e6
 
     @cached_property
-    def _floors(self) -> list[PrivacyProfile]:
+    def _floors(self) -> list[tuple[PrivacyProfile, bool]]:
         """Profiles whose delta is at most that of the composition: its factors, and the releases whose losses the grid resolves.
+
+        The second entry of each pair says whether a value takes little time.
 
         If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their omission.
         """
+        # A factor without releases is part of those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
-                      if any(self._composer.resolves(pair) for pair, _ in releases))
+                      if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
         some = [type(self)(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
-        return [*some, *(profile for profile, _ in self.factors)]
+        every = [*some, *(profile for profile, _ in self.factors)]
+        return [(profile, profile._pair_info().effort <= MOST_VALUE_EFFORT) for profile in every]
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
@@ -555,6 +572,10 @@ class Composition(PrivacyProfile):
         return max(profile._last_positive(profile._pure_epsilon()) for profile, _ in self.factors)
 
     def _pure_epsilon(self) -> float:
+        return self._budget
+
+    @cached_property
+    def _budget(self) -> float:
         if self._by_adjacency:
             return max(way._pure_epsilon() for way in self._by_adjacency)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
@@ -580,7 +601,7 @@ def _largest_once(composers: Sequence[Composer], eps: float) -> float:
     return largest
 
 
-def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
+def _larger(ways: Sequence[Composition], eps: FloatArray, floors: bool = True) -> IntervalArray:
     """Return bounds of the larger log delta of the compositions `ways`, one for each adjacency (record added, record removed).
 
     If a rough bound shows which one is larger, the other one is not computed accurately.
@@ -593,7 +614,7 @@ def _larger(ways: Sequence[Composition], eps: FloatArray) -> IntervalArray:
             if smaller and wanted.any():
                 wanted[wanted] = way._closer(eps[wanted]) > lower[wanted]
             if wanted.any():
-                low, high = way._log_delta(eps[wanted])
+                low, high = way._composed(eps[wanted], floors=floors)
                 lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
     return IntervalArray(lower, upper)
 

@@ -131,7 +131,9 @@ class _UniformClones(PrivacyProfile):
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=True, effort=1e-5)
+        # With one more user there is one more possible clone: a fair coin more is post-processing.
+        family = type(self), self.local_eps
+        return replace(super()._pair_info(), single=True, effort=1e-5, ordered=(family, float(self.users)))
 
 
 @with_passages

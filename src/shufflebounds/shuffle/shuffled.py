@@ -23,6 +23,7 @@ from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, COMPARED, F
 from shufflebounds._base.progress import tick
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._core._deployments import Laws
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import enumerated, most_enumerated
@@ -689,6 +690,18 @@ class Shuffled(BetweenProfiles):
         return Curve(lambda eps: min(0.0, *(value for _, value in self._upper_bounds(eps, search=False))), near, rtol=close,
                      settles=close)
 
+    def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
+        laws = None if self._deepest_cut > -math.inf or (upper and self._has_search) else self._searched(upper)
+        if laws is None:
+            return super()._epsilons(deltas, upper)
+        size, lost = deltas.size, max(law.lost for law in laws)
+        found = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self.users), deltas, upper)
+        for i, (delta, eps) in enumerate(zip(deltas.tolist(), found.tolist())):
+            # The kernel's answer is final where neither outputs that identify the target nor the local guarantee matter.
+            if delta == 0 or lost > 0 or (upper and eps > 0 and not self._amplified(eps, math.log(delta))):
+                found[i] = self._epsilon(delta, upper)
+        return found
+
     def _epsilon(self, delta: float, upper: bool) -> float:
         if delta == 0 and upper:
             return self._pure_epsilon()
@@ -711,14 +724,14 @@ class Shuffled(BetweenProfiles):
     def _searched_epsilon(self, delta: float, upper: bool) -> float:
         """Return the bound of eps that follows from `_log_side`."""
         known = [law for pair in self._pairs for law in ([pair.upper] if upper else [law for _, law in pair.lower])]
-        laws = self._searched(upper)
+        laws = None if upper and self._has_search else self._searched(upper)
         if any(law.lost > delta for law in known):
             found = math.inf
-        elif laws is None or (upper and self._has_search):
+        elif laws is None:
             found = super()._epsilon(delta, upper)
             return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
-            found = float(epsilons(laws[0]._alone if len(laws) == 1 else packed([laws]), [0], [self.users], [delta], upper)[0])
+            found = float(epsilons(_packed(laws), [0], [self.users], [delta], upper)[0])
         local = upper and found > 0 and not self._amplified(found, math.log(delta))
         if local and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
@@ -856,6 +869,11 @@ class Shuffled(BetweenProfiles):
                             f"users={users!r} is given, such as lambda eps0: KaryResponse(10, eps0)")
         family: Callable[[float], Any] = randomizer
         return largest_budget(lambda budget: cls(family(budget), count, participation, inputs), eps, delta)
+
+
+def _packed(laws: list[ExcessLaw]) -> Laws:
+    """Return distributions in the format of the kernel; that of a single one is kept."""
+    return laws[0]._alone if len(laws) == 1 else packed([laws])
 
 
 def _atoms(pairs: tuple[PairLaws, ...]) -> int:

@@ -24,7 +24,7 @@ import numpy as np
 from shufflebounds._base.limits import FEW, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._core import _excess
-from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blanket_table, table_too_large
+from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blanket_table, table_cells
 
 __all__ = ["log_blanket_delta", "too_large"]
 
@@ -90,9 +90,12 @@ def log_blanket_delta(
     return _integral(integrand_of(budgets[present], number, categories, local_eps, eps))
 
 
-def too_large(shares: FloatArray, counts: FloatArray) -> bool:
-    """Return True only if `log_blanket_delta` would return None for these users; this test takes less time."""
-    return int(np.count_nonzero(counts)) > FEW and table_too_large(shares, counts, -NEGLIGIBLE)
+def too_large(distinct: int, mean: float, square: float) -> bool:
+    """Return True only if `log_blanket_delta` would return None; this test takes less time.
+
+    `distinct` is the number of distinct budgets of the other users; `table_cells` describes `mean` and `square`.
+    """
+    return distinct > FEW and table_cells(mean, square, -NEGLIGIBLE) > TABLE_SIZE
 
 
 def integrand_of(budgets: FloatArray, counts: FloatArray, categories: int, local_eps: float, eps: float) -> _Integrand:

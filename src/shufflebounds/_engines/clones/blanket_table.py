@@ -39,18 +39,17 @@ def blanket_shares(budgets: FloatArray, categories: int) -> tuple[FloatArray, Fl
     return np.minimum(k * x / total, 1.0), -np.expm1(-budgets) / total
 
 
-def table_cells(shares: FloatArray, counts: FloatArray, log_tail: float) -> float:
+def table_cells(mean: float, square: float, log_tail: float) -> float:
     """Return an estimate of the number of cells of the table with truncated mass e^log_tail.
 
-    `shares` are the probabilities g_i of the module docstring, and `counts` the numbers of users with each.
+    `mean` and `square` are the sums over all users of the probabilities g_i of the module docstring and of their squares.
     """
-    mean = float(shares @ counts)
-    return math.sqrt(max(0.0, mean - float((shares * shares) @ counts)) * mean) * -log_tail
+    return math.sqrt(max(0.0, mean - square) * mean) * -log_tail
 
 
 def table_too_large(shares: FloatArray, counts: FloatArray, log_tail: float, most: int = TABLE_SIZE) -> bool:
     """Return whether the table with truncated mass e^log_tail has more than `most` cells, by the estimate `table_cells`."""
-    return table_cells(shares, counts, log_tail) > most
+    return table_cells(float(shares @ counts), float((shares * shares) @ counts), log_tail) > most
 
 
 def log_blanket_table(

@@ -59,7 +59,10 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
-        self.spread = math.sqrt(float((self.probs * (1 - self.probs)) @ self.counts))
+        # Arrays of millions of users are reused in place.
+        var = 1 - self.probs
+        var *= self.probs
+        self.spread = math.sqrt(float(var @ self.counts))
         # `spread` is the standard deviation of C. `stretch` is the step of the grid of tilts. A larger step needs fewer tables, but
         # a table then fits each eps less well and has to be longer.
         self.stretch = 3.0 / (1 + self.spread)
@@ -75,10 +78,12 @@ class CloneLaw:
         if self.rates.size == 0:
             return _CloneTable(decay, 0, np.zeros(1), 0.0, True, True)
         shrink = math.exp(-decay)
-        scale = self.probs * math.expm1(-decay)
-        tilted = np.minimum(self.probs * shrink / (1 + scale), 1.0)
+        level = self.probs * math.expm1(-decay)
+        tilted = self.probs * shrink
+        tilted /= 1 + level
+        np.minimum(tilted, 1.0, out=tilted)
+        np.log1p(level, out=level)
         first, log_weights, error = window_of(inner_law(tilted, self.counted), log_tail)
-        level = np.log1p(scale)
         total = float(level @ self.counts)
         spread = float(np.abs(level) @ self.counts) if decay < 0 else -total
         last = first + log_weights.size - 1

@@ -19,7 +19,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.crossing import Curve
-from shufflebounds._base.limits import CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._base.search import IntRange, halves, maximum
 from shufflebounds._base.types import FloatArray, Interval
 from shufflebounds._engines.clones.bins import BudgetBins
@@ -114,10 +114,14 @@ class Population:
 
         if level == self.exact:
             own = rates(self.budgets)
-            counts = self.counts.copy()
             # The target is subtracted from the users. The bound is valid for all targets i..j if the user with the largest rate is
             # subtracted.
-            counts[i + int(np.argmax(own[i : j + 1]))] -= 1
+            place = i + int(np.argmax(own[i : j + 1]))
+            if self.counts[place] == 1:
+                own = np.delete(own, place)
+                return CloneLaw(own, np.delete(self.counts, place))
+            counts = self.counts.copy()
+            counts[place] -= 1
             return CloneLaw(own, counts)
         bins = self.bins[level]
         if self.family.ends and kind != "window":
@@ -307,7 +311,11 @@ class Population:
         """
         if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
             return None
-        shares, log_others = self._shares
+        g, distinct = float(blanket_shares(self.budgets[i : i + 1], self.family.categories)[0][0]), self.budgets.size
+        mean, square = self._share_sums
+        if eps < self.budgets[j] and too_large(distinct - int(self.counts[i] == 1), mean - g, square - g * g):
+            return None
+        log_others = self._log_others
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
         # the local delta times this probability is a lower bound. They are used if their gap is at most 1e-6 in log delta.
@@ -316,28 +324,35 @@ class Population:
             return Interval(lower + log_none - 1e-12, upper)
         counts = self.counts.copy()
         counts[i] -= 1
-        if eps < self.budgets[j] and too_large(shares, counts):
-            return None
         return log_blanket_delta(self.budgets, counts, self.family.categories, float(self.budgets[j]), eps, best)
 
     @cached_property
-    def _shares(self) -> tuple[FloatArray, FloatArray]:
-        """Two numbers for each budget, which the privacy blanket needs.
+    def _share_sums(self) -> tuple[float, float]:
+        """The sums over all users of the probability of a data-independent message, and of its square.
 
-        They are the probability that a user with this budget sends a data-independent message, and the log of the probability that
-        no user with this budget does.
+        They are added up in parts, because millions of users may have different budgets.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
+        sums = np.zeros(2)
+        for first in range(0, self.budgets.size, BLOCK):
+            part = slice(first, first + BLOCK)
+            shares = blanket_shares(self.budgets[part], self.family.categories)[0]
+            sums += shares @ self.counts[part], (shares * shares) @ self.counts[part]
+        return float(sums[0]), float(sums[1])
+
+    @cached_property
+    def _log_others(self) -> FloatArray:
+        """For each budget the log of the probability that no user with this budget sends a data-independent message."""
+        assert isinstance(self.family, RandomizedResponseFamily)
         shares, missed = blanket_shares(self.budgets, self.family.categories)
-        return shares, self.counts * np.where(shares < 0.5, np.log1p(-np.minimum(shares, 0.5)), np.log(missed))
+        return self.counts * np.where(shares < 0.5, np.log1p(-np.minimum(shares, 0.5)), np.log(missed))
 
     @cached_property
     def blanket_cells(self) -> float:
         """Estimated number of cells of the table of the privacy blanket at moderate delta; 0 if no table is used."""
         if not isinstance(self.family, RandomizedResponseFamily) or self.family.categories == 2:
             return 0.0
-        shares = self._shares[0]
-        return 0.0 if too_large(shares, self.counts) else table_cells(shares, self.counts, -NEGLIGIBLE)
+        return 0.0 if too_large(self.budgets.size, *self._share_sums) else table_cells(*self._share_sums, -NEGLIGIBLE)
 
     def _bound(
         self, eps: float, level: int, i: int, j: int, log_mass: float, enough: float, hint: float = 0.0

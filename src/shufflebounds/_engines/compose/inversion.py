@@ -222,11 +222,13 @@ class Inversion:
         self._releases, self._most = tuple(releases), most
         # The goal for the gap of log delta. A larger share of rtol leaves a larger gap, a smaller one needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
-        self._tilts: Kept[int, list[_Tilt | None]] = Kept(CACHED_ANSWERS)
+        # There is one entry for each of TILTS at most.
+        self._tilts: dict[int, _Tilt | None] = {}
         self._parts: Kept[int, _Parts] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
         self._windows: Kept[int, _Window] = Kept(CACHED_ANSWERS)
         self._last_saddle: int | None = None
+        self._saddle_of: tuple[float, int] = (math.nan, 0)
         self._decays: Kept[tuple[int, int], float] = Kept(64 * CACHED_ANSWERS)
 
     @property
@@ -242,15 +244,14 @@ class Inversion:
 
         Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed at once.
         """
-        first, count = place, 1
-        if place < 3 * TILTS_AT_ONCE:
-            first, count = place - place % TILTS_AT_ONCE, TILTS_AT_ONCE
-
-        def made() -> list[_Tilt | None]:
+        if place not in self._tilts:
+            first, count = place, 1
+            if place < 3 * TILTS_AT_ONCE:
+                first, count = place - place % TILTS_AT_ONCE, TILTS_AT_ONCE
             places = np.arange(first, first + count, dtype=np.float64)
-            return _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
-
-        return self._tilts.of(first, made)[place - first]
+            found = _Tilt.several(self._releases, RATIO ** np.maximum(places, TILTS[0]))
+            self._tilts.update(zip(range(first, first + count), found))
+        return self._tilts[place]
 
     def _part(self, place: int) -> _Parts:
         """Return the moment generating functions at the tilt RATIO**place."""
@@ -268,7 +269,16 @@ class Inversion:
         return tilt
 
     def _saddle(self, eps: float) -> int:
-        """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest."""
+        """Return the exponent k of the tilt RATIO**k at which the integrand at frequency 0 is about the smallest.
+
+        A search evaluates several bounds at one eps, so that the last answer is kept with its eps.
+        """
+        known = self._saddle_of
+        if known[0] != eps:
+            known = self._saddle_of = eps, self._find_saddle(eps)
+        return known[1]
+
+    def _find_saddle(self, eps: float) -> int:
         one = self._tilt(TILTS[0])
         # The search starts at the saddle point of a Gaussian with the mean and variance at the smallest tilt, or at the tilt 29 if
         # this saddle point is larger, because the quadrature needs few points up to the tilt 29.

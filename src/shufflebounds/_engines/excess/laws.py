@@ -224,11 +224,17 @@ class ExcessLaw:
         """
         masses = np.append(self.log_mass, self.log_rest)
         kept = masses > -np.inf
-        heights = np.stack([np.append(self.log_a, -np.inf), np.append(self.log_b, -np.inf)])
-        places, index = np.unique(heights[:, kept], axis=1, return_inverse=True)
-        log_mass = np.full(places.shape[1], -np.inf)
-        np.logaddexp.at(log_mass, index.ravel(), masses[kept])
-        return log_mass, np.ascontiguousarray(places[0]), np.ascontiguousarray(places[1])
+        masses, log_a, log_b = masses[kept], np.append(self.log_a, -np.inf)[kept], np.append(self.log_b, -np.inf)[kept]
+        order = np.lexsort((log_b, log_a))
+        log_a, log_b = log_a[order], log_b[order]
+        first = np.append(True, (log_a[1:] != log_a[:-1]) | (log_b[1:] != log_b[:-1]))[: order.size]
+        if first.all():
+            return masses[order], log_a, log_b
+        index = np.empty(order.size, dtype=np.intp)
+        index[order] = np.cumsum(first) - 1
+        log_mass = np.full(np.count_nonzero(first), -np.inf)
+        np.logaddexp.at(log_mass, index, masses)
+        return log_mass, log_a[first], log_b[first]
 
     @cached_property
     def _alone(self) -> _deployments.Laws:
