@@ -33,8 +33,8 @@ from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
 from shufflebounds._engines.excess.evaluation import Effort, largest_of
 from shufflebounds._engines.excess.heavy_tails import few_enough
-from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
-from shufflebounds._engines.excess.packed import epsilons, packed
+from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer, packed
+from shufflebounds._engines.excess.packed import epsilons
 from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles

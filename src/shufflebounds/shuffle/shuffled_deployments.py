@@ -15,8 +15,8 @@ from shufflebounds._base.calls import class_given
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import MANY
 from shufflebounds._base.types import Bound, FloatArray, plain
-from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer
-from shufflebounds._engines.excess.packed import epsilons, log_deltas, packed
+from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer, packed
+from shufflebounds._engines.excess.packed import epsilons, log_deltas
 from shufflebounds.shuffle.deployments import flat
 from shufflebounds.shuffle.shuffled import Shuffled
 

@@ -107,7 +107,9 @@ class LargestSums:
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
         while True:
-            self._near, laws = near, _squarable(kinds.laws(eps, near - _DEEPER - 2))
+            self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
+            if laws.values.max(initial=0.0) > SQUARABLE:
+                laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is the sum of several parts. It is known for the first and the last number only.
@@ -176,11 +178,12 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
     for law in laws:
         (log_mass, log_a, log_b), bound = law._distinct, -math.inf
         if log_mass.size:
-            ends = np.array([0, log_mass.size])
-            one = _squarable(Laws(_moments.excess_values(log_a, log_b, eps), log_mass, log_mass, ends))
-            sums, _ = _moments.light_sums(one.values, log_mass, ends, count, law._slack, SMOOTHING, SPREAD, NODES, math.inf)
+            values, ends, lost = _moments.excess_values(log_a, log_b, eps), np.array([0, log_mass.size]), -math.inf
+            if values.max() > SQUARABLE:
+                values, _, _, _, lost = _squarable(Laws(values, log_mass, log_mass, ends))
+            sums, _ = _moments.light_sums(values, log_mass, ends, count, law._slack, SMOOTHING, SPREAD, NODES, math.inf)
             assert sums is not None
-            bound = float(np.logaddexp(sums[0], one.log_cut + log_count))
+            bound = float(np.logaddexp(sums[0], lost + log_count))
         if law._has_cut:
             found.append(law._with_cut(Interval(bound, bound), law._slack, eps, users).upper)
         else:
@@ -191,8 +194,6 @@ def single_bounds(laws: Sequence[ExcessLaw], eps: float, users: float) -> list[f
 def _squarable(laws: Laws) -> Laws:
     """Return the distributions with X = 0 in place of values whose squares overflow; their means are added to `log_cut`."""
     large = laws.values > SQUARABLE
-    if not large.any():
-        return laws
     parts = np.where(large, laws.log_mass + np.log(np.where(large, laws.values, 1.0)), -np.inf)
     lost = float(np.logaddexp.reduceat(parts, laws.starts[:-1]).max())
     return laws._replace(values=np.where(large, 0.0, laws.values), log_cut=float(np.logaddexp(laws.log_cut, lost)) + COMPUTED_ERROR)

@@ -10,12 +10,12 @@ hockey-stick divergence for the dataset in which all other users have the input 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.caches import Kept, cached_property
 from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
@@ -33,9 +33,9 @@ from shufflebounds._engines.excess.evaluation import (
     without_negligible,
 )
 from shufflebounds._engines.excess.heavy_tails import few_enough, one_large_value, sum_of_few
-from shufflebounds._engines.excess.packed import log_deltas, packed
+from shufflebounds._engines.excess.packed import log_deltas
 
-__all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer"]
+__all__ = ["BLUR", "ExcessLaw", "LowerLaws", "PairLaws", "Randomizer", "packed"]
 
 LowerLaws: TypeAlias = "tuple[tuple[str, ExcessLaw], ...]"
 
@@ -559,3 +559,26 @@ class Randomizer(Protocol):
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; see ``excess_laws`` of the mechanisms."""
         ...
+
+
+def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
+    """Return sets of distributions in the format that the kernel reads."""
+    # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
+    # the others.
+    ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
+    atoms = [law._distinct for law in ordered]
+    cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
+
+    def joined(parts: Sequence[FloatArray]) -> FloatArray:
+        # One more element is appended, so that an empty array has a valid address.
+        return np.concatenate([*parts, [0.0]])
+
+    def ends(sizes: list[int]) -> NDArray[np.intp]:
+        return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+    log_mass, log_a, log_b = (joined([law[i] for law in atoms]) for i in range(3))
+    log_cut, log_cut_b = (joined([law[i] for law in cuts]) for i in range(2))
+    slack, pure = np.array([law._slack for law in ordered]), np.array([law.pure_epsilon for law in ordered])
+    return _deployments.Laws(log_mass, log_a, log_b, ends([law[0].size for law in atoms]),
+                             log_cut, log_cut_b, ends([law[0].size for law in cuts]),
+                             slack, pure, ends([len(laws) for laws in sets]))
