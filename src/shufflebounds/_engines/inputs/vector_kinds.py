@@ -278,6 +278,8 @@ class _Triangles(Cell):
         farthest = max(float((a * place[np.maximum(used, 1) - 1] - b).max()), float(b.max()))
         first, other, both = np.expm1(self._above[0])[[0, 1, 0], [0, 1, 1]]
         square = first + math.exp(2 * eps) * other - 2 * math.exp(eps) * both + math.expm1(eps) ** 2
+        # The terms may cancel. Every unit of the nodes gives a valid bound.
+        square = max(square, COMPUTED_ERROR * first)
         nodes = rising(math.sqrt(square), min(farthest, SQUARABLE), 0.25 * self._width)
         total = spread_sum(place, mass, np.maximum(-b, -SQUARABLE), weight, nodes, a, used.astype(np.intp))
         kept = total > 0
