@@ -23,8 +23,7 @@ __all__ = ["epsilons", "log_deltas", "packed"]
 
 def packed(sets: Sequence[Sequence[ExcessLaw]]) -> _deployments.Laws:
     """Return sets of distributions in the format that the kernel reads."""
-    # The distribution with the largest second moment comes first. It is likely to have the largest Phi, so that the kernel can skip
-    # the others.
+    # The distribution with the largest second moment comes first: it likely has the largest Phi, so that the kernel skips others.
     ordered = [law for laws in sets for law in (sorted(laws, key=lambda law: -law.spread(0.0)) if len(laws) > 1 else laws)]
     atoms = [law._distinct for law in ordered]
     cuts = [np.broadcast_arrays(law.log_cut, law.log_cut_b) for law in ordered]
