@@ -191,7 +191,7 @@ class _Table:
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
         # Sums have a relative error of an ulp for each term. The rounding error of the level, an ulp of eps + |loss|, is a relative
-        # error of `lost`. As lost <= tail, `error` covers both.
+        # error of `lost`, which is at most `tail`. So `error` covers both.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
