@@ -26,14 +26,13 @@ _REACH = 8.5
 Raised: more nodes. Lowered: a larger truncation error."""
 
 LEFT = 20.0
-"""Logarithm of the smallest ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
+"""Log of the smallest permitted ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
 
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
 
-The grid of y is then even within WIDE standard deviations around the mean.
-
-`heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
+The grid of y is then even within WIDE standard deviations of the mean. `heavy_tails` declines distributions whose even grid is
+wider than 10 * WIDE standard deviations.
 """
 
 _BAND = math.exp(-40.0)
@@ -61,8 +60,8 @@ class Light:
     def deviation(self) -> float:
         """Standard deviation of the sum of n users, or 64 ulp of n * max |X| if this is larger.
 
-        A larger value is valid in every bound. The minimum keeps it positive if all values are equal doubles, as for densities at
-        large eps, where every X rounds to -e^eps.
+        A larger value is valid in every bound. The minimum keeps the value positive if all values of X are equal doubles, as for
+        densities at large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2))
         # The steps of the grid of y are a twelfth of the standard deviation. With this minimum, neighbouring grid points are
