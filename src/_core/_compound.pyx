@@ -129,7 +129,7 @@ cdef inline double positive_series(double a, double m, double g) noexcept nogil:
 
 
 cdef inline double seed(double a, double m, double g, Line *line, double *tail, double *error) noexcept nogil:
-    """Returns G_m/b for u < 1/2, computed from S/b, which is written to tail. error[0] grows by the cancellation error."""
+    """Returns G_m/b for u < 1/2, writes S/b to `tail` and adds the cancellation error to error[0]. Symbols: module docstring."""
     cdef double value
     tail[0] = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
     value = a - line.u * m * tail[0]

@@ -417,7 +417,7 @@ cdef double c_half_period(double var, double reach) noexcept nogil:
 
 
 cdef double c_left_out(double var, double half, double J) noexcept nogil:
-    """Returns a bound of the omitted nodes and of the mass farther than J from k.
+    """Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J, half the number of nodes, from k.
 
     The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4.
     """

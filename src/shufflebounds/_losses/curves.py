@@ -133,7 +133,7 @@ class Staged(Piecewise):
 
 
 def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, float, float]:
-    """Return the curve, and the range of alpha in which the lines of the last samples do not decide.
+    """Return the curve, and the range of alpha in which it is not the line of the largest sampled eps of either profile.
 
     The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside, samples at larger eps are missing.
     """

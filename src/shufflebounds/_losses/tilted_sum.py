@@ -192,10 +192,10 @@ class TiltedSum:
         return float(self._centers(np.array([level]), self._width)[0])
 
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
-        """Return the middles of the intervals that contain the levels. Each depends on its level alone.
+        """Return for each level the middle of its interval, which does not depend on the other levels.
 
-        The widest intervals have the given width. Where the transform of an interval does not reach the level, the width is divided
-        by four, up to `_widest` + 11 times; if it still does not, the level itself is the middle.
+        An interval has the given width. While its transform is not accurate at the level, the width is divided by four, at most
+        `_widest` + 11 times; if no width suffices, the middle is the level itself.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)

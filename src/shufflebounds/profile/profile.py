@@ -555,7 +555,7 @@ class PrivacyProfile(ExportMixin):
 
 
 class _KnownPair(PrivacyProfile):
-    """A pair of neighbours, given by what is known about it."""
+    """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
     def __init__(self, known: DominatingPairInfo) -> None:
         self._known = known

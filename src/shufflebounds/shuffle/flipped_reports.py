@@ -264,7 +264,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """(Other reports whose bins the analyst may know, uniform dummies, bins d); d counts as 2 without uniform dummies."""
+        """(other reports whose bins the analyst may know, uniform dummies, bins d, or 2 without uniform dummies)."""
         return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:

@@ -90,7 +90,7 @@ class Family:
         return MOST_OUTSIDE
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        """Return the terms of the window that leaves a mass of about e^log_mass in one tail of the target's distribution."""
+        """Return the terms of the window beyond which one tail of the target's distribution has a mass of about e^log_mass."""
         raise NotImplementedError
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:

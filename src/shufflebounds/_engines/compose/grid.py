@@ -47,7 +47,7 @@ from shufflebounds._losses.samples import SampledProfile
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 
 LOOSE = 1e-3
-"""Relative accuracy of the upper bound if no distribution gives a lower bound, and of the coarse grid that a search starts with.
+"""Relative accuracy of an upper bound without a lower one to compare it with, and of the coarse grid a search starts with.
 
 Lowered: longer run time for an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
 """
@@ -644,7 +644,7 @@ class Composer:
         return self.first_step * small > 4 * self._spread**2
 
     def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
-        """Whether the spread of a release is at least this number of steps of the first grid."""
+        """Return whether the loss's standard deviation is at least `steps` steps of the first grid, or losses lie on a lattice."""
         return self._lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first_step
 
     @cached_property

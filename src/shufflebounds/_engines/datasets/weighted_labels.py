@@ -197,7 +197,7 @@ class WeightedLabels:
 
     @cached_property
     def _choices(self) -> tuple[int, ...]:
-        """The numbers s of drawn pairs that are used."""
+        """The values of s, the number of drawn pairs, for which the bound is evaluated."""
         return tuple(sorted({0, self._drawn(self._weight)}))
 
     def _log_error(self, eps: float, pairs: int) -> float:

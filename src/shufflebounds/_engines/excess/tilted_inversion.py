@@ -132,8 +132,9 @@ class _Contour:
         """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for each number m of users.
 
         The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
-        function of one user. Every tilt on either side of theta gives a bound of the alias on that side. Relative to e^(theta y) it
-        is largest at the upper end of the interval of sign * y for larger tilts, and at the lower end for smaller ones.
+        function of one user. The error has two parts, from masses above and below; each larger tilt bounds one of them, and each
+        smaller tilt the other. A bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end
+        for larger tilts, the lower end for smaller ones.
         """
         light, theta, cumulants = self.light, self.theta, self.light.cumulants[self.way]
         beyond = light.tilts > theta

@@ -300,7 +300,7 @@ def _edges(low: float, high: float, end: float, width: float) -> FloatArray:
 
 
 def _share(edges: FloatArray, log_mass: FloatArray, slope: float) -> FloatArray:
-    """Return for each bin of a normal variable z the share of its mass at the upper edge that keeps the mean of e^(slope z)."""
+    """Return the share of each bin's mass to put at its upper edge so that the mean of e^(slope z), z normal, is unchanged."""
     mean = np.exp(np.minimum(log_normal_masses(edges, slope, 1.0) - log_mass + 0.5 * slope * slope, LARGEST_EXPONENT))
     ends = np.exp(np.minimum(slope * edges, LARGEST_EXPONENT))
     return shares(mean, ends[:-1], ends[1:])
