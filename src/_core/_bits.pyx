@@ -6,9 +6,9 @@ for two sums whose distributions are given.
 Definition. S is the sum of the other users' bits and W(k) = Pr[S = k]; q = flip, p = 1 - q, E = e^eps. The likelihood ratio of
 S + Ber(q) to S + Ber(p) decreases, so the optimal test is a threshold:
     H = max_k (p - q E) W(k) - (E - 1) Pr[S < k].
-The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E). This k is the mode of the distribution of S,
-exponentially tilted by e^theta = 1/rho.
-Method. The tilt theta is known, so no search for it is needed. One Fourier inversion along the contour tilted by theta gives
+The maximum is at the last k with W(k)/W(k-1) > rho = (p E - q)/(p - q E): the mode of the distribution of S after exponential
+tilting by e^theta = 1/rho.
+Method. The tilt theta is known, so it need not be searched for. One Fourier inversion along the contour tilted by theta gives
 W(k-1), W(k), W(k+1) and Pr[S < k], all relative to one exponential factor, for the integer k next to the tilted mean. If the
 mode is k - 1 or k + 1, the inversion is repeated there. The difference in H is formed from these relative values. Its relative
 rounding error is about |log H| times 1e-16, which is a few ulp of log H.
@@ -42,7 +42,7 @@ cdef extern from "lattice.h" nogil:
 
 
 cdef struct Local:
-    double below        # W(k-1); this and the next three are those of the tilted distribution, without the common factor
+    double below        # tilted W(k-1); it and the next three are without the common factor
     double here         # W(k)
     double above        # W(k+1)
     double strict       # Pr[S < k]
@@ -143,9 +143,9 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     value = gain * at.here - loss * at.strict
     rounding = (gain_error * at.here + gain * (at.error + 4 * UNIT * at.here)
                 + loss * (at.strict_error + 4 * UNIT * at.strict))
-    # If k and its neighbour are nearly optimal, rounding errors can choose the worse one. The value is then too small by at most
-    # gain |W(j) - rho W(j - 1)|, where j = k + 1 or j = k. This is at most gain times the rounding error of W(k), and times rho if
-    # j = k + 1.
+    # Rounding may choose the worse of k and a neighbour that is nearly optimal. The value is then too small by at most
+    # gain |W(j) - rho W(j - 1)|, where j = k + 1 or j = k: at most gain times the rounding error of W(k), and times rho
+    # if j = k + 1.
     blur = 2 * (at.error + 4 * UNIT * at.here) + at.here * (gain_error / gain + 8 * UNIT * (1 + fabs(tilt.theta)))
     if at.above > at.here - blur or at.below > at.here - blur:
         rounding += gain * blur * (max(rho, 1) if at.above > at.here - blur else 1)
@@ -204,8 +204,8 @@ def two_sums(const double[::1] p, const double[::1] q, const double[::1] order, 
              const double[::1] q_below, double more, double error):
     """Return bounds of sum_ij max(0, p_i P_j - E q_i Q_j) for E = more, the hockey-stick divergence of two independent sums.
 
-    For every i the best set of j is {j: Q_j/P_j < p_i/(E q_i)}, the first ones, where Q_j/P_j increases. The place where it ends
-    moves monotonically with i, so all places together are found in one pass, 5 ns for each i (two binary searches: 40 ns).
+    For every i the best set of j consists of the first ones, {j: Q_j/P_j < p_i/(E q_i)}, because Q_j/P_j increases. Its last j
+    moves monotonically with i, so all sets together are found in one pass, 5 ns for each i (two binary searches: 40 ns).
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ cdef class PoissonBinomialPMF:
         return tail, pmf, error
 
     def tail(self, double k, bint upper):
-        """Return (log tail, bound of its relative error). It is faster than `point` where the pmf would need a second inversion."""
+        """Return (log tail, bound of its relative error), in less time than `point` where the pmf would need a second inversion."""
         cdef double error, tail
         with nogil:
             tail = c_lattice_point(&self.law, k, upper, NULL, &error)

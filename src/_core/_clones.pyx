@@ -6,14 +6,14 @@ functions on memoryviews that release the interpreter's lock and check for signa
 Definition. w = 1/(e^l + 1) for a target of pure budget l (w = 0 for l = inf), C ~ Bin(n - 1, r) clones:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)),
-The expectation is computed by _compound.pyx, in a time that does not grow with n where n is large. The difference l - eps of
-two doubles is exact near the budget, and v is formed from it, so that delta falls to 0 with full relative accuracy. For n v <= 2
-only the outcomes in which all M signs are +1 have a positive part, and
+The expectation is computed by _compound.pyx, whose time does not grow with n for large n. The difference l - eps of two doubles is
+exact near the budget, and v is formed from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 the sum is
+positive only if all M signs are +1, and
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
-eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the normal approximation around the tilted mean,
-with a constant offset. Where the sums are expensive, the search first uses the middle of the contour integral's bounds. For
-n v <= 2 the equation delta(eps) = delta has a closed form.
+eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the normal approximation around the tilted mean plus a
+constant. Where the sums are expensive, the search first uses the middle of the contour integral's bounds. For n v <= 2 the equation
+delta(eps) = delta has a closed form.
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.

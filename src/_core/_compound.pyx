@@ -129,7 +129,7 @@ cdef inline double positive_series(double a, double m, double g) noexcept nogil:
 
 
 cdef inline double seed(double a, double m, double g, Line *line, double *tail, double *error) noexcept nogil:
-    """Returns G_m/b for u < 1/2, computed from S/b, which is written to tail. error[0] grows by the cancellation error."""
+    """Returns G_m/b for u < 1/2, writes S/b to `tail` and adds the cancellation error to error[0]. Symbols: module docstring."""
     cdef double value
     tail[0] = c_binom_tail_ratio(a, m, 0.5, 0, 0.5, 0)
     value = a - line.u * m * tail[0]
@@ -265,7 +265,8 @@ cdef struct Window:
 
 cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
     cdef Window w
-    # Every tilt l > 0 gives a valid bound, which has the factor 1/l. So smaller tilts, as at u = 0, are replaced by 1/sqrt(n rate).
+    # Every tilt l > 0 gives a valid bound with the factor 1/l, so tilts below 1/sqrt(n rate), as at u = 0, are replaced by this
+    # one.
     cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
     w.line = make_line(u, v)
     decay = w.line.rate
@@ -283,7 +284,7 @@ cdef inline Window make_window(double n, double rate, double u, double v) noexce
 
 
 cdef void sweep(double n, double rate, Window *w, double *lower, double *upper) noexcept nogil:
-    """Writes bounds from the sum over a truncation range, so wide that a bound of the truncated sum is negligible."""
+    """Writes bounds from the sum over a truncation range that is wide enough to make the bound of the truncated sum negligible."""
     cdef double lo, hi, inside, outside, error, width = WIDTH
     while True:
         lo = fmax(1, floor(w.mean - width * w.sigma))
@@ -316,15 +317,15 @@ cdef void c_log_sign_excess(double n, double rate, double u, double v, double *l
     if steps > FEW:
         if c_log_sign_contour(n, rate, u, v, 0, error, lower, upper) and upper[0] - lower[0] <= error:
             return
-        # The more steps a sweep would take, the larger is the accepted gap (Cost in the header). Integrating one secondary maximum
+        # The more steps a sweep would take, the larger the accepted gap (Cost in the header). Integrating one secondary maximum
         # takes as long as about 2000 sweep steps.
         error *= 1 if steps <= 1e5 else 10 if steps <= MANY else 1e300
         if (steps > SOME and c_log_sign_contour(n, rate, u, v, <int> whole(fmin(PEAKS, steps / 3000), 0, 100), error, lower, upper)
                 and upper[0] - lower[0] <= error):
             return
     if steps > TOO_MANY:
-        # Here a sweep would take more than 0.1 s and log delta is below about -1e11: the upper bound is that of the tail, the
-        # lower bound is the sum over 1024 terms next to the tilted mean. The gap is about 30 in log delta.
+        # Here a sweep would take more than 0.1 s, and log delta is below about -1e11. The upper bound is that of the tail, the
+        # lower bound the sum over 1024 terms next to the tilted mean. The gap is about 30 in log delta.
         lower[0] = window_sum(n, rate, fmax(1, floor(w.mean) - BLOCK), fmin(n, floor(w.mean) + BLOCK), &w.line, &error)
         lower[0] -= error + 16 * UNIT * fabs(lower[0])
         upper[0] = fmax(w.bound, lower[0])

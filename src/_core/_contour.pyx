@@ -201,7 +201,7 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     tails *= 2 * M_PI * exp(-1 - depth) * 2
     h = 2 * M_PI / period
     reach = asin(sqrt(2 * DEPTH / p.spread))
-    # the sum is at most about 2/theta^2: if the bound of the secondary maxima already exceeds `accepted`, no node is evaluated
+    # The sum is at most about 2/theta^2. If the bound of the secondary maxima already exceeds `accepted`, no node is evaluated.
     if accepted > 0 and peaks == 0 and 2 * theta * theta * secondary_maxima(reach, 0, &p) > accepted:
         return False
     # fewer than 2**7 nodes, because reach <= 0.28 and reach/h < 60
@@ -210,7 +210,7 @@ cdef bint c_log_sign_contour(double n, double rate, double u, double v, int peak
     total = 0.5 / (theta * theta)
     for k in range(1, nodes + 1):
         total += node(k * h, 0, &p, &error)
-    # if the secondary maxima that remain make the gap larger than `accepted`, none is integrated
+    # If the remaining secondary maxima alone make the gap larger than `accepted`, none is integrated.
     d = 1 - reach / M_PI
     tau = 2 * (h + 1.044 * sqrt(2 * M_PI / p.spread)) / (d * d)
     if u * (peaks + 4) > 0.5 or (peaks > 0 and 2 * tau * secondary_maxima(reach, peaks, &p) > accepted * 2 * h * total):

@@ -2,11 +2,11 @@
 
 Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
 
-Method. First, an approximate smooth curve for log delta is solved for the target. Its offset from log delta is measured at
-that eps, by the approximate middle of the bounds or by the requested bound, and the curve is solved again with this offset,
-extended as a straight line in eps. The last evaluations are those of the requested bound. Each moves eps to the conservative
-end by the estimated remainder, until the bound meets the target. A bracket is kept throughout, and is bisected where the
-estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
+Method. First, a smooth approximation of log delta is solved for the target. Its offset from log delta is measured at this eps, by
+the approximate middle of the bounds or by the requested bound, and the approximation is solved again after a correction by this
+offset and a slope in eps. The last evaluations are those of the requested bound. Each moves eps by the estimated remaining distance
+to the conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not
+lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
 
 Guarantee the returned eps was evaluated and satisfies its bound, except at the ends of the range: pure, where delta is 0, and 0.
 Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
@@ -122,7 +122,7 @@ cdef double last_positive(const Curve *curve) noexcept nogil:
 
 
 cdef double near(double target, double guess, Line *line, const Curve *curve) noexcept nogil:
-    """Returns an eps in 0..pure with centre(eps) close to the target; each evaluated value of centre corrects `line`."""
+    """Returns an eps in 0..pure with centre(eps) close to the target; every evaluation of centre corrects `line`."""
     cdef double value, before, eps = solve_rough(target, guess, line, curve)
     for _ in range(4):
         if not 0 < eps < curve.pure:
@@ -181,7 +181,7 @@ cdef double from_start(double target, double eps, bint upper, Line *line, const 
             # rounding may keep the bound from meeting the target: move by a larger step every time
             push *= 1.5
         if i > 20 or not low < trial < high or (i > 1 and fabs(rest) > fmax(0.5 * fabs(before), far * eps)):
-            # the slope is not usable, or did not lead closer: false position, or bisection (trial = 0)
+            # The slope is not usable or has not led closer: take a step of false position, or bisect (trial = 0).
             trial = low - at_low * (high - low) / (at_high - at_low) if at_low < 0 < at_high < INFINITY and i % 8 < 6 else 0
         eps = pushed(trial, push, upper, curve)
     # high and low were evaluated, or are ends of the range: delta is 0 at high = pure, and above the target at low = 0
@@ -202,7 +202,7 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
         value = curve.side(0, upper, curve.law)
         if (value <= target) if upper else (value < target):
             return 0
-    # without a pure budget delta falls to the probability that no message hides the target, and not below
+    # Without a pure budget, delta does not fall below the probability that no message hides the target.
     if curve.pure == INFINITY and curve.side(curve.last, upper, curve.law) > target:
         return INFINITY if upper or endless else curve.last
     eps = exact

@@ -224,7 +224,7 @@ cdef double law_epsilon(const Law *law, double delta, bint upper) noexcept nogil
 
 
 cdef double set_epsilon(const Law *laws, Py_ssize_t number, double delta, bint upper) noexcept nogil:
-    """Returns the largest eps of the distributions at this delta. If `upper`, their upper bounds of delta are at most it there."""
+    """Returns the largest eps of the distributions at this delta; if `upper`, every upper bound of delta is at most delta there."""
     cdef double eps = law_epsilon(&laws[0], delta, upper), other, low, high, target, push = 1e-9
     cdef Py_ssize_t j = 0, searched = 0, since = 0
     if number == 1 or delta >= 1:
@@ -298,8 +298,8 @@ cdef class Laws:
             if laws == NULL or room == NULL:
                 raise MemoryError
             while i < places.shape[0]:
-                # One answer takes between 30 us and a second, so signals are checked by time: taking the interpreter's lock for
-                # every answer would make two threads wait for each other.
+                # One answer takes between 30 us and a second, so signals are checked by time: acquiring the interpreter's lock
+                # after every answer would make two threads wait for each other.
                 until = clock() + CLOCKS_PER_SEC // 50
                 with nogil:
                     while i < places.shape[0]:

@@ -6,7 +6,7 @@
 Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
 has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The mass at x = 0 is among the w: it decides
+Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0, which decides
 the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
          heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
@@ -74,8 +74,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
                  double blur) noexcept nogil:
     """Add all ways to distribute `left` users of this group over its atoms from `atom` on, and the users of the later groups.
 
-    left = -1 stands for all users of the group. log_p and `value` belong to the users that are distributed already; `effort`
-    bounds the error of log_p in units of roundoff, and `blur` that of the value.
+    left = -1: all users of the group. log_p and `value` belong to the users that are distributed already; `effort` bounds the error
+    of log_p in units of roundoff, and `blur` that of `value`.
     """
     cdef Group *g
     cdef double k, chance, size
@@ -118,7 +118,7 @@ cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
     cdef double total = 1, k
     cdef Py_ssize_t i, j
     for i in range(number):
-        # more users than MOST_LISTED have at most 2e5 outcomes only with two values each, where the contour is faster
+        # More than MOST_LISTED users have at most 2e5 outcomes only with two values each, where the contour is faster.
         if groups[i].count > MOST_LISTED:
             return 2 * LISTED
         for j in range(groups[i].atoms if groups[i].log_rest > -INFINITY else groups[i].atoms - 1):
@@ -236,8 +236,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # Nothing is split off, as in the first round, so this would be the same sum with more smoothing. It is of use only
-                # if the first round gave no lower bound.
+                # Nothing is split off, as in the first round, so this would be the same sum with more smoothing: useful only if the
+                # first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part
@@ -395,7 +395,7 @@ def log_excess(const double[::1] values, const double[::1] log_mass, const Py_ss
     starts : ndarray
         Index of the first atom of each group, and the end.
     counts : ndarray
-        Number of users of each group; groups without users are left out.
+        Number of users of each group; groups without users are omitted.
     rtol, work : float
         Relative gap of the bounds to aim at, and the largest number of evaluations of an atom.
 

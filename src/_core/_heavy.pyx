@@ -5,8 +5,8 @@
 
 Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the caller has checked.
 
-Method      values above an edge are split off. The edge is the lowest one for which the last term, by a Chernoff bound, is less
-            than rtol/8 of the answer; a lower bound of the answer comes from the sum without its largest values
+Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
+            below rtol/8 of the answer, whose lower bound comes from the sum without its largest values
 Roundings   of the means of the values that are split off: 256 ulp
 Checked     by the bounds of _excess.pyx; its header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance
@@ -60,8 +60,8 @@ cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
 cdef double c_short(const Group *groups, Py_ssize_t number, double edge) noexcept nogil:
     """Returns a bound of E[S_-] for a sum of one value above `edge` and the values below it of all other users.
 
-    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s) at the best of six s. Given that a
-    user's value is below the edge, its probabilities are at most 2 w.
+    Negative values beyond -edge/8 are added one by one. For the others, (x)_- <= e^(-s x)/(e s), at the best of six s. Given that a
+    user's value is below the edge, its probabilities are at most twice w.
     """
     cdef double best = INFINITY, large = 0, far = edge / 8, total, sum, x, s
     cdef Py_ssize_t i, j
@@ -122,8 +122,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 sums is roughly a lower bound of the answer: the other users subtract at most half of a value above the edge,
-            # because the edge is at least twice the mean loss plus 8 sigma
+            # 0.3 sums is roughly a lower bound of the answer: the edge is at least twice the mean loss plus 8 sigma, so the other
+            # users subtract at most half of a value above it.
             if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951

@@ -1,10 +1,10 @@
 """Sums of two independent discrete variables, reduced to few points: the mass and the first moment of each cell between points.
 
-    X and Y have increasing atoms. The kernel returns, for each cell between points z_0 < ... < z_m, the probability that X + Y lies
+    X and Y have increasing atoms. The kernel returns, for each cell between points z_0 < ... < z_m, the probability that X + Y is
     in the cell, and the sum of probability times distance from its lower end. The caller reduces X + Y to few points by
-    splitting    the mass of a cell goes to its two ends, with the mean kept: E f(X + Y) increases for every convex f
-    merging      the mass goes to its mean: E f(X + Y) decreases
-X may be multiplied by a positive factor, and be limited to its smallest atoms, which both depend on Y.
+    splitting    the mass of a cell moves to its two ends and keeps its mean: E f(X + Y) increases for every convex f
+    merging      the mass moves to its mean: E f(X + Y) decreases
+X may be multiplied by a positive factor, and be limited to its smallest atoms; both may depend on Y.
 
 Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
 
@@ -37,7 +37,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     factor : ndarray, optional
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional
-        For each value of Y the number of values of X, the smallest ones, that are used.
+        For each value of Y, how many of the smallest values of X are used.
 
     Returns
     -------

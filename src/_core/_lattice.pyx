@@ -117,7 +117,7 @@ cdef inline double deviance(double m, double d) noexcept nogil:
 cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcept nogil:
     """Returns kl(x || p) with relative error about 2**-60, and the exact d = x - p, for the smaller of the doubles x and y = 1 - x.
 
-    Of p and q, too, the smaller one is exact, and the rounding error of the larger is corrected.
+    The smaller of p and q is exact, too; the rounding error of the larger is corrected.
     """
     cdef double lo = 0, part, rest, p_lo = 0, q_lo = 0
     cdef dd total
@@ -195,7 +195,7 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
         total, shift = lattice_total(&totals), dd_add(shift, lattice_total(&shifts))
         if not careful:
             lost += 10 * total.hi
-    # tilt.shift is not changed: the inversion needs the mean at the exact tilt, not that of the rounded x
+    # tilt.shift keeps its value: the inversion needs the mean at the exact tilt, not that of the rounded x.
     total = dd_add(dd_mul_d(shift, theta), dd_neg(total))
     tilt.exponent = total.hi
     tilt.exponent_error = UNIT * (fabs(total.hi) + lost)
@@ -417,9 +417,9 @@ cdef double c_half_period(double var, double reach) noexcept nogil:
 
 
 cdef double c_left_out(double var, double half, double J) noexcept nogil:
-    """Returns a bound of the omitted nodes and of the mass farther than J from k.
+    """Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J, half the number of nodes, from k.
 
-    The nodes are bounded by |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4.
+    The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4.
     """
     cdef double band = 0
     if half < 1:
@@ -533,7 +533,7 @@ cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil:
 
 
 cdef double one_side(const Law *law, double k, int upper, double *log_pmf, double *rel_error) noexcept nogil:
-    """Returns log Pr[S >= k] (upper) or log Pr[S <= k], for k on that side of the mean or where there is a closed form."""
+    """Returns log Pr[S >= k] (upper) or log Pr[S <= k], the smaller tail, or a tail with a closed form."""
     cdef Tilt tilt
     cdef Inverted at
     cdef double edge

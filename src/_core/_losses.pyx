@@ -12,8 +12,9 @@ Method
                     any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
                     of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
                     closed form, and their sum over the grid is bounded by an integral.
-    split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the masses under P and Q kept. The
-                    divergence does not decrease, since the split is undone by post-processing. It adds variance (l-g)(g+h-l).
+    split           an outcome of loss g < l < g + h becomes two, of losses g and g + h, with the same total masses under P and
+                    Q. The divergence does not decrease, since post-processing undoes the split. The variance grows by
+                    (l-g)(g+h-l).
     merge           shares of neighbouring outcomes become one outcome whose loss is exactly a grid point: a randomized
                     post-processing. The share of the last outcome solves the balance sum p (1 - e^(g - l)) = 0, in which each
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
@@ -120,13 +121,13 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # The lowest outcome has no mass below to balance it at the point below. Rounding it down by this small amount loses
+            # The lowest outcome has no mass below, to balance it at the point below. Rounding it down by this small amount loses
             # less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1
             continue
-        # This outcome's loss is closer to the grid point g - step than to g, and the next outcome's loss is at least g. So it is
-        # merged at g - step, together with a share of the mass at a lower grid point that makes the balance at g - step zero.
+        # The loss of this outcome is closer to the grid point g - step than to g, and that of the next outcome is at least g. So it
+        # is merged at g - step, with the share of the mass at a lower grid point that makes the balance at g - step zero.
         if k - 1 >= first and loss[i] - (g - step) < 0.5 * step and (i + 1 == n or loss[i + 1] >= g):
             below = anchor + step * (k - 1)
             c = -expm1(below - loss[i])
@@ -239,8 +240,9 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, double theta, double st
 
 cdef void c_read_excess(const Tilted *grid, const double *tail, const double *excess, const double *level, Py_ssize_t m,
                         bint upper, double *log_value, double *slope, double *share) noexcept nogil:
-    """Write three values for each of m levels K: a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K),
-    and the share of rounding errors in the bound.
+    """Write a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K), and the share of rounding in the bound.
+
+    There is one entry of each for every one of m levels K.
 
     The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
     points grid.first .. grid.first + grid.stored - 1, and every level lies between these or beyond the end of the whole grid.

@@ -9,7 +9,7 @@ and the result is the sum of mass_i mass_j mass_k mass_m (-W)_+ over all quadrup
 Layer: ``c_negative_part``, noexcept nogil, declared in _matchings.pxd. The caller has checked: tables >= 0, symmetric in the
 outputs, and products of two entries do not overflow.
 
-Method     W is symmetric, so each multiset of outputs is evaluated once, times the number of its orders
+Method     W is symmetric, so each multiset of outputs is evaluated once and multiplied by the number of its orders
 Rounding   the negative terms are raised and the positive ones lowered by a relative 64 UNIT, and the result is raised by 1e-9
 
 Measured relative excess of the upper bound over exact rationals (tests/reference/measure_sums.py)

@@ -56,7 +56,8 @@ cdef inline double c_angle(double square) noexcept nogil:
 cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, double band) noexcept nogil:
     """Returns a distance in t over which |phi| is proven to stay below e^-band.
 
-    arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), changes at most at the rate sd_i (Fubini-Study).
+    The rate of change of arccos |phi_i(t)|, the angle between the states sqrt(p) and sqrt(p) e^(itx), is at most sd_i
+    (Fubini-Study).
     """
     cdef double best = 0, edge, low, high, middle, total
     cdef Py_ssize_t i
@@ -159,8 +160,8 @@ cdef double c_sum(const Node *nodes, Py_ssize_t kept, double theta, double step,
         size /= norm
         total += size * (cosine * less + sine * 2 * theta * t) / norm
         total_error += size * (nodes[i].error + sums)
-    # Omitted nodes: those below e^-band, and those beyond the reach of the Gaussian factor. With v = tau |s| the terms of the
-    # second sums are at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 and falls like v^8 e^(-v^2/2) beyond the reach.
+    # The nodes below e^-band and those with tau t > reach are omitted. With v = tau |s| an omitted term of the sums `most` and
+    # `least` is at most left^2 e^(-v^2/2) sum SIZES v^2k, which is below .66 left^2 and falls like v^8 e^(-v^2/2) for v > reach.
     left = exp(0.5 * square * theta * theta)
     peak = exp(-0.5 * reach * reach)
     total_error = weight * total_error + left * (exp(-band) / (2 * theta) + peak / (end * reach))
@@ -248,8 +249,8 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
         if not (high - low > enough * high and all_nodes):
             break
         if errors <= 0.25 * (high - low):
-            # The smoothing causes the gap: the density of S at 0 is larger than a Gaussian's. The gap decreases like tau^2, or
-            # like tau if S has an atom near 0. A factor below 1/64 may need far more nodes than the last step would.
+            # The smoothing causes the gap: the density of S at 0 is larger than a Gaussian's. The gap decreases like tau^2, or like
+            # tau if S has an atom near 0. With a factor below 1/64, far more nodes than the last step needed might be required.
             tau *= fmax(sqrt(0.5 * enough * high / (high - low)), 1.0 / 64)
         elif effort.depth < MORE_DEPTH:
             effort.depth = fmin(effort.depth + 1 + log(errors / (0.125 * enough * high)), MORE_DEPTH)

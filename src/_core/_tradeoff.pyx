@@ -118,7 +118,7 @@ cdef void hockey_sticks(const double *x, const double *y, const double *losses, 
     """Write out[k] = log sum max(0, e^x - e^(eps[k] + y)), where x - y are `losses` if they are given (not NULL).
 
     The caller has checked: x, y and losses finite, x - y or the losses decrease, eps finite and decreasing. Losses that are given
-    are taken as exact; y then only weights the steps of eps, and need not be as accurate.
+    are used as exact values; y then only weights the steps of eps, and may be less accurate.
     """
     cdef Sum excess = Sum(0, 0, 0), light = Sum(0, 0, 0), tied
     cdef Py_ssize_t k, j, at = 0

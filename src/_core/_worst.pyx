@@ -234,7 +234,7 @@ cdef struct Tolerance:
 
 
 cdef inline double within(double best, const Tolerance *to) noexcept nogil:
-    """Returns the log delta up to which the bound of an interval is good enough: the best value plus the tolerance."""
+    """Returns the log delta that the bound of an interval need not fall below: the best value plus the tolerance."""
     return best + fmax(to.rtol, -to.deep * best) + to.loose * (1 - best) if best > -INFINITY else best
 
 
@@ -246,7 +246,7 @@ cdef void evaluate(const Arguments *of, double first, double *value, Found *foun
 
 
 cdef void scan(const Arguments *of, const Block *block, const Tolerance *to, double *length, Found *found) noexcept nogil:
-    """Cover an interval by pieces whose bounds are within the tolerance of the best value; `length` is the next length to try."""
+    """Cover an interval by pieces with bounds of at most the best value plus the tolerance, the first with this `length`."""
     cdef double first = block.first, last, value = 0, bound, low, slope
     cdef int age = 0
     while first <= block.last:

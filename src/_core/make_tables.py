@@ -184,9 +184,9 @@ def poly_add(a, b, scale=Fraction(1)):
 
 
 def uniform_table():
-    """Return e_m(gamma), m = 0..UNIFORM_ORDERS[-1]: dy/dt = sum e_m t^m where t^2/2 = K(y)/kappa_2 (exact rationals).
+    """Return the polynomials e_m(gamma), m = 0..UNIFORM_ORDERS[-1], of dy/dt = sum e_m t^m, as exact rationals.
 
-    With y = sum a_i t^i: y'(t) K'(y)/kappa_2 = t, hence (K'/kappa_2)(y) * y' = t gives the a_i one at a time.
+    y(t) solves K(y)/kappa_2 = t^2/2. So (K'(y)/kappa_2) y'(t) = t, and the a_i of y = sum a_i t^i follow one after another.
     """
     order = UNIFORM_ORDERS[-1] + 1
     kappa = cumulant_polynomials(order + 2)

@@ -16,7 +16,7 @@ cdef struct Curve:
     #                     ulp, otherwise at least 3e-13
     bint sure           # at eps = 0, rough has an error of at most 1 plus a tenth of its value
 
-# Returns the target for a search of eps: log(delta), for delta in (0, 1), lowered (upper = 1) or raised by the rounding error that
+# Returns the target of a search for eps: log(delta), for delta in (0, 1), lowered (upper = 1) or raised by the rounding error that
 # the method delta() adds to its result.
 cdef double c_level(double delta, bint upper) noexcept nogil
 

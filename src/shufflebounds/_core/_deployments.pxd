@@ -1,1 +1,1 @@
-# Loops for Python alone: nothing is cimported from here.
+# The loops of this module are called from Python alone: nothing is cimported from here.

@@ -7,14 +7,14 @@ cdef struct Users:
     Py_ssize_t atoms
     double count
 
-# Bounds of log E[max(0, S)], S the sum over all users of all groups; they aim at a relative gap
-# of rtol and have a larger gap where rtol would need more than `work` evaluations of an atom.
-# Returns 0, -1 without memory, or -2 if the probabilities of a group do not sum to 1 within 1e-6; the bounds are -inf and inf then.
-# Checked by the caller: counts integers >= 1 of total at most 2**53, x finite, log_w <= 0, 1e-14 <= rtol <= 0.1.
+# Bounds of log E[max(0, S)], S the sum over all users of all groups. Their relative gap is at most rtol, unless this would take
+# more than `work` evaluations of an atom.
+# Returns 0, -1 without memory, or -2 if the probabilities of a group do not sum to 1 within 1e-6; in these cases the bounds are
+# -inf and inf. Checked by the caller: counts integers >= 1 of total at most 2**53, x finite, log_w <= 0, 1e-14 <= rtol <= 0.1.
 cdef int c_log_excess(const Users *groups, Py_ssize_t number, double rtol, double work,
                       double *lower, double *upper) noexcept nogil
 
-# An approximation with a relative error of a few percent that is smooth in x: the saddle point of e^K(s)/s^2. -inf if no x > 0.
+# A smooth approximation with a relative error of a few percent: the saddle point of e^K(s)/s^2. -inf if no x > 0.
 cdef double c_rough_excess(const Users *groups, Py_ssize_t number) noexcept nogil
 
 # Moments of one user's value X under the distribution tilted by e^(theta X): log E e^(theta X), and of the tilted distribution the
@@ -28,11 +28,10 @@ cdef struct Moments:
 # An upper bound of log E[max(0, S)] for every sum S of n users, of whom low[j]..high[j] are of kind j, by the theorem of Berry and
 # Esseen for the tilted sum. With k, mu, v and rho the sums over users of the four moments,
 #     E S_+ <= e^k (normal part + 2/(e theta) 0.56 rho/v^(3/2)).
-# The numbers of users are a convex combination of the corners of the cell, at which all users of unassigned kind are of one
-# kind. The normal part has two bounds. The first is 1/(theta^2 sqrt(2 pi v)); times e^k, it is log-convex in the numbers, and so
-# is the error term with the largest rho, so that their largest values at a corner bound them. The second is exact,
-# e^(-theta mu + theta^2 v/2) E N(mu - theta v, v)_+, and increases in the exponent, in mu - theta v and in v, whose largest
-# values at a corner are taken.
+# The numbers of users are a convex combination of the corners of the cell; at a corner all users of unassigned kind are of one
+# kind. The normal part has two bounds. The first is 1/(theta^2 sqrt(2 pi v)). Times e^k it is log-convex in the numbers, like the
+# error term with the largest rho, so the largest value at a corner bounds either. The second is exact: e^(-theta mu + theta^2 v/2)
+# E N(mu - theta v, v)_+. It increases in the exponent, in mu - theta v and in v, of which the largest values at a corner are used.
 # Checked by the caller: number >= 1, theta > 0, 0 <= low[j] <= high[j], the sum of low at most users <= that of high.
 cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, const double *low, const double *high,
                        double users) noexcept nogil

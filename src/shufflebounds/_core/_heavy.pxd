@@ -1,4 +1,4 @@
-# Heavy tails: values so large that a single one decides the sign of the sum are removed from its distribution.
+# Heavy tails: values so large that one of them decides the sign of the sum are removed from the distribution of the sum.
 # Method: the header of _heavy.pyx.
 
 from shufflebounds._core._smoothed cimport Turn

@@ -5,7 +5,7 @@
 # Checked by the caller: 0 < p[j] < 1 (p[j] may round to 1 where q[j] > 0 is given), counts[j] a positive integer, their
 # total at most 2**53, k an integer.
 
-# Called at intervals in a pass over millions of groups; returns whether to stop. The results of a stopped pass are not valid.
+# A pass over millions of groups calls this function at intervals; it returns whether to stop. Then the results are not valid.
 ctypedef int (*Interrupted)() noexcept nogil
 
 cdef struct Law:
@@ -27,7 +27,7 @@ cdef struct Tilt:
     double exponent        # K(theta) - k theta
     double exponent_error  # bound on its absolute error
 
-# log of the centred characteristic function of the tilted distribution, in the form with the least run time (c_phi_make). A group
+# log of the centred characteristic function of the tilted distribution, in the form that takes the least time (c_phi_make). A group
 # has the tilted probabilities x of 1 and y = 1 - x of 0, and the multiplicity g.
 cdef struct Phi:
     int orders                  # > 0: the series in 4xy and x - y is used, with this number of orders

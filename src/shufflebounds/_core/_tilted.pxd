@@ -3,7 +3,7 @@
 
 from shufflebounds._core._constants cimport EXCESS_LANES
 
-# One group with its scaled values and, at the current theta, its tilted distribution, whose last atom is that at 0.
+# One group of users: its scaled values and, at the current theta, its tilted distribution, whose last atom is that at 0.
 cdef struct Group:
     double *log_w          # log w
     double *x              # values of the atoms, without those at 0
@@ -20,7 +20,8 @@ cdef struct Group:
     double sd              # standard deviation of one user's tilted value
     double reach           # largest |value - mean|
 
-# At one theta, over all users: K, K', K'' of the sum, and the effect of one ulp in every value and mass on K(s), per unit of |s|.
+# At one theta, over all users: K, K', K'' of the sum, and the change of K(s) per unit of |s| if every value and mass has an error
+# of one ulp.
 cdef struct Cumulant:
     double value
     double slope

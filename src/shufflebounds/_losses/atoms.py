@@ -1,7 +1,7 @@
 """Distributions of privacy losses, as enumerated outcomes (`LossAtoms`) and on a grid (`GridPLD`).
 
-Mechanisms with finitely many outcomes give their outcomes as `LossAtoms`, from which divergences, Renyi divergences and trade-off
-functions are computed exactly. Compositions move the outcomes to a grid, as an upper or as a lower bound.
+Mechanisms with finitely many outcomes return them as `LossAtoms`, from which divergences, Renyi divergences and trade-off functions
+follow. Compositions move the outcomes to a grid, for an upper or for a lower bound.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ class LossAtoms:
         Bound of the log mass, under P and under Q, of the outcomes that are truncated.
     slack : float
         Bound of the relative error of the masses under P.
-    loss_error : float or ndarray
-        Bound of the error of the losses: one number for all, or one for each loss if small losses are more accurate than large
-        ones.
+    Bound of the error of the losses: one number for all, or one for each loss, so that small losses may be more accurate.
     """
 
     log_p: FloatArray
@@ -97,8 +95,8 @@ class LossAtoms:
     def of_masses(cls, p: FloatArray, q: FloatArray) -> LossAtoms:
         """Return the outcomes of two lists of probabilities.
 
-        The relative error of each loss is below 4 ulp. A difference of two rounded logarithms has an absolute error of an ulp of
-        the logarithms, which may be larger than the loss itself where the probabilities are nearly equal.
+        The relative error of each loss is below 4 ulp. The difference of two rounded logarithms would have an absolute error of an
+        ulp of the logarithms, which may exceed the loss where the probabilities are nearly equal.
         """
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_p, log_q = np.log(p), np.log(q)
@@ -135,7 +133,7 @@ class LossAtoms:
         for atoms, times in parts:
             more, error = atoms._repeated(times)
             log_p, loss = np.add.outer(log_p, more.log_p).ravel(), np.add.outer(loss, more.loss).ravel()
-            # The rounding error of the sum comes on top of the errors of its terms.
+            # Add the rounding error of the sum to the errors of its terms.
             loss_error = np.add.outer(loss_error, more.loss_error).ravel() + ULP * np.abs(loss)
             slack += times * atoms.slack + error
         count = sum(times for _, times in parts)
@@ -156,7 +154,7 @@ class LossAtoms:
         counts = _counts(self.loss.size, times)
         factorials = np.array([math.lgamma(count + 1.0) for count in range(times + 1)])
         log_p = factorials[times] - factorials[counts].sum(axis=1) + counts @ self.log_p
-        # Terms of opposite sign may cancel, so the rounding error is relative to the sizes of the terms.
+        # Terms of opposite sign may cancel, so the rounding error is proportional to the sizes of the terms.
         loss_error = counts @ (self.loss_error + (1 + times) * ULP * np.abs(self.loss))
         # Each log factorial has a relative error of at most 16 ulp, and no sum of them exceeds log(times!).
         return replace(self, log_p=log_p, loss=counts @ self.loss, loss_error=loss_error), 48 * ULP * float(factorials[times])
@@ -182,7 +180,7 @@ class LossAtoms:
             return reverse.log_lost
         if not symmetric:
             return None
-        # By symmetry an outcome with loss l has a partner with loss -l. Those without a partner here are truncated in (Q, P).
+        # By symmetry, loss l has a partner -l. An outcome without an enumerated partner is truncated in (Q, P).
         hidden = self.log_p[(self.loss > -self.loss[0]) | (self.loss < -self.loss[-1])]
         return float(np.logaddexp.reduce(np.append(hidden, self.log_lost)))
 
@@ -205,7 +203,7 @@ class LossAtoms:
         return np.asarray(self.loss + way * (self.loss_error + ULP * np.abs(self.loss)))
 
     def _falling(self, way: int) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses and the losses, increased (`way` = 1) or decreased (-1) by their errors, by decreasing loss."""
+        """Return log masses and losses by decreasing loss, both increased (`way` = 1) or decreased (-1) by their errors."""
         log_p, loss = self.log_p[::-1], self.moved(way)[::-1]
         if np.any(loss[1:] > loss[:-1]):
             order = np.argsort(-loss, kind="stable")
@@ -229,7 +227,7 @@ class LossAtoms:
         for i, order in enumerate(orders.tolist()):
             value = renyi_of_losses(self.log_p + side * self.slack, loss, math.exp(self.log_other), order, raised)
             size = 1 + float(np.abs(self.log_p).max(initial=0.0)) / max(1.0, value * order)
-            # Masses sum to 1 only up to rounding, so the value may exceed the largest loss, which is a bound.
+            # Masses sum to 1 only up to rounding, so the value may exceed the largest loss, which is also a bound.
             out[i] = min(value * (1 + side * unit * size), max(0.0, float(raised.max(initial=0.0))))
         if upper and loss.any():
             # A positive divergence may underflow: round up.
@@ -257,7 +255,7 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
-        # A loss that is a grid point up to this rounding error is moved to the grid point.
+        # A loss within this distance of a grid point, the rounding error, is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
@@ -271,7 +269,7 @@ class LossAtoms:
         shape = _losses.split if upper else _losses.merge
         log_p = shape(self.log_p, loss, anchor, step, first, size)
         rest = float(np.logaddexp(self.log_rest, self.log_lost)) if upper else self.log_rest
-        # A merged loss has an error of 64 ulp, from rounding in the kernel that keeps the mean at a grid point.
+        # Moving the mean to a grid point, with rounding in the kernel, changes a merged loss by at most 64 ulp.
         return GridPLD(anchor, step, first, log_p, rest, self.slack, self.most_blur + 1.25 * snap + 64 * ULP)
 
 

@@ -1,7 +1,7 @@
 """Blocks of datasets, each with one upper bound of the hockey-stick divergence for all datasets in the block.
 
-If there are too many pairs of neighbours to enumerate, the bound of adaptive compositions lets the adversary choose a block after
-every result, instead of a pair.
+If there are too many pairs of neighbours to enumerate, the adversary of an adaptive composition chooses a block of datasets, not a
+pair, after every result.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Blocks:
     Parameters
     ----------
     rows : callable
-        Returns, for an array of eps >= 0, an upper bound of the log divergence of every pair in a block, one row per block. The
-        reversed pairs of block i are those of block count - 1 - i.
+        Returns, for an array of eps >= 0, one row for each block: an upper bound of the log divergence of every pair in the block.
+        The reversed pairs of block i are those of block count - 1 - i.
     count : int
         Number of blocks.
     """
@@ -43,7 +43,7 @@ class Blocks:
         """
         last = samples.eps[-1:]
         seen = np.append(samples.eps[:-1][samples.high[:-1] > -np.inf], last)
-        # With fewer than 600 values the gap of adaptive compositions is wider; with more the run time grows in proportion.
+        # With fewer than 600 values adaptive compositions have a wider gap; with more the run time grows in proportion.
         places = np.linspace(0.0, seen.size - 1.0, 600)
         eps = np.unique(np.interp(places, np.arange(seen.size), seen))
         values = np.full((self.count, eps.size), -np.inf)

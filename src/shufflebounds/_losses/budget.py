@@ -1,8 +1,8 @@
 r"""The difference between a pure budget and eps without cancellation, and the loss of a sampled record.
 
-For eps just below the budget, delta is about proportional to the difference budget - eps. If the budget has an error of a few ulp,
-the error of log delta is unbounded, or delta becomes 0 where it is positive. So the budget, a function of parameters that are
-doubles, is stored as an unevaluated sum of two doubles; the difference is then accurate to an ulp.
+For eps just below the budget, delta is about proportional to budget - eps. With a budget that has an error of a few ulp, the error
+of log delta would be unbounded, or delta 0 where it is positive. So the budget is stored as an unevaluated sum of two doubles; the
+difference is then accurate to an ulp.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def mixed_losses(loss: FloatArray, rate: float) -> FloatArray:
     if rate == 1:
         return loss
     gain = rate * np.expm1(np.minimum(loss, LARGEST_EXPONENT))
-    # For a negative loss, the argument of the log is a sum of positive terms, which has no cancellation.
+    # For a negative loss, the argument of the log is a sum of positive terms, without cancellation.
     low = np.log((1 - rate) + rate * np.exp(np.minimum(loss, 0.0)))
     # For losses above 700, e^loss overflows; the result is loss + log(rate), plus a term of at most (1 - rate)/rate e^-700.
     far = loss + np.log(rate + (1 - rate) * np.exp(-np.maximum(loss, LARGEST_EXPONENT)))

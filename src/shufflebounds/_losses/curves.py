@@ -1,9 +1,9 @@
 r"""Bounds of the trade-off curve of a profile from finitely many values of delta, and the convex hull of several curves.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. The line of E
-is said to decide at alpha if it attains the supremum there. The lines of an upper bound of delta, at finitely many E, give a curve
-at or below f. A piecewise linear function of E at or below delta gives a curve at or above f, which is the supremum of the lines of
-its corners alone. Samples are values of delta at some eps; their quantile is sqrt(-2 log delta).
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. At alpha, the
+line that attains the supremum decides. Upper bounds of delta at finitely many E give lines whose supremum is at or below f. A
+piecewise linear function of E at or below delta gives a curve at or above f; it is the supremum of the lines of its corners.
+Samples are values of delta at some eps; the quantile of a sample is sqrt(-2 log delta).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["SKETCH", "Staged", "convex_hull", "curve", "gdp_mu", "mu_of_knots", 
 Samples = Callable[[float, int], tuple[SampledProfile, SampledProfile]]
 
 SKETCH = 0.5
-"""Distance, in sqrt(-2 log delta), of the first samples of delta if the curve f is computed at a few levels alpha only. More
-samples are then added for each level. Raised: more rounds of refinement. Lowered: more values at first."""
+"""Distance, in sqrt(-2 log delta), of the first samples of delta if f is computed at a few levels alpha only; each level then adds
+samples. Raised: more rounds of refinement. Lowered: more values at first."""
 
 
 def sketch_step(known: DominatingPairInfo) -> float:
     """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    # A lower bound that is not convex is only monotone between samples, so its gap is proportional to their distance.
     return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
 
 
@@ -69,16 +69,16 @@ class Staged(Piecewise):
     """A trade-off curve whose samples are computed in stages, when a value needs them; see :data:`STAGES`.
 
     For a few levels alpha, f is computed one level after the other, from samples SKETCH apart and more samples near the eps whose
-    line decides at alpha. For many levels, the samples have the distance `spacing`. In both cases the first stage is used whose
-    last line does not decide at this level, so that no value depends on earlier calls. Properties of the whole curve, such as its
-    breakpoints, use the last stage.
+    line decides at alpha. For many levels, the samples are `spacing` apart. Each level uses the first stage whose last line does
+    not decide there, so no value depends on earlier calls. Properties of the whole curve, such as its breakpoints, use the last
+    stage.
 
     Parameters
     ----------
     samples : callable
-        Returns the samples of H(Q||P) and of H(P||Q), given their distance in quantiles of delta and the stage.
+        Returns the samples of H(Q||P) and of H(P||Q), given their distance in sqrt(-2 log delta) and the stage.
     spacing, sketch : float
-        The distance of the samples for many levels, and for few.
+        The distance of the samples for many levels, and for a few.
     upper : bool
         Whether the curve is an upper bound of T(P, Q); otherwise it is a lower bound.
     """
@@ -119,7 +119,7 @@ class Staged(Piecewise):
             return self._log_beta(x)
 
     def _log_beta(self, x: FloatArray) -> FloatArray:
-        # If there are at most 16 levels alpha, each is refined separately, with at most 32 values of delta.
+        # Up to 16 levels alpha are refined one by one, each with at most 32 values of delta.
         few = x.size <= 16
         out, missing = np.empty_like(x), np.ones(x.size, bool)
         for stage in range(len(STAGES)):
@@ -133,15 +133,15 @@ class Staged(Piecewise):
 
 
 def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, float, float]:
-    """Return the curve, and the range of alpha in which the lines of the last samples do not decide.
+    """Return the curve, and the range of alpha in which it is not the line of the largest sampled eps of either profile.
 
-    The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside of it, samples at larger eps are missing.
+    The range is given by its smallest log alpha and its smallest log(1 - alpha). Outside, samples at larger eps are missing.
     """
     form, eps = _enclosing(forward, backward, upper)
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the last sample but one: with more samples, the last line would decide in a smaller range.
+        # The limit is the last sample but one: with more samples, the last line would decide in a smaller range of alpha.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -151,12 +151,12 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
 
 
 def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: float) -> Interval:
-    """Return bounds of log f(alpha) from the samples and more of them near the eps whose line decides at alpha."""
+    """Return bounds of log f(alpha) from the samples, after adding more of them near the eps whose line decides at alpha."""
     at, low, high, before = np.array([log_alpha]), -math.inf, 0.0, math.inf
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
-    # The refinement ends at a relative gap of log beta of 1e-7 (for beta near 1, this is the gap of 1 - beta), or if a round leaves
-    # more than 98 % of the gap, because the bounds of delta themselves then have this gap.
+    # Stop at a relative gap of log beta of 1e-7 (for beta near 1, that of 1 - beta), or if a round leaves more than 98 % of the
+    # gap: then the bounds of delta themselves have this gap.
     for _ in range(MOST_ROUNDS + 1):
         below, eps = _enclosing(*both, False)
         above, corners = _enclosing(*both, True)
@@ -165,8 +165,8 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        # The line that decides at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If f is
-        # flatter than -1 at alpha, this eps is negative. Then delta of the reversed pair has the slope -beta at -eps.
+        # The line that decides at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If the
+        # slope of f at alpha is above -1, this eps is negative: delta of the reversed pair then has the slope -beta at -eps.
         steep = place > 0 or (place == 0 and log_alpha < low)
         corner = _piece(above, corners, log_alpha) if corners.size else place
         wanted = abs(corner) if (corner > 0) == steep else None
@@ -176,15 +176,15 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
-    """Return the eps of the line that is the piece of the curve at alpha; it is negative for lines of the reversed pair."""
+    """Return the eps of the line that decides at alpha; it is negative for lines of the reversed pair."""
     return float(eps[min(int(np.searchsorted(form.points[0, 1:], log_alpha)), eps.size - 1)])
 
 
 def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: float | None) -> int:
-    """Add samples where delta has the slope -e^log_slope in e^eps; return how many were evaluated.
+    """Add samples where delta has the slope -e^log_slope in e^eps; return their number.
 
-    The place is interpolated from the log slopes near `eps`. Two more samples near the estimated place show the error of the slope,
-    and one at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
+    The place is interpolated from the log slopes near `eps`. Two more samples, one on either side, show the error of the slope. A
+    sample at `corner`, where the lines from the left and from the right meet, finds a kink of delta.
     """
     x, y = samples.eps, samples.high
     place = int(np.searchsorted(x, eps))
@@ -200,8 +200,8 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
     goal = float(np.interp(-log_slope, -falling, middle[known]))
     width = float(np.diff(x)[min(max(int(np.searchsorted(x, goal)) - 1, 0), x.size - 2)])
     before = samples.evaluations
-    # In each round the gap decreases with the square of the distance of the two new samples from the goal, but the effect of errors
-    # of delta on the slope is proportional to the inverse of this distance.
+    # In each round the gap decreases with the square of the distance of the two new samples from the place, but errors of delta
+    # change the slope in proportion to the inverse of this distance.
     away = 0.06 * width
     fresh = [goal - away, goal, goal + away, *([corner] if corner is not None else [])]
     samples.add(np.array([value for value in fresh if value >= 0]))
@@ -211,8 +211,8 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
     """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
 
-    The refinement also ends where more samples could reduce the gap by at most twice INTERPOLATED of it, because the rest comes
-    from the gap of the bounds of delta themselves.
+    The refinement also ends where more samples could reduce the gap by at most twice INTERPOLATED of it; the rest comes from the
+    gap of the bounds of delta themselves.
     """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
@@ -225,15 +225,15 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         if unlimited or not most > best * (1 + rtol / 4):
             break
         for upper in (True, False):
-            # The two bounds of delta are two functions of eps, and each bound of mu is that of one of them, first the upper one. It
-            # is refined as if that function were delta: only intervals with a corner above the largest mu that its own samples
-            # attain can change it.
+            # The lower and the upper bound of delta are two functions of eps, and each gives one bound of mu; start with the upper
+            # one. Refine as if this function were delta: only intervals with a corner above the largest mu that its own samples
+            # attain can change the bound.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
             attained = _attained_mu(one, other, best, float(corners.max(initial=0.0)), rtol)
             least = attained + max(rtol / 8 * attained, INTERPOLATED / 2 * (most - best))
-            # If only a few values may be computed, those that lower the largest mu of a corner are computed first.
+            # If only a few values may be computed, start with those that lower the largest mu of a corner.
             open_ = corners > max(least, attained + share * (float(corners.max(initial=0.0)) - attained))
             low, high = eps[1:][open_], eps[:-1][open_]
             grown = _halve(forward, np.maximum(low, 0.0), high, evaluations)
@@ -244,23 +244,23 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
     best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
-    # A formula for delta whose pairs are not listed need not be convex in e^eps. The upper bound is that of its convex hull, above
-    # which single values may be.
+    # A formula for delta without enumerated pairs need not be convex in e^eps. The upper bound is that of its convex hull, which
+    # single values may exceed.
     return Interval(min(best, upper_bound), upper_bound)
 
 
 def _attained_mu(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu between `best`, another one, and `most`, an upper bound, by the curve through the samples."""
+    """Return a lower bound of mu from the curve through the samples; `best` is a known lower bound, `most` an upper bound."""
     best = max(best, _largest_mu(_enclosing(forward, backward, True)[0]))
     if forward.convex and backward.convex:
         return best
-    # Between the samples of a curve that is not convex, only its monotonicity is known. Single samples give a larger lower bound,
-    # with which fewer intervals have to be divided.
+    # Between samples, a curve that is not convex is only monotone. Single samples then give a larger lower bound, with which fewer
+    # intervals have to be divided.
     return _mu_of_samples(forward, backward, best, most, rtol)
 
 
 def _mu_of_samples(forward: SampledProfile, backward: SampledProfile, best: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu between `best`, another one, and `most`, an upper bound, from the single samples."""
+    """Return a lower bound of mu from the single samples; `best` is a known lower bound, `most` an upper bound."""
     precise = max(rtol / 16, INTERPOLATED / 8 * (1 - best / most)) if most > 0 else rtol
     for samples in (forward, backward):
         known = samples.low > -np.inf
@@ -269,10 +269,10 @@ def _mu_of_samples(forward: SampledProfile, backward: SampledProfile, best: floa
 
 
 def _mu_of_values(eps: FloatArray, log_delta: FloatArray, known: float, most: float, rtol: float) -> float:
-    """Return a lower bound of mu between `known`, another one, and `most`, from lower bounds of log delta at single eps.
+    """Return a lower bound of mu from lower bounds of log delta at single eps; `known` and `most` are bounds known before.
 
     If the mechanism is mu-Gaussian differentially private, its delta is at most that of N(0, 1) and N(mu, 1) at every eps (Dong,
-    Roth, Su 2022). No interpolation between the eps is involved.
+    Roth, Su 2022). Nothing is interpolated between the eps.
     """
     def enough(mu: float) -> bool:
         return not bool((log_delta > GaussianCurve(mu, -1).log_delta(eps)).any())
@@ -295,8 +295,8 @@ def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
 def repeated_mu(above: Tradeoff, times: int) -> float:
     """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
-    A test of one release that every release has to pass is a test of the composition. If rare large losses determine mu, the bound
-    is close to sqrt(times) times mu of one release, which is an upper bound.
+    Each test of one release, combined as "every release passes", is a test of the composition. If rare large losses determine mu,
+    the bound is close to sqrt(times) times mu of one release, which is an upper bound.
     """
     form = above._form
     if isinstance(form, GaussianCurve):
@@ -304,7 +304,7 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
     if isinstance(form, Piecewise):
         one = form.points[0, 1:-1], form.points[3, 1:-1]
     else:
-        # Another curve is evaluated at 256 levels alpha. Each level is a test, and any set of tests gives a lower bound.
+        # Any other curve is evaluated at 256 levels alpha. Each is a test, and any set of tests gives a lower bound.
         log_alpha = -np.geomspace(1e-3, 700.0, 256)
         one = log_alpha, log1mexp(form.log_beta(log_alpha))
     log_alpha, log_power = (times * row * (1 + sign * 4 * ULP) for row, sign in zip(one, (-1, 1)))
@@ -313,9 +313,9 @@ def repeated_mu(above: Tradeoff, times: int) -> float:
 
 
 def _halve(samples: SampledProfile, left: FloatArray, right: FloatArray, most: int) -> int:
-    """Add samples in the middle of these intervals, if they are wide enough and inside the sampled range; return their number.
+    """Add samples in the middle of intervals that are wide enough and inside the sampled range; return the number of samples.
 
-    Intervals are left out in which more samples do not help (`enough_fall`). Nothing is added after `most` evaluations.
+    Intervals in which more samples do not help (`enough_fall`) are skipped. At most about `most` samples are added.
     """
     wide = (right - left > 1e-12 * right) & ~samples.too_deep(left)
     with np.errstate(invalid="ignore"):
@@ -340,7 +340,7 @@ def rounded(log_alpha: FloatArray, log_beta: FloatArray, *, upper: bool) -> Trad
 def convex_hull(curves: list[Tradeoff]) -> Tradeoff:
     """Return the greatest convex curve at or below all of the piecewise linear curves: the convex hull of their breakpoints.
 
-    The hull of upper bounds is an upper bound of the hull, and the hull of lower bounds is a lower bound of it.
+    From upper bounds of curves it is an upper bound of their hull, from lower bounds a lower bound.
     """
     points = np.concatenate([_pieces(f).points for f in curves], axis=1)
     return Tradeoff(prune(points[:, np.lexsort((points[2], -points[1], points[0]))]))

@@ -1,7 +1,7 @@
 """Distributions of the privacy loss of one release, computed from values of its hockey-stick divergence at finitely many eps.
 
-The upper bound ("connect the dots") interpolates the divergence linearly in e^eps between these values. The lower bound uses
-lines that lie below the convex divergence. Compositions on a grid are built from these distributions.
+The upper bound ("connect the dots") interpolates the divergence linearly in e^eps between these values. The lower bound uses lines
+below the divergence, which is convex. Compositions on a grid use these distributions.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def _both_ways(
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]:
     """Return log bounds of the divergence at increasing eps of either sign, split into eps >= 0 and eps < 0.
 
-    With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. The part
-    eps < 0 is therefore expressed by the divergence of (Q, P) at -eps, which is small there. A part is (x, lower, upper) with
-    increasing x. Its entry 1 is the point where the parts join, and its entry 0 the neighbour of this point in the other part.
+    With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. So the part
+    eps < 0 is given as the divergence of (Q, P) at -eps, which is small. A part is (x, lower, upper) with increasing x. Its entry 1
+    is the point where the parts join, and its entry 0 the neighbour of this point in the other part.
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
     if hockey_stick is reverse:
-        # The divergences of (P, Q) and (Q, P) are the same function, which a symmetric grid needs twice at every |eps|.
+        # (P, Q) and (Q, P) have the same divergence, which a symmetric grid needs twice at every |eps|.
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
         low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]
@@ -68,7 +68,7 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
 
     `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
 
-    Errors of the values may make the interpolation non-convex. The lower convex hull is then taken, which is still an upper bound,
+    Errors of the values may make the interpolation non-convex. Its lower convex hull is then used, which is still an upper bound,
     because the exact divergence is convex. The divergence of the resulting masses is computed again; where rounding makes it
     smaller than the interpolation, `slack` is increased by the difference.
     """
@@ -109,13 +109,13 @@ def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
 
 
 def connect_the_dots(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return a distribution that dominates the pair whose divergence is known at increasing eps of either sign."""
+    """Return a distribution that dominates a pair whose divergence is known at increasing eps of either sign."""
     (x, _, y), (u, _, v) = _both_ways(eps, hockey_stick, reverse)
     return pessimistic_pld((x[1:], y[1:]), (u[1:], v[1:]))
 
 
 def supporting_lines(eps: FloatArray, hockey_stick: HockeyStickBounds, reverse: HockeyStickBounds) -> LossAtoms:
-    """Return a distribution that is dominated by the pair whose divergence is known at increasing eps of either sign."""
+    """Return a distribution that a pair, whose divergence is known at increasing eps of either sign, dominates."""
     chains = []
     for x, low, high in _both_ways(eps, hockey_stick, reverse):
         low = np.minimum(np.maximum.accumulate(low[::-1])[::-1], 0.0)

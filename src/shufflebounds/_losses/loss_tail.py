@@ -25,14 +25,14 @@ def loss_tail(
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
 ) -> IntervalArray:
-    """Return bounds of Pr[L > eps] for the pair behind delta, at each eps > 0; of the worst pair unless `single` is set.
+    """Return bounds of Pr[L > eps] at each eps > 0, for the pair behind delta if `single`, otherwise for the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
     expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried.
 
     With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
     to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
-    ends. For a maximum over several pairs, only P - xE Q >= (1 - x) P with x = e^-h on the outcomes above eps can be used.
+    ends; for a maximum over several pairs only P - xE Q >= (1 - x) P, x = e^-h, on the outcomes above eps is available.
     """
     at = eps[:, None]
     low, high = lower(eps)[:, None], upper(eps)[:, None]
@@ -47,10 +47,10 @@ def loss_tail(
         earlier = at * (1 - steps)
         log_before = _of(log_delta, earlier)
         rest, before = -np.expm1(earlier - at), np.exp(log_before)
-        # Where delta underflows, delta / rest may still be a normal number: it is computed from logarithms.
+        # Where delta underflows, delta / rest may be a normal number: compute it from logarithms.
         deep = np.exp(log_before - np.log(rest) + COMPUTED_ERROR)
         if single:
-            # `rise` is a difference of two deltas; its rounding error is at most a multiple of the first one, and is added.
+            # The rounding error of `rise`, a difference of two deltas, is at most a multiple of the first, and is added.
             rise = before - np.exp(earlier - at + low)
             above = (rise + 4 * EXP_SLACK * before) / rest
             deep *= COMPUTED_ERROR - np.expm1(np.minimum(earlier - at + low - log_before, 0.0))
@@ -58,11 +58,12 @@ def loss_tail(
             above = before / rest
         return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
 
-    # Where delta underflows, so does the lower bound; and the upper one, if delta underflows at the end of a short secant, too.
+    # Where delta underflows, the lower bound underflows; the upper bound does if delta underflows at the end of a short secant,
+    # too.
     below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
     if below.any():
         gain = -_least(lambda steps: -gains(steps), eps.size, roughly is not None)
-        # The product of a delta that underflows and of a large gain is formed from logarithms, and rounded down.
+        # The product of a delta that underflows and a large gain is computed from logarithms, and rounded down.
         deep = np.nextafter(np.exp(low[:, 0] + np.log1p(gain) - COMPUTED_ERROR), 0.0)
         below = np.where(below < TINY, deep, below * (1 + gain))
     above = np.ones(eps.size) if np.exp(high).any() else bounds(_tiled(STEPS[:1], eps.size), upper)[:, 0]

@@ -34,8 +34,8 @@ A larger value takes longer, a smaller one widens the gap of the bounds.
 """
 
 MOST_VALUE_EFFORT = 1e-4
-"""Effort of one value above which it is never evaluated at every grid point, however few there are. Raised: longer run time.
-Lowered: a larger gap."""
+"""Effort of one value above which the divergence is never evaluated at every grid point, even if there are few. Raised: longer run
+time. Lowered: a larger gap."""
 
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
@@ -141,7 +141,7 @@ class DominatingPairInfo:
         Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
         decides how many values are evaluated, so it is a property of the class and no measurement.
     spacing : float
-        Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta). It is
+        Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta);
         larger if a value of delta is expensive.
     refined_gap : float, optional
         Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
@@ -149,7 +149,7 @@ class DominatingPairInfo:
     single : bool
         Whether two neighbouring datasets attain this pair. Then its composition is also a lower bound.
     attained : tuple of DominatingPairInfo
-        Pairs that neighbouring datasets attain, if this pair is not one of them.
+        Pairs that neighbouring datasets attain, if this pair is not attained.
     all_attained : bool
         Whether every pair of neighbours is dominated by one of the attained pairs.
     blocks : Blocks, optional
@@ -185,7 +185,8 @@ class DominatingPairInfo:
         The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
         inverts it along a contour and needs no grid.
     gdp_adds : bool
-        Whether either bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...), from that bound of each.
+        Whether the upper (lower) bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...) of their upper (lower)
+        bounds.
     """
 
     hockey_stick: HockeyStickBounds

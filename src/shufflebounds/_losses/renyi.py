@@ -22,7 +22,7 @@ from shufflebounds._losses.samples import INTERPOLATED, SampledProfile
 __all__ = ["enough_fall", "mixture_renyi", "mixture_tail", "renyi"]
 
 Tail = Callable[[float, float], float]
-"""Returns, for a power and a start, an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
+"""Returns, given (power, start), an upper bound of the log of the integral of e^(power t) H_(e^t)(P||Q) over t > start."""
 
 FEW_VALUES = 256
 """If at most this number of values of delta may be evaluated, the intervals with the largest gaps are divided first. Raised: larger
@@ -42,8 +42,8 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
           tail: Tail | None = None) -> Interval:
     """Return bounds of D_order(P||Q) from samples of H(P||Q) (`own`) and of H(Q||P) (`reverse`).
 
-    Samples are added until the relative gap is at most rtol or `most` are evaluated. With `upper`, an infinite upper bound is
-    returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
+    Samples are added until the relative gap is at most rtol, or until `most` are evaluated. With `upper`, an infinite upper bound
+    is returned without adding samples. `tail` bounds the integral beyond the last sample if H(P||Q) is positive at every eps.
     """
     powers = order - 1, -order
     sides = ((own, powers[0]), (reverse, powers[1])) if own is not reverse else ((own, powers[0]), (own, powers[1]))
@@ -74,21 +74,20 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             allowed = max(max(low, high - 50) + math.log(rtol / 2), fixed + math.log(INTERPOLATED)) - math.log(share)
             width = np.diff(samples.eps)
             if most <= FEW_VALUES:
-                # If only a few values may be evaluated, the intervals whose gaps exceed e^-4 times the largest gap are divided
-                # first.
+                # If only a few values may be evaluated, divide first the intervals with gaps above e^-4 times the largest one.
                 allowed = max(allowed, float(max(part.max(initial=-math.inf) for part in gaps)) - 4.0)
             open_ = (gap > allowed) & (width > 1e-12 * samples.eps[1:])
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                # If losses are unbounded, each delta takes longer, so a fall of sqrt(own_gap)/4 is permitted even above 0.1.
-                # If very few values may be evaluated, it is sqrt(own_gap): that adds up to own_gap/8.
+                # If losses are unbounded, each delta takes longer: permit a decrease of sqrt(own_gap)/4 even above 0.1. If very few
+                # values may be evaluated, permit sqrt(own_gap), which adds up to own_gap/8.
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))
                 # The lower bound becomes 0 somewhere in this interval, which is divided down to a relative width of 1e-3.
                 ends = (samples.low[:-1] > -np.inf) & (samples.low[1:] == -np.inf) & (width > 1e-3 * samples.eps[1:])
-                # Intervals in which the integrand, for either power, has a larger rate than the quadrature permits are divided.
+                # Divide intervals in which the rate of the integrand, for either power, exceeds what the quadrature permits.
                 open_ &= (order * width > STEEPEST) | ~(fall < enough) | ends
             before = samples.evaluations
             middle = 0.5 * (samples.eps[:-1] + samples.eps[1:])[open_]
@@ -98,16 +97,16 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             break
     most_logs = float(np.logaddexp(high, beyond + math.log(2))) + COMPUTED_ERROR
     lower, upper_bound = _divergence(order, float(low) - COMPUTED_ERROR) * (1 - 4e-16), _divergence(order, most_logs) * (1 + 4e-16)
-    # The bounds of delta need not be convex in e^eps. The upper one here is that of their convex hull, which may be below `lower`.
+    # Bounds of delta need not be convex in e^eps. `upper_bound` is that of their convex hull, which may be below `lower`.
     return Interval(min(lower, upper_bound), upper_bound)
 
 
 def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
-    r"""Return lower bounds of the largest Renyi divergence of pairs whose largest H at each eps is at least the lower samples.
+    r"""Return lower bounds of the largest Renyi divergence over pairs, from lower bounds of their largest H at the samples.
 
     .. math:: D_a \ge t + \frac{\log (a H_{e^t}) - (a-1) \log(1 - 1/a)}{a - 1}, \qquad D_a \ge D_1 \ge 2 H_1^2,
 
-    by the inequality of `mixture_tail` and by that of Pinsker. At every t some pair has at least this divergence.
+    by the inequality of `mixture_tail` and by that of Pinsker. At every t some pair attains the largest H.
     """
     seen = samples.low > -np.inf
     with np.errstate(all="ignore"):
@@ -120,8 +119,8 @@ def least_divergence(samples: SampledProfile, orders: FloatArray) -> FloatArray:
 def enough_fall(own_gap: FloatArray) -> FloatArray:
     """Return the decrease of log delta over an interval below which more samples in it do not help.
 
-    Straight lines in e^eps exceed delta by a fraction of up to fall^2/8. It is permitted up to 0.1 %, and up to 1/4 of `own_gap`,
-    the relative gap of the bounds of delta themselves.
+    For a decrease d, straight lines in e^eps exceed delta by a fraction of up to d^2/8. This fraction may be 0.1 %, or 1/4 of
+    `own_gap`, the relative gap of the bounds of delta themselves, whichever is smaller.
     """
     return np.minimum(np.sqrt(2 * own_gap), 0.1)
 
@@ -142,7 +141,7 @@ def mixture_tail(power: float, start: float, orders: FloatArray, divergences: Fl
     .. math:: H_{e^t} \le \frac{q}{b} \Bigl(1 - \frac1b\Bigr)^{b-1} e^{(b-1)(D_b - t)}, \qquad b > 1,
 
     by the joint convexity of the hockey-stick divergence and because :math:`(1 - e^t/x)_+ x^{1-b}` is largest for
-    x = e^t b/(b - 1). Of the given orders b > power + 1 the one with the smallest bound is used.
+    x = e^t b/(b - 1). The smallest bound over the given orders b > power + 1 is used.
     """
     with np.errstate(all="ignore"):
         step = orders - 1
@@ -165,7 +164,7 @@ def mixture_renyi(orders: FloatArray, divergences: FloatArray, rate: float) -> F
 
     .. math:: D_a \le \frac{1}{a-1} \log\bigl(1 - q + q\, e^{(a-1) D_a(P \| Q)}\bigr), \qquad D_1 \le q\, D_1(P \| Q),
 
-    for every R, as :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are jointly convex. R may be P or Q. For order
+    for every distribution R, because :math:`\sum_y P^a Q^{1-a}` and the Kullback-Leibler divergence are jointly convex. For order
     inf the divergence of (P, Q) itself is returned.
     """
     step = orders - 1

@@ -1,6 +1,6 @@
 """Bounds of delta(eps) of one release at selected eps, and by convexity between them.
 
-Trade-off functions, Renyi divergences and compositions use them if one value of delta is expensive.
+Trade-off functions, Renyi divergences and compositions use these bounds if one value of delta is expensive.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ HockeyStickBounds = Callable[[FloatArray], IntervalArray]
 """Returns a lower and an upper bound of the log hockey-stick divergence at each eps >= 0."""
 
 STAGES = (5.0, 10.0, 45.0)
-"""The samples of an expensive profile are placed in stages, each when a result needs it. An entry is the largest sqrt(-2 log delta)
-of a stage. The first stage suffices for trade-off functions at alpha above about 1e-6, the second above about 1e-22. The last one
-ends at the pure budget if there is one. Raised: more values before the first result of a stage. Lowered: more stages are needed."""
+"""Largest sqrt(-2 log delta) of each stage in which the samples of an expensive profile are placed. A stage is added when a result
+needs it: the first suffices for trade-off functions at alpha above about 1e-6, the second above about 1e-22. The last one ends at
+the pure budget if there is one. Raised: more values before the first result of a stage. Lowered: more stages are needed."""
 
 _, FULL_DETAIL, DEPTH = STAGES
 """Down to delta = e^(-FULL_DETAIL**2/2) the samples are equally spaced in sqrt(-2 log delta); for smaller delta their distance
 grows. They end at delta = e^(-DEPTH**2/2) if there is no pure budget."""
 
 INTERPOLATED = 0.003
-"""Share of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
+"""Fraction of the gap at the samples that interpolation between them may add, where this gap is large. Raised: less tight bounds.
 Lowered: more samples; their number grows with the inverse of the square root."""
 
 _NODES, _WEIGHTS = gauss_legendre(12)
@@ -42,8 +42,8 @@ _NODES, _WEIGHTS = gauss_legendre(12)
 class SampledProfile:
     r"""Bounds of log delta of one ordered pair at increasing eps. The first eps is 0, the last the pure budget if there is one.
 
-    delta is convex and non-increasing in E = e^eps. So linear interpolation of `high` is an upper bound, and the lines through the
-    neighbours of an interval are lower bounds inside it (:meth:`below`).
+    delta is convex and non-increasing in E = e^eps. So linear interpolation of `high` is an upper bound. In an interval between two
+    samples, the lines through the samples on either side of it are lower bounds (:meth:`below`).
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SampledProfile:
         if pure > TINY:
             self.add(np.zeros(1))
         if not self.eps.size or self.high[0] == -np.inf:
-            # delta is at most tanh(pure/2) < pure, and 0 from eps = pure on, which is below 2 TINY.
+            # From eps = pure on delta is 0. Below, delta is at most tanh(pure/2) < pure, here below 2 TINY.
             top = math.log(pure) if 0 < pure <= TINY else -math.inf
             self.eps, self.low, self.high = np.zeros(1), np.full(1, -np.inf), np.full(1, top)
             if top > -math.inf:
@@ -104,8 +104,8 @@ class SampledProfile:
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
         if not whole and self.depth is not None:
-            # Extrapolate sqrt(-2 log delta) linearly to the eps at which delta is as small as required. The function is concave in
-            # eps, so this eps is too small.
+            # Extrapolate sqrt(-2 log delta) linearly to its largest required value. It is concave in eps, so the resulting eps is
+            # too small; the loop below increases it.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
             end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
@@ -131,7 +131,7 @@ class SampledProfile:
         self.add(np.interp(levels, depth[keep], eps[keep]))
 
     def _scale(self) -> float:
-        """Return an eps, at most half of the pure budget, at which delta is smaller than at 0 by a factor from e^0.5 to e^20."""
+        """Return an eps, at most half of the pure budget, with delta smaller than at eps = 0 by a factor of e^0.5 to e^20."""
         top = self.high[0]
         scale = min(0.05, self.pure / 2)
         while (value := self._at(scale)) < top - 20 and scale > 1e-300:
@@ -151,7 +151,7 @@ class SampledProfile:
     def _extend(self, step: float, stage: int) -> None:
         """Divide the intervals of a stage (see STAGES) until sqrt(-2 log delta) changes by at most `step` in each.
 
-        Below delta = e^(-FULL_DETAIL**2/2) the allowed change grows in proportion to -log delta.
+        Below delta = e^(-FULL_DETAIL**2/2) the permitted change grows in proportion to -log delta.
         """
         whole = STAGES[stage] == DEPTH and self.pure < math.inf and self.depth is None
         end = self.pure if whole else self._reach(min(STAGES[stage], self.depth or DEPTH))
@@ -168,7 +168,7 @@ class SampledProfile:
             self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
 
     def _reach(self, deepest: float) -> float:
-        """Return an eps at which delta is at most e^(-deepest**2/2), or from which on it no longer decreases, or 600."""
+        """Return an eps at which delta is at most e^(-deepest**2/2), or beyond which it no longer decreases, or 600."""
         finite = self.eps[self.high > -np.inf]
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)
@@ -196,9 +196,9 @@ class SampledProfile:
         return copy.copy(self)
 
     def alone(self, upper: bool) -> SampledProfile:
-        """Return a copy in which one bound at the samples is both bounds, to estimate the error of its interpolation.
+        """Return a copy in which one bound at the samples replaces both, to estimate the error of its interpolation.
 
-        Upper bounds above the convex hull of the others, to which a search may lead, are replaced by the hull.
+        Upper bounds above the convex hull of the others, which a search may leave, are replaced by the hull.
         """
         alone = self.copy()
         alone.low = alone.high = self._hull() if upper else self.low
@@ -222,8 +222,8 @@ class SampledProfile:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
             return self._stairs(count)
-        # The line of the first interval needs an upper bound at a point to the left of E = 1. It follows from the first positive
-        # sample of the reversed pair or, without one, from the value at eps = 0, because the reversed divergence does not increase.
+        # The line of the first interval needs an upper bound at a point to the left of E = 1: from the first positive sample of the
+        # reversed pair or, without one, from the value at eps = 0, because the reversed divergence does not increase.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
         value += 4 * ULP * (2 + abs(value))
@@ -232,15 +232,15 @@ class SampledProfile:
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
         """Return logs of integrals of e^(power t) times both bounds of delta(t) over t, and logs of two gaps for each interval.
 
-        The integrals have the error of the quadrature (`_pieces`), for which the caller widens the bounds by COMPUTED_ERROR.
-        The first gap is that between the bounds of the integral over the interval. The second is the part of the first that comes
-        from the gap between the bounds of delta at the samples, which more samples cannot reduce.
+        The integrals have the error of the quadrature (`_pieces`), for which the caller widens the bounds by COMPUTED_ERROR. The
+        first gap is that of the bounds of the integral over the interval. The second is the part of it that is due to the gap of
+        the bounds of delta at the samples, which more samples cannot reduce.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)
         low, coarse = _pieces(eps, log_low, power)
         low[coarse] = -np.inf
-        # The lower bound has two pieces in each interval, which meet at a vertex. Where it is trivial, it has no pieces.
+        # In each interval the lower bound has two pieces that meet at a vertex, or none where it is trivial.
         folded = np.full(high.size + 1, -np.inf)
         np.logaddexp.at(folded, np.minimum(np.arange(low.size) // 2, high.size), low)
         held, _ = _pieces(self.eps, self.low, power)
@@ -266,10 +266,9 @@ def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tup
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
 
-    Between neighbours delta is taken as linear in e^t, so that the integrand is a sum of e^(power t) and e^((power + 1) t). An
-    interval is coarse if one of them changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate there, so
-    each factor of the integrand is replaced by its largest value. The rule of 12 nodes has no error term; measured relative errors
-    are at most 2e-15.
+    Between neighbours delta counts as linear in e^t, so the integrand is a sum of e^(power t) and e^((power + 1) t). An interval is
+    coarse if either changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate there, so each factor of the
+    integrand is replaced by its largest value. The rule of 12 nodes has no error term; measured relative errors are at most 2e-15.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), abs(power + 1)) * width[:, 0] > STEEPEST

@@ -1,10 +1,9 @@
 r"""A lower bound of the divergence of (P, Q) from tests of a sum: the pair that all tests :math:`\{S \ge c\}` of one sum S attain.
 
-Let S be a sum of independent whole numbers under P, and another such sum under Q: a function of the outcomes whose distribution is
-known for both, such as a sum of one term for each step. By the lemma of Neyman and Pearson, no test of power b has a smaller level
-than the trade-off function allows, so that every point (Q(S >= c), P(S >= c)) lies on or below the curve of powers of (P, Q). The
-greatest concave function through upper bounds of the levels and lower bounds of the powers is the curve of another pair, which
-(P, Q) dominates.
+Let S be a sum of independent whole numbers under P and under Q: a function of the outcomes whose two distributions are known, such
+as a sum of one term for each step. By the lemma of Neyman and Pearson every point (Q(S >= c), P(S >= c)) is on or below the curve
+of powers of (P, Q). The greatest concave function through upper bounds of the levels and lower bounds of the powers is the curve of
+another pair, which (P, Q) dominates.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from shufflebounds.tradeoff.representation import log1mexp
 __all__ = ["RESOLUTION", "SumTest", "Terms", "pair_of_tests"]
 
 RESOLUTION = 0.08
-"""Distance of the values of a term of a sum, in standard deviations of the term: rounding adds a relative RESOLUTION^2/12 = 5e-4 to
-its variance. Raised: less tight bounds. Lowered: longer transforms."""
+"""Spacing of the values of a term of the sum, in standard deviations of the term: rounding to them adds a relative RESOLUTION^2/12
+= 5e-4 to its variance. Raised: less tight bounds. Lowered: longer transforms."""
 
 
 class Terms(NamedTuple):
@@ -48,11 +47,12 @@ class SumTest:
     Parameters
     ----------
     first, second : sequence of Terms
-        The terms of S under P and under Q. The probabilities may sum to less than 1; the test then accepts.
+        The terms of S under P and under Q. If the probabilities sum to less than 1, the test accepts with the remaining
+        probability.
     log_rest : float
-        Lower bound of the log probability under P of outcomes that Q cannot produce; the test rejects.
+        Lower bound of the log probability under P of outcomes that Q cannot produce; the test rejects them.
     log_lost : float
-        Upper bound of the log probability, under P, of outcomes that are in neither of the two.
+        Upper bound of the log probability under P of outcomes that are neither in the terms of S nor counted by `log_rest`.
     """
 
     def __init__(self, first: Sequence[Terms], second: Sequence[Terms], log_rest: float, log_lost: float) -> None:
@@ -74,7 +74,7 @@ class SumTest:
 
     @cached_property
     def _sums(self) -> tuple[TiltedSum, TiltedSum, TiltedSum, TiltedSum]:
-        """S under P and under Q for the probabilities to reject, and -S under P and under Q for those to accept."""
+        """S under P and under Q, for the probabilities to reject; then -S under P and under Q, for those to accept."""
         return (self._sum(0, 1, upper=False), self._sum(1, 1, upper=True), self._sum(0, -1, upper=True),
                 self._sum(1, -1, upper=False))
 
@@ -82,7 +82,7 @@ class SumTest:
     def points(self, log_tail: float) -> FloatArray:
         """Return bounds of the level and power of tests that P or Q rejects, or accepts, with probability e^log_tail or more.
 
-        The rows are the logarithms of the level alpha, of 1 - alpha, of beta, the probability under P to accept, and of 1 - beta.
+        The rows are the logarithms of alpha (the level), 1 - alpha, beta (the probability under P to accept), and 1 - beta.
         """
         power, level, accepted, spared = self._sums
         if not all(one.finite for one in self._sums):
@@ -91,14 +91,14 @@ class SumTest:
         # The thresholds decrease, so that levels and powers increase.
         above, below = ([_thresholds(one, log_tail) for one in pair] for pair in ((power, level), (accepted, spared)))
         c = np.unique(np.concatenate([*above, *(1 - part for part in below)]))[::-1]
-        # Of a probability and its complement, the smaller one is computed, and the other one follows from it.
+        # The smaller of a probability and its complement is computed, and the other follows from it.
         alpha, beta = np.empty((2, c.size)), np.empty((2, c.size))
         large, strong = c > level.moments(0.0)[1], c > power.moments(0.0)[1]
         alpha[:, large] = _both(_tails(level, c[large]) + 2 * COMPUTED_ERROR)
         alpha[::-1, ~large] = _both(_tails(spared, 1 - c[~large]) - 2 * COMPUTED_ERROR)
         beta[::-1, strong] = _both(np.logaddexp(_tails(power, c[strong]) - 2 * COMPUTED_ERROR, self.log_rest))
         beta[:, ~strong] = _both(np.logaddexp(_tails(accepted, 1 - c[~strong]) + 2 * COMPUTED_ERROR, self._log_lost))
-        # A bound of the level is one for all larger thresholds, too, and a bound of the power one for all smaller thresholds.
+        # A bound of the level is valid for all larger thresholds, and a bound of the power for all smaller thresholds.
         fall, rise = np.minimum.accumulate, np.maximum.accumulate
         return np.stack([fall(alpha[0][::-1])[::-1], rise(alpha[1][::-1])[::-1], fall(beta[0]), rise(beta[1])])
 
@@ -106,7 +106,7 @@ class SumTest:
 def pair_of_tests(tests: Sequence[SumTest], log_tail: float, *, reverse: bool) -> LossAtoms:
     """Return the outcomes of a pair that (P, Q) dominates, or (Q, P) if `reverse`, from tests of several sums.
 
-    The thresholds are those of :meth:`SumTest.points`. A sum that would need too long a transform is left out.
+    The thresholds are those of :meth:`SumTest.points`. A sum whose transform would be too long is skipped.
     """
     log_rest = max(test.log_rest for test in tests)
     # The first point rejects the outcomes that Q cannot produce, the last one rejects all.
@@ -138,14 +138,14 @@ def _tails(one: TiltedSum, thresholds: FloatArray) -> FloatArray:
 
 
 def _thresholds(one: TiltedSum, log_tail: float) -> FloatArray:
-    """Return whole numbers from the mean of the sum on, up to one that it exceeds with a probability of about e^log_tail.
+    """Return whole numbers from the mean of the sum up to one that it exceeds with a probability of about e^log_tail.
 
-    Let K be the cumulant generating function. By Chernoff's inequality, the log probability to exceed K'(theta) is at most
+    With K the cumulant generating function, Chernoff's inequality bounds the log probability to exceed K'(theta) by
     K(theta) - theta K'(theta).
     """
     whole, mean, var = one.moments(0.0)
     theta, step = 0.0, 0.25 / math.sqrt(max(var, 0.25))
-    # `distance` is the distance from the mean in standard deviations of a normal distribution with the same tail.
+    # `distance` is in standard deviations: at this distance a normal distribution has the same tail.
     distance, places, end = [0.0], [mean], math.sqrt(-2 * log_tail)
     while distance[-1] < end and places[-1] < one.last - 0.5:
         cumulant, place, _ = one.moments(theta + step)

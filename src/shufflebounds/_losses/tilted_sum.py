@@ -4,7 +4,8 @@ For S = X_1 + X_2 + ... a transform yields bounds of
 
 .. math:: \mathrm{E}\, \varphi(S - K), \qquad \varphi(x) = \frac{(1 - e^{-c x})_+}{c},
 
-at levels K. The discount c = 1 is the hockey-stick divergence of privacy losses, c = 0 the stop-loss transform E (S - K)_+.
+at levels K (real numbers). With the discount c = 1 this is the hockey-stick divergence of privacy losses, with c = 0 the stop-loss
+transform E (S - K)_+.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from shufflebounds._losses.window import Tails
 __all__ = ["LEAST_TILT", "Summand", "TiltedSum"]
 
 POINT_BYTES = 72
-"""Bytes of memory per point of a transform (values, spectrum, its powers, logarithms of absolute values), for an error message."""
+"""Bytes of memory per point of a transform (values, spectrum, its powers, logs of absolute values), for an error message."""
 
 LEAST_TILT = 0.25
 """Smallest exponential tilt theta if the discount c is 0, in units of 1/standard deviation of the sum.
 
-The weights x e^(-theta x) of the masses are bounded only for theta > 0. Lowered: errors of the masses have larger weights. Raised:
-the tilted sum moves away from its mean.
+For c = 0 the weights x e^(-theta x) of the masses are bounded only if theta > 0. Lowered: errors of the masses have larger weights.
+Raised: the tilted sum moves away from its mean.
 """
 
 
@@ -50,11 +51,10 @@ class Summand(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Transform:
-    """Sums of tilted masses at the grid points of a truncation range, which give the bounds at one interval of levels K.
+    """Sums of tilted masses at the grid points of a truncation range, from which the bounds at an interval of levels K follow.
 
-    `tail` and `excess` are the arrays of `_losses.tilted_excess`. The range has `size` points from `origin` on, of which those from
-    index `first` on are stored. `error` bounds the error of each tilted mass in the range, and `outside` the tilted mass outside of
-    the range.
+    `tail` and `excess` are the arrays of the kernel `tilted_excess`. The range has `size` points from `origin` on; those from index
+    `first` on are stored. `error` bounds the error of each tilted mass in the range, and `outside` the tilted mass outside it.
     """
 
     theta: float
@@ -75,8 +75,8 @@ def _transform_bytes(transform: _Transform) -> int:
 class TiltedSum:
     r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
 
-    Each transform is tilted to the middle of an interval of levels. The interval depends on the level alone, so a bound does not
-    depend on the levels that were evaluated before, or on other levels of the same array.
+    Each transform is tilted to the middle of an interval of levels, which depends on the level alone. So a bound does not depend on
+    the levels evaluated before, or on other levels of the same array.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class TiltedSum:
     discount : float
         The discount c >= 0.
     near : float
-        A transform serves levels within `near` tilted standard deviations of the level that it is tilted to. The rounding error
+        A transform serves levels within `near` tilted standard deviations of the level to which it is tilted. The rounding error
         grows as e^(near^2/2); the number of transforms falls as 1/near.
     widest : int, optional
         The widest intervals of levels are 4^widest * 0.6 * `near` standard deviations wide. Tilted sums of heavy-tailed numbers
@@ -97,11 +97,11 @@ class TiltedSum:
     upper : bool
         Whether the bounds are upper or lower bounds.
     log_rest : float
-        Log probability that the sum is infinite; phi is 1/c there.
+        Log probability that the sum is infinite, where phi is 1/c.
     slack : float
         Bound of the relative error of a product of masses, one of each number.
     level_error : float
-        Bound of the error of `origin` and of the grid points. Levels are moved by it.
+        Bound of the error of `origin` and of the grid points, by which levels are moved.
     """
 
     def __init__(
@@ -144,12 +144,12 @@ class TiltedSum:
 
     @cached_property
     def least_tilt(self) -> float:
-        """The smallest tilt; levels below the mean use it too."""
+        """The smallest tilt, which levels below the mean use, too."""
         if self._discount > 0:
             return 0.0
         whole, mean, var = self.moments(0.0)
         theta = LEAST_TILT / math.sqrt(max(var, 0.25 * self.step**2))
-        # If a few values lie far above the mean, they can have most of the tilted mass even at this small tilt. Then
+        # If a few values are far above the mean, they may have most of the tilted mass even at this small tilt. Then
         # E e^(theta (S - mean)) exceeds e, and the tilt is halved.
         while self.moments(theta)[0] - whole - theta * (mean - self.origin) > 1:
             theta /= 2
@@ -188,14 +188,14 @@ class TiltedSum:
         return theta
 
     def center(self, level: float) -> float:
-        """Return the middle of the interval that contains the level; a transform tilted to it serves the level."""
+        """Return the middle of the interval that contains the level; the transform tilted to it serves the level."""
         return float(self._centers(np.array([level]), self._width)[0])
 
     def _centers(self, levels: FloatArray, width: float) -> FloatArray:
-        """Return the middles of the intervals that contain the levels. Each depends on its level alone.
+        """Return for each level the middle of its interval, which does not depend on the other levels.
 
-        The widest intervals have the given width. Where the transform of an interval does not reach the level, the width is divided
-        by four, up to `_widest` + 11 times. If that does not suffice, the level itself is the middle.
+        An interval has the given width. While its transform is not accurate at the level, the width is divided by four, at most
+        `_widest` + 11 times; if no width suffices, the middle is the level itself.
         """
         mean = self._least_moments[1]
         out, left = levels.copy(), np.arange(levels.size)
@@ -218,7 +218,7 @@ class TiltedSum:
     def _interval(self, center: float) -> tuple[float, float, float]:
         """Return (theta, low, high): the tilt theta whose transform is accurate for the levels K in low..high around `center`."""
         theta = self.tilt(center)
-        # No level of an interval is further from the middle of the interval than half of the largest width; 1e-9 covers rounding.
+        # A level is at most half of the largest width from the middle of its interval; 1e-9 covers rounding.
         far = min(self._near * max(math.sqrt(self.moments(theta)[2]), 0.5 * self.step), 0.5 * self._width * (1 + 1e-9))
         return theta, -math.inf if theta == self.least_tilt else center - far, center + far
 
@@ -250,7 +250,7 @@ class TiltedSum:
         Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
         """
         values, slopes, shares = self._read(levels, self._centers(levels, self._width))
-        # A limit above 1e-6 widens the gap near the largest value of the sum; a lower one computes more transforms.
+        # Raised above 1e-6: a wider gap near the largest value of the sum. Lowered: more transforms.
         blurred = np.flatnonzero(shares > 1e-6)
         if blurred.size:
             again, steeper, _ = self._read(levels[blurred], self._centers(levels[blurred], self._width / 64))
@@ -330,11 +330,11 @@ class TiltedSum:
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
-        It is returned as its first grid point, its number of points, and an upper bound of the tilted mass outside.
+        The result is its first grid point, its number of points, and an upper bound of the tilted mass outside.
 
-        On either side of the range, the mass is at most e^-NEGLIGIBLE. If this range would have more than TABLE_SIZE/4 points, the
-        mass is at most e^-NEGLIGIBLE_ROUGHLY, and if even this range would have more than LARGE_TABLE_SIZE points, at most e^-20. A
-        larger mass widens the gap, because the upper bound counts the mass at its largest possible weight.
+        On either side of the range the mass is at most e^-NEGLIGIBLE. If this takes more than TABLE_SIZE/4 points, the limit is
+        e^-NEGLIGIBLE_ROUGHLY, and if that takes more than LARGE_TABLE_SIZE points, e^-20. A larger mass widens the gap, because the
+        upper bound multiplies it by its largest possible weight.
         """
         tails = Tails(tilted, mean, deviation)
         for depth in (NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, 20.0):
@@ -344,10 +344,10 @@ class TiltedSum:
             size = math.ceil(mean + up) + 32 - first
             if size >= support or size <= (TABLE_SIZE // 4 if depth == NEGLIGIBLE else LARGE_TABLE_SIZE):
                 break
-        # next_fast_len fails for very large lengths, so the length is limited to one that is refused below.
+        # next_fast_len fails for huge lengths, so the length is limited to one that is refused below.
         size = fft.next_fast_len(min(support, size, 2 * LARGE_TABLE_SIZE), real=True)
         if size > LARGE_TABLE_SIZE:
-            # If a few large values of small mass need a longer range than allowed, the caller takes a coarser grid.
+            # A few large values of small mass may need a longer range than permitted; the caller then uses a coarser grid.
             memory = size * POINT_BYTES / 2**20
             raise TooLongError(
                 f"the composition needs a transform of {size} points, about {memory:.0f} MiB, more than "
@@ -361,8 +361,8 @@ class TiltedSum:
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     """Return the circular convolution of all summands, and a bound of the error of its values.
 
-    `tilted` holds masses that sum to 1 in place of their logs. A transform consists of log2(size) rounded butterfly stages, so each
-    output has an error of at most 4 ulp log2(size) times the sum of the absolute inputs.
+    `tilted` has masses that sum to 1, not their logs. A transform has log2(size) rounded butterfly stages, so each output has an
+    error of at most 4 ulp log2(size) times the sum of the absolute inputs.
     """
     stage = 4 * ULP * (math.log2(size) + 2)
     spectra = []

@@ -1,4 +1,4 @@
-"""The moment generating function of the privacy loss of one release, as compositions by inversion take it."""
+"""The moment generating function of the privacy loss of one release, in the form that compositions by inversion need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
 class Spectrum(NamedTuple):
     """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
 
-    The difference from 1 is stored, because it is accurate for a release with small losses that is repeated often.
+    The difference from 1 is stored, because it has a small relative error for small losses, whose release is repeated often.
     """
 
     differences: NDArray[np.complex128]
@@ -25,8 +25,7 @@ class Spectrum(NamedTuple):
 class Cumulants(NamedTuple):
     """The cumulant generating function of the loss of one release at several tilts theta, with bounds of its errors.
 
-    An error is infinite if the function needs too many quadrature points there. `mean` and `var` are the first two derivatives,
-    without a bound.
+    An error is inf if too many quadrature points would be needed. `mean` and `var` are approximations of the first two derivatives.
     """
 
     value: FloatArray

@@ -25,20 +25,20 @@ More rates take longer; fewer rates give longer truncation ranges.
 class Tails:
     """The tails of a sum of integer-valued variables, each given by (normalised masses, places, multiplicity).
 
-    The distributions are coarsened by splitting each mass over two points with the same mean. This increases every exponential
+    Each distribution is made coarser by splitting its masses over two points with the same mean. This increases every exponential
     moment, so the Chernoff bounds remain valid.
     """
 
     def __init__(self, laws: Sequence[tuple[FloatArray, FloatArray, int]], mean: float, deviation: float) -> None:
         self._mean, self._deviation = mean, deviation
-        # At the rate s, coarsening r equal distributions to a grid of step w increases the exponent of Chernoff's bound by at most
-        # r s^2 w^2/8. With this w, the total is below 0.03 for s up to 9/deviation.
+        # At rate s, a grid of step w for r equal distributions increases the exponent of Chernoff's bound by at most r s^2 w^2/8.
+        # With this w, the total is below 0.03 for s up to 9/deviation.
         self._laws = [(*_coarsened(weight, place, 0.05 * deviation / math.sqrt(r * len(laws))), r) for weight, place, r in laws]
 
     def reach(self, sign: int, limit: float) -> float:
         """Return a distance from the mean beyond which the log of the mass is at most `limit`.
 
-        The mass above the mean is meant if `sign` is 1, the mass below it if `sign` is -1. Chernoff's bound at the rate s gives the
+        This is the mass above the mean if `sign` is 1, and below it if `sign` is -1. Chernoff's bound at the rate s gives the
         distance (K(s) - limit)/s, where K is the log moment generating function about the mean. The best rate solves
         s K'(s) - K(s) = -limit. The left side increases with s, so the best entry of RATES is found by bisection.
         """

@@ -24,7 +24,7 @@ SHORT = {"ShuffledHistogram": "histogram"}
 """Classes whose name in the command is not the class name in lower case."""
 
 ASKED = {"eps": "budget", "delta": "delta_of_mechanism"}
-"""Option names for the parameters of classes that have the name of one of the command's own arguments."""
+"""Option names for class parameters whose own name, eps or delta, is already an argument of the command."""
 
 USUAL: Mapping[str, Mapping[str, Any]] = {"binomial-noise": {"prob": 0.5}, "flipped-reports": {"fakes": 0}}
 """Defaults of the command for parameters without a default in the class."""

@@ -1,7 +1,7 @@
-"""Base class of profiles that lie between two other profiles, whose answers serve as the bounds.
+"""Base class of profiles whose bounds are those of two other profiles, one with a smaller and one with a larger delta.
 
-Examples are randomized response whose flip probability is known up to rounding, and a protocol for which another one is a
-post-processing and a third one is post-processed to it.
+Examples: randomized response whose flip probability is known up to rounding, and a protocol that is a post-processing of a second
+one while a third one is a post-processing of it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["BetweenProfiles"]
 
 
 class BetweenProfiles(PrivacyProfile):
-    """A profile that lies between two other profiles, for some values of its parameters or for all of them."""
+    """A profile between two other profiles, for some values of its parameters or for all of them."""
 
     @property
     @abstractmethod

@@ -36,18 +36,18 @@ class BoundedProfile(metaclass=Explaining):
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the upper or the lower bound of log delta at each eps. A class that can compute one bound alone overrides it."""
+        """Return the upper or the lower bound of log delta at each eps. Classes that can compute one bound alone override this."""
         return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper]
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
-        """Bounds that were returned, by the question, whether they are upper bounds, and the argument."""
+        """Cache of the bounds that were returned; the key is (question, whether an upper bound, argument)."""
         return {}
 
     def _compared(self, question: str, at: FloatArray, value: FloatArray, upper: bool) -> FloatArray:
-        """Return `value`, bounds of the answers to a question at these arguments.
+        """Return `value`, the bounds of the answers to a question at these arguments, after comparing them with earlier ones.
 
-        Raises InconsistentBoundsError if the other bound was returned before and is on the wrong side. This costs no evaluation.
+        Raises InconsistentBoundsError if the opposite bound was returned before and contradicts. Nothing is evaluated for this.
         """
         known = self._given
         if len(known) > CACHED_ANSWERS:
@@ -81,11 +81,11 @@ class BoundedProfile(metaclass=Explaining):
         return math.inf
 
     def _eps_scale(self) -> float:
-        """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times it."""
+        """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times this size."""
         return 1.0
 
     def _rough(self, upper: bool) -> Curve | None:
-        """Return a rough curve for the search for eps, or None; it is close to log delta and takes less time than the bounds."""
+        """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
         return None
 
     @overload
@@ -138,8 +138,8 @@ class BoundedProfile(metaclass=Explaining):
         {raises: If `eps` is negative, not finite or empty, or `bound` is neither word.}
         """
         value = probability(self.log_delta(eps, bound=bound), bound == "upper")
-        # An eps of at most 1e-4 and below delta is usually meant as a delta. A higher threshold would warn about guarantees that
-        # are possible with many users.
+        # A value of eps up to 1e-4 and below delta is usually a delta passed by mistake. With a higher threshold, guarantees that
+        # are possible with many users would draw the warning.
         if np.ndim(eps) == 0 and 0 < (one := float(eps)) <= 1e-4 and value > one:  # type: ignore[arg-type]
             _validate.warn(f"delta(eps={one:g}) = {value:.3g} exceeds eps: delta() takes the privacy loss eps in nats, such as 1. "
                            f"Did you mean epsilon(delta={one:g})?")
@@ -158,9 +158,9 @@ class BoundedProfile(metaclass=Explaining):
         delta : float or array_like
             Failure probability in [0, 1]; 0 asks for pure differential privacy.
         bound : {"upper", "lower"}
-            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism has
-            (eps, delta) whatever the rounding of the search. "lower": an eps at which the lower bound of delta still
-            reaches `delta`, so the mechanism has no smaller one.
+            "upper": an eps at which the upper bound of delta was evaluated and is at most `delta`, so the mechanism is
+            (eps, delta)-private whatever the rounding of the search. "lower": an eps at which the lower bound of delta is at least
+            `delta`, so the mechanism is (eps, delta)-private for no smaller eps.
 
         Returns
         -------
@@ -200,15 +200,15 @@ class BoundedProfile(metaclass=Explaining):
         eps : float or array_like
             Privacy loss in nats, finite and > 0.
         bound : {"upper", "lower"}
-            "upper": at least the probability for every pair; "lower": at most that for some pair. The pairs are those of
-            :meth:`pairs`, the worst pair of a mechanism that has one (noise on a value), and otherwise all neighbours.
+            "upper": at least the probability for every pair; "lower": at most the probability for some pair. The pairs are those of
+            :meth:`pairs`: the worst pair of a mechanism that has one (noise on a value), otherwise all neighbours.
 
         Returns
         -------
         float or ndarray
             The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger. For a guarantee
-            whose pairs are not enumerated the upper bound may be three times the lower one. For losses on few points the upper
-            bound may include the mass at eps, and the lower bound may omit that at the next larger loss.
+            whose pairs are not enumerated the upper bound may be three times the lower one. If the losses are few points, the upper
+            bound may include the mass at eps, and the lower bound may omit the mass at the next larger loss.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 
@@ -254,8 +254,7 @@ class BoundedProfile(metaclass=Explaining):
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # delta() rounds the exponential conservatively. The target is adjusted by this rounding, so that delta(epsilon(d)) <= d
-        # holds exactly.
+        # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
         outward = -1 if upper else 1
         reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
         target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
@@ -270,7 +269,7 @@ class BoundedProfile(metaclass=Explaining):
         return crossing(curve, target, upper=upper)
 
     def _last_positive(self, pure: float) -> float:
-        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if all eps searched have one."""
+        """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
 
         def positive(eps: float) -> bool:
             return self._log_side_at(eps, upper=False) > -math.inf

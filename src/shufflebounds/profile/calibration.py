@@ -23,10 +23,10 @@ __all__ = ["least_count", "least_parameter", "meets", "one_of_releases", "parts_
 Protocol = TypeVar("Protocol", bound=PrivacyProfile)
 
 SHARE = 1e-3
-"""Relative tolerance of the eps of one of several releases. A tenfold smaller one takes one or two more compositions."""
+"""Relative tolerance of the eps of one of several releases. Lowered tenfold: one or two more compositions."""
 
 NEAR = 1.02
-"""Factor by which eps/eps' of two protocols differs at most, for the search to be short that starts from one of them."""
+"""Largest ratio of eps/eps' between two protocols for which the search that starts at the other's value is short."""
 
 
 @quiet()
@@ -58,15 +58,15 @@ def least_parameter(
         return bool(probability(log_delta(value), True) <= delta)
 
     value = least_real(excess, low, high, enough=enough, rtol=rtol)
-    # epsilon(delta) is the result of a search. The parameter is first increased by a relative 1e-12 (or rtol, if smaller), so that
-    # rounding rarely makes epsilon(delta) exceed eps.
+    # epsilon(delta) is itself found by a search. The parameter is first increased by a relative 1e-12 (or rtol, if smaller), so
+    # that rounding rarely makes epsilon(delta) exceed eps.
     value, step = value * (1 + min(rtol, 1e-12)), rtol
     while value < high:
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # epsilon(delta) may exceed eps by the tolerance of a search. It is about proportional to 1/sqrt(parameter), so twice its
-        # relative excess is added to the parameter.
+        # epsilon(delta) may exceed eps by the tolerance of its search. It is about proportional to 1/sqrt(parameter), so the
+        # parameter is increased by twice the relative excess.
         value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high
@@ -92,7 +92,7 @@ def least_count(
         return meets(build(value), eps, delta)
 
     # By rounding or by the gap of the bounds, the smallest integers that meet the conditions on delta(eps) and on epsilon(delta)
-    # may differ. Eight integers are tried first. For large integers the difference may be larger, and a search follows.
+    # may differ. Eight integers are tried first; for large integers, which may differ by more, a search follows.
     last = min(high, count + 8)
     near = next((value for value in range(count, last + 1) if serves(value)), None)
     return near if near is not None or last == high else least_int(serves, last + 1, high)
@@ -115,7 +115,7 @@ def parts_of_releases(
 ) -> tuple[Protocol, float]:
     """Return the protocol of one release, and eps/eps', where eps' is the target of one release.
 
-    `near` is the second result for another protocol, where the search starts.
+    The search starts at `near`, the second result for another protocol.
     """
     made: dict[float, Protocol] = {}
     goal = math.sqrt(-math.log(delta))

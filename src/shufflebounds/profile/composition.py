@@ -1,7 +1,6 @@
 """Compositions: the privacy profile of several mechanisms that are released on the same data, with both bounds.
 
-This module chooses the distributions to compose for each bound and for each adjacency relation. `shufflebounds.composing` composes
-them.
+This module chooses the distributions to compose for each bound and for each adjacency relation; `_engines.compose` composes them.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ class Composition(PrivacyProfile):
     -----
     Pairs. A :class:`DominatingPair` is composed in the order given. Mechanisms with add/remove adjacency are composed for the added
     and for the removed record, and the larger delta counts. Any other profile is a maximum over several pairs, at least both orders
-    of its neighbours, and an adversary may choose the pair of each release after seeing earlier results. The bounds are those of
-    the best such strategy if the pairs are enumerated and there are at most a few hundred releases. For flipped bits, whose
+    of its neighbours, and an adversary may choose the pair of each release after seeing earlier results. If the pairs are
+    enumerated and there are at most a few hundred releases, the bounds are those of the best such strategy. For flipped bits, whose
     datasets are too many to enumerate, the upper bound chooses among blocks of datasets and the lower bound among two datasets.
-    Otherwise the upper bound takes, for every release, the maximum of delta over the pairs at each eps, and the lower bound takes
+    In all other cases the upper bound uses, for every release, the maximum of delta over the pairs at each eps, and the lower bound
     the same entry of ``pairs()`` in all releases. If no pairs are known, the lower bound repeats one test in every release; the
     slope of delta at eps gives its probabilities.
 
@@ -115,7 +114,7 @@ class Composition(PrivacyProfile):
                 raise TypeError(f"{_validate.short_repr(profile)} must be a PrivacyProfile to be composed{advice}")
             parts = profile.factors if isinstance(profile, Composition) else ((profile, 1),)
             for part, number in parts:
-                # `place` is that of an equal factor; without one, it is the end of the list.
+                # `place` is the index of an equal factor, or the end of the list if there is none.
                 place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
                 before = sum(times for _, times in flat[place : place + 1])
                 flat[place : place + 1] = [(part, _validate.integer("times", before + number * count, 1))]
@@ -168,7 +167,7 @@ class Composition(PrivacyProfile):
             Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
         )
         if removed._reversed == added:
-            # The compositions for (P, Q) and for (Q, P) share their cached values, those of the coarse grid for curves included.
+            # The compositions for (P, Q) and for (Q, P) share their caches, including that of the coarse grid for curves.
             added = removed._reversed
             added.__dict__["_coarse"] = removed._coarse._reversed
         return removed, added
@@ -183,7 +182,7 @@ class Composition(PrivacyProfile):
         known = [profile._pair_info() for profile, _ in self.factors]
         releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
         for product in dict.fromkeys(one.power[1] for one in known if one.power):
-            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
+            # The releases of all factors with this product are combined; the combination replaces those of the first factor.
             alike = [(i, one.power[0]) for i, one in enumerate(known) if one.power and one.power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:
@@ -203,7 +202,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
-        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
+        # A repeated test needs many values of delta, which take too long if the factor is itself a product.
         tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
         free = None if self._without_choice else self._free(bool(below))
         return Composer(self._above, below, self.rtol, free, tested, self._deepest)
@@ -230,7 +229,7 @@ class Composition(PrivacyProfile):
         if not places or sum(times for _, times in self._above) == 1:
             return None
         place = max(places, key=lambda i: self._above[i][1])
-        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts take the same pair.
+        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts have the same pair.
         factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())
@@ -241,8 +240,8 @@ class Composition(PrivacyProfile):
     def _sketch_step(self) -> float:
         """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
 
-        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. Samples added near
-        one level then do not close this gap, so refinement ends early; more first samples improve the curve's lower bound.
+        It is smaller if the lower bound of delta comes from other distributions than the upper bound. More samples near one level
+        then do not close the gap, so refinement ends early; more first samples improve the curve's lower bound.
         """
         return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 
@@ -313,8 +312,8 @@ class Composition(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._without_grid:
-            # A grid at large eps takes long, so this is tried before. If one release has a positive delta at eps = 2 end, its best
-            # test has probability below e^(-2 end) under Q. Repeated in every release, this test shows that delta of the
+            # A grid at large eps takes long, so first this is tried. If one release has a positive delta at eps = 2 end, the best
+            # test at this eps has probability below e^(-2 end) under Q. Repeated in every release, the test shows that delta of the
             # composition exceeds the target at `end`, where the search ends.
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
@@ -355,7 +354,7 @@ class Composition(PrivacyProfile):
                 lower[i], upper[i] = self._composer.bounds(float(eps[i]))
         if floors and not self._upper_only:
             for floor, quick in self._floors:
-                # A floor whose values take long is asked only where the bounds are apart.
+                # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
                 at = np.flatnonzero((upper - lower > self.rtol) | quick)
                 if at.size:
                     lower[at] = np.maximum(lower[at], floor._log_side(eps[at], upper=False))
@@ -376,7 +375,7 @@ class Composition(PrivacyProfile):
 
         The second entry of each pair says whether a value takes little time.
 
-        If many losses are smaller than a step of the grid, their rounding may reduce the lower bound by more than their omission.
+        If many losses are smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
         """
         # A factor without releases is part of those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
@@ -441,8 +440,8 @@ class Composition(PrivacyProfile):
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
         coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
-        # For log delta below -120 the curve uses an upper bound by inversion alone, because a grid takes seconds for each eps, and
-        # for alpha below e^-50 the two bounds of the curve have a large gap anyway.
+        # For log delta below -120 the curve uses only an upper bound, by inversion: a grid would take seconds for each eps, and for
+        # alpha below e^-50 the two bounds of the curve have a large gap in any case.
         for one in (coarse, coarse._reversed):
             one.__dict__.update(_without_choice=True, _deepest=-120.0)
         return coarse
@@ -476,7 +475,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _without_grid(self) -> tuple[Composer, ...]:
-        """The composer for each adjacency, or () if one of them needs a grid."""
+        """The composer for each adjacency, or () if either needs a grid."""
         ways = self._by_adjacency or (self,)
         possible = all(not way._is_one and way._composer.needs_no_grid for way in ways)
         return tuple(way._composer for way in ways) if possible else ()
@@ -487,8 +486,8 @@ class Composition(PrivacyProfile):
             normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in composers), rtol=0.05)
             estimate = Curve(lambda eps: max(one.estimate(eps) for one in composers), normal, rtol=1e-3)
             # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
-            # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search far below it would follow
-            # rounding errors.
+            # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search to a far smaller tolerance
+            # would follow rounding errors.
             return Curve(partial(_largest_once, composers), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
         if self._by_adjacency:
             return _largest([way._rough(upper) for way in self._by_adjacency])
@@ -519,10 +518,10 @@ class Composition(PrivacyProfile):
     def _gdp_mu(self, upper: bool) -> float:
         if self._by_adjacency:
             if not upper:
-                # As for Renyi divergences: if the pairs for one direction have no lower bound, mu is at least that of each release.
+                # As for Renyi divergences: if the pairs for one direction give no lower bound, mu is at least that of each release.
                 value = max(way._gdp_mu(False) for way in self._by_adjacency)
                 return value or max(profile._gdp_mu(False) for profile, _ in self.factors)
-            # mu is at most the Gaussian rule. If the rule of one adjacency is at most mu of the other, its curve is not needed.
+            # mu is at most the Gaussian rule. If the rule for one adjacency is at most mu of the other, its curve is not needed.
             largest = 0.0
             for way in sorted(self._by_adjacency, key=lambda way: way._pure_epsilon(), reverse=True):
                 if way._gaussian_rule > largest:
@@ -549,8 +548,8 @@ class Composition(PrivacyProfile):
         if upper:
             total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
             return np.asarray(total * (1 + EXP_SLACK))
-        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets: of the mechanisms with several pairs, only
-        # one is certain to attain its best pair in every release.
+        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. Of several mechanisms with several pairs,
+        # only one certainly attains its best pair in every release.
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             known = profile._pair_info()
@@ -592,7 +591,7 @@ def _largest(curves: Sequence[Curve | None]) -> Curve | None:
 
 
 def _largest_once(composers: Sequence[Composer], eps: float) -> float:
-    """Return about the largest log divergence at eps, without a grid."""
+    """Return an approximation of the largest log divergence at eps, without a grid."""
     largest = -math.inf
     bounds = [(one.roughly(eps), one) for one in composers]
     for bound, one in sorted(bounds, key=lambda pair: -pair[0]):

@@ -28,8 +28,8 @@ __all__ = ["ExportMixin"]
 
 _MARGIN = 1e-13
 """Relative margin for the rounding of the masses (a few ulp) and of the sums that dp-accounting computes from them. Raised: the
-exported delta exceeds the upper bound by more than the 1e-13 that :meth:`ExportMixin.to_dp_accounting` states. Lowered: the
-exported delta could be below the upper bound."""
+exported delta exceeds the upper bound by more than the 1e-13 that :meth:`ExportMixin.to_dp_accounting` states. Lowered: it could be
+below the upper bound."""
 
 @with_passages
 class ExportMixin(BoundedProfile):
@@ -38,7 +38,7 @@ class ExportMixin(BoundedProfile):
     theorem: ClassVar[str]
     neighbours: ClassVar[str]
     _prepares: ClassVar[bool] = False
-    """Whether the first value of delta needs tables that take long, so that a page shows no values unasked."""
+    """Whether the first value of delta needs tables that take long; a page then shows no values until they are requested."""
 
     @abstractmethod
     def _pair_info(self) -> DominatingPairInfo:
@@ -66,7 +66,7 @@ class ExportMixin(BoundedProfile):
             At each multiple of `interval` its delta is the upper bound of :meth:`delta`, rounded up by about 1e-13; in between it
             is larger, by linear interpolation in e^eps. For a mechanism the distribution is symmetric: it covers every pair of
             neighbours in both orders, and compositions in which the order differs from release to release. For a
-            :class:`~shufflebounds.profile.DominatingPair` it has the two orders of this pair, which is tighter if all
+            :class:`~shufflebounds.profile.DominatingPair` it has the two orders of this pair only, which is tighter if all
             releases have the same order.
 
         {raises: If an argument lies outside its range, or the grid would need more than 2**20 points.}

@@ -30,8 +30,9 @@ class IntegerNoise(PrivacyProfile):
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
 
-    A base class for distributions of your own. A subclass gives the three logarithms ``_log_pmf``, ``_log_cdf`` and ``_log_sf`` at
-    whole k; delta, eps, curves, divergences and compositions with both bounds follow. The distribution need not be unimodal.
+    A base class for noise distributions that you define. A subclass implements the three logarithms ``_log_pmf``, ``_log_cdf`` and
+    ``_log_sf`` at whole k; delta, eps, curves, divergences and compositions with both bounds follow. The distribution need not be
+    unimodal.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class IntegerNoise(PrivacyProfile):
         allowed = log_tail - self.log_error * (1 - log_tail)
 
         def least(enough: Callable[[int], bool]) -> int | None:
-            # `least_int` searches nonnegative integers, here k + 2**53. The search starts at k = 0.
+            # `least_int` searches nonnegative integers, here k + 2**53, starting at k = 0.
             found = least_int(lambda k: enough(k - MAX_COUNT), 0, 2 * MAX_COUNT, guess=MAX_COUNT)
             return None if found is None else found - MAX_COUNT
 

@@ -67,9 +67,9 @@ class DominatingPair(PrivacyProfile):
         -------
         Tradeoff
             Up to 2**17 atoms the curve is exact except for the truncation: every atom has at most ("upper": at least) its mass
-            under P and at most its mass under Q, so the curve is a bound of the exact one. For a sum of bits the masses are reduced
-            by their error bound, a relative 1e-12. For more atoms the breakpoints are selected: the deltas of the two bounds then
-            differ by about a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
+            under P and under Q, so the curve is a bound of the exact one. For a sum of bits the masses are reduced by their error
+            bound, a relative 1e-12. For more atoms the breakpoints are selected: the deltas of the two bounds then differ by about
+            a relative :math:`10^{-4} |\log\delta|`, for any number of atoms.
 
         {raises: If `bound` is neither word, or `log_tail` lies outside its range.}
 
@@ -84,7 +84,7 @@ class DominatingPair(PrivacyProfile):
         return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        """Return a bound of the curve. A class that enumerates a range of its outcomes truncates e^log_tail at either end."""
+        """Return a bound of the curve; classes that enumerate a range of outcomes truncate a mass of e^log_tail at either end."""
         return super()._tradeoff(upper)
 
     @staticmethod
@@ -145,7 +145,7 @@ class OutcomePair(DominatingPair):
 class MassPair(OutcomePair):
     """A pair given by two lists of probabilities, which are taken as exact.
 
-    The differences of nearly equal probabilities would be lost if their logarithms were stored.
+    Storing logarithms would lose the differences of nearly equal probabilities.
     """
 
     p: tuple[float, ...]
@@ -201,7 +201,7 @@ def _missing(law: tuple[float, ...]) -> float:
 
 
 class LargestPair(PrivacyProfile):
-    """A guarantee that is the maximum of several others, by default of those of its pairs."""
+    """A guarantee that is the maximum of several guarantees, by default of those of its pairs."""
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantees whose maximum this is."""

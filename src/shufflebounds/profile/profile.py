@@ -53,8 +53,8 @@ class PrivacyProfile(ExportMixin):
     neighbours : str
         The neighbouring relation of the guarantee; one line.
     relation : {"replace-one", "add-remove", "either"}
-        The kind of this relation. "either": the values of neighbours differ by at most the sensitivity, for any relation, as for
-        noise on a sum. A composition of "replace-one" and "add-remove" raises an error.
+        The kind of this relation. "either": neighbours' values differ by at most the sensitivity, which covers any relation, as for
+        noise on a sum. Composing "replace-one" with "add-remove" raises an error.
     """
 
     theorem: ClassVar[str] = "not stated"
@@ -94,8 +94,8 @@ class PrivacyProfile(ExportMixin):
         """Return the known properties of the dominating pair of this profile; classes with more information override this."""
         pairs = self._listed_pairs()
         if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
-            # If (Q, P) had another delta than (P, Q), an adversary could choose the order in each release, and one pair would not
-            # suffice.
+            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
+            # release.
             return pairs[0]._pair_info()
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
         # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
@@ -124,7 +124,7 @@ class PrivacyProfile(ExportMixin):
     def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantees for a removed and for an added record, or an empty tuple if one guarantee covers both.
 
-        In a composition the same one of the two neighbouring datasets has the record in every release.
+        In all releases of a composition, the same one of the two neighbouring datasets has the record.
         """
         return ()
 
@@ -145,7 +145,7 @@ class PrivacyProfile(ExportMixin):
         return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
 
     def _mixture_tail(self) -> Tail | None:
-        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps; None if this is no mixture (`_mixture`)."""
+        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if this is no mixture."""
         parts, rate = self._mixture()
         if not parts:
             return None
@@ -181,7 +181,7 @@ class PrivacyProfile(ExportMixin):
 
     @kept(CACHED_ANSWERS)
     def _staged(self, step: float, stage: int) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, down to the delta of a stage (see STAGES).
+        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart, down to the delta of a stage (see STAGES).
 
         The samples are cached; copy them before adding more.
         """
@@ -194,7 +194,7 @@ class PrivacyProfile(ExportMixin):
     def _growing(self, *, first_stage: bool = False) -> tuple[SampledProfile, SampledProfile]:
         """Return copies of samples of H(Q||P) and of H(P||Q), to be refined for mu or a Renyi divergence.
 
-        With `first_stage` the refinement need not start with samples at small delta.
+        With `first_stage` the refinement starts without samples at small delta.
         """
         known = self._pair_info()
         if first_stage and self._deep_samples is not None:
@@ -202,7 +202,7 @@ class PrivacyProfile(ExportMixin):
             return own, own
         if not known.expensive:
             return self._samples(max(known.spacing, 0.05), deep_reverse=not first_stage)
-        # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
+        # With pure privacy the refinement adds samples at small delta where they are needed, so the first stage suffices.
         bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
         first_stage = (first_stage or bounded) and known.spacing >= 0.1
         forward, own = self._staged(max(known.spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
@@ -220,11 +220,11 @@ class PrivacyProfile(ExportMixin):
     def _samples(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
     ) -> tuple[SampledProfile, SampledProfile]:
-        """Return samples of H(Q||P) and of H(P||Q), whose distance is `step`, for the dominating pair (P, Q) of this profile.
+        """Return samples of H(Q||P) and of H(P||Q) that are `step` apart, for the dominating pair (P, Q) of this profile.
 
-        With `first_stage` they extend down to the delta of the first stage only (see STAGES). Without `deep_reverse` those of
-        H(Q||P) end where it is below e^-32 times its value at eps = 0. The rest contributes little to the integral of a Renyi
-        divergence, in which it has the weight e^(-order eps).
+        With `first_stage` they extend only down to the delta of the first stage (see STAGES). Without `deep_reverse` those of
+        H(Q||P) end where it is below e^-32 times its value at eps = 0: beyond, the weight e^(-order eps) makes the contribution to
+        the integral of a Renyi divergence small.
         """
         known = self._pair_info()
         sides = known.curve or CurveBounds(known.hockey_stick)
@@ -236,7 +236,7 @@ class PrivacyProfile(ExportMixin):
         return sampled(sides.reverse or known.reverse, known.reverse_pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
-        """Return the relative gap of mu or of a Renyi divergence at which refinement ends, and the largest number of values.
+        """Return the relative gap at which the refinement of mu or of a Renyi divergence ends, and the largest number of values.
 
         `rtol` and `most` are those of a profile whose values take little time.
         """
@@ -264,7 +264,7 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         Tradeoff
-            Convex. The delta of the lower curve is at least that of the mechanism at every eps, and the delta of the upper curve
+            Convex. At every eps, the delta of the lower curve is at least that of the mechanism, and the delta of the upper curve
             at most that. The infimum of the pairs' curves need not be convex: at some levels alpha no single pair of
             neighbours then attains :math:`f(\alpha)`.
 
@@ -272,9 +272,9 @@ class PrivacyProfile(ExportMixin):
 
         Notes
         -----
-        The lower bound is the supremum of the lines of the upper delta at some hundred eps; the upper bound uses that f is convex,
-        with the lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a relative
-        gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For
+        The lower bound is the supremum of the lines given by the upper delta at some hundred eps. The upper bound uses that f is
+        convex, with the lines through neighbouring values. Unless the class states otherwise, the deltas of the two bounds have a
+        relative gap of about :math:`10^{-4} |\log\delta|`, or that of :meth:`delta` itself if it is larger. For
         :math:`\alpha < e^{-50}` the gap is larger, and f(0) is exact for pure privacy only.
 
         {dong2022: section 2}
@@ -328,9 +328,9 @@ class PrivacyProfile(ExportMixin):
         Returns
         -------
         float
-            inf if the supports of a pair differ, because no Gaussian curve is at or below its curve. Without pure privacy, values
-            of delta prove no finite upper bound: the upper bound of a sampled, allocated or shuffled mechanism is then that of the
-            mechanism itself, and other upper bounds are inf.
+            inf if the supports of a pair differ, because no Gaussian curve is at or below the pair's curve. Without pure privacy,
+            values of delta prove no finite upper bound. The upper bound of a sampled, allocated or shuffled mechanism is then that
+            of the mechanism itself, and other upper bounds are inf.
 
         {raises: If `bound` is neither word.}
 
@@ -382,9 +382,9 @@ class PrivacyProfile(ExportMixin):
         return Kept(16)
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
-        """Return bounds of the Renyi divergences of these finite orders; the lower ones may be trivial if `upper`."""
+        """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower ones may be trivial."""
         tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
-        # One refinement of the samples gives both bounds. Whether the upper one is infinite is found before it.
+        # One refinement of the samples gives both bounds. Whether the upper bound is infinite is decided before.
         infinite = {a: upper and self._pure_epsilon() == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
 
@@ -392,8 +392,8 @@ class PrivacyProfile(ExportMixin):
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
-            # The samples of one order serve the next one, and each order may add as many as if it were the only one. The orders
-            # increase, so that the result does not depend on the order of the list.
+            # The samples of one order serve the next one, and each order may add as many as if it were the only one. Orders are
+            # processed in increasing order, so that the result does not depend on their order in the list.
             for a, beyond in infinite.items():
                 own.evaluations, reverse.evaluations = placed
                 known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)
@@ -419,8 +419,8 @@ class PrivacyProfile(ExportMixin):
             Order a >= 1; 1 is the Kullback-Leibler divergence, inf the maximal divergence (pure differential privacy).
         bound : {"upper", "lower"}
             Whether the result is an upper or a lower bound. If the pairs are not enumerated, the upper bound is the divergence of a
-            hypothetical pair whose profile is delta, which is at least that of every pair of neighbours. The lower bound is that of
-            one or more pairs that neighbours attain.
+            hypothetical pair whose profile is delta, which is at least that of every pair of neighbours. The lower bound is the
+            largest divergence of one or more pairs that neighbours attain.
 
         Returns
         -------
@@ -435,8 +435,8 @@ class PrivacyProfile(ExportMixin):
         The divergence D is computed from :math:`e^{(a-1)D} = 1 + a(a-1) \int_0^\infty (e^{(a-1)t} + e^{-at})\, \delta(t)\, dt`,
         with delta bounded by straight lines in :math:`e^t` between adaptively chosen t; all terms are positive. The relative gap is
         1e-6, or that of delta. Without pure privacy, the integral beyond the largest t is bounded for sampled, allocated and
-        shuffled mechanisms: their delta is at most that of the mechanism itself, by joint convexity, and this one is bounded by the
-        Renyi divergences of higher orders. So their upper bounds are finite where those of the mechanism are.
+        shuffled mechanisms. By joint convexity their delta is at most that of the mechanism itself, which the Renyi divergences of
+        higher orders bound. So their upper bounds are finite where those of the mechanism are.
 
         References
         ----------
@@ -472,8 +472,8 @@ class PrivacyProfile(ExportMixin):
         # The divergence of order inf is the largest loss. For a lower bound it needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
         if not upper and not self._pair_info().single and self._attained:
-            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
-            # bound of that of every pair, and may exceed all of them.
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence of this maximum is an upper bound
+            # for every pair, and may exceed the divergences of all of them.
             found = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, found, np.maximum(found, value)))
         if not finite.any():
@@ -555,7 +555,7 @@ class PrivacyProfile(ExportMixin):
 
 
 class _KnownPair(PrivacyProfile):
-    """A pair of neighbours, given by what is known about it."""
+    """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
     def __init__(self, known: DominatingPairInfo) -> None:
         self._known = known

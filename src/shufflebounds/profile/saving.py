@@ -25,7 +25,7 @@ SUBPACKAGES = ("mechanisms", "sampling", "shuffle")
 
 MOST_NESTED = 16
 """Largest depth of profiles and lists in saved data. A composition with a replacement of a composition of samples has 8 levels, and
-no class takes one with more. Raised: hostile data may use up the 1000 frames of Python's stack. Lowered: saved profiles may be
+no class takes one with more. Raised: adversarial data may use up the 1000 frames of Python's stack. Lowered: saved profiles may be
 refused."""
 
 
@@ -35,7 +35,7 @@ def to_dict(profile: BoundedProfile) -> dict[str, Any]:
     Parameters
     ----------
     profile : PrivacyProfile
-        Any of this library, compositions included, whose parameters are numbers, words, sequences or profiles.
+        Any profile of this library, compositions included, whose parameters are numbers, words, sequences or profiles.
 
     Returns
     -------
@@ -76,12 +76,12 @@ def from_dict(data: Mapping[str, Any]) -> PrivacyProfile:
     Parameters
     ----------
     data : mapping
-        From :func:`to_dict`.
+        The result of :func:`to_dict`.
 
     Returns
     -------
     PrivacyProfile
-        Equal to the one saved.
+        Equal to the profile that was saved.
 
     {raises: If the class is unknown, or a parameter is missing, unknown or out of range.}
     """
@@ -108,7 +108,7 @@ def _key(name: str) -> str:
 
 
 def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
-    """Return the name under which a class is saved, and what makes its objects of their parameters: most often the class itself."""
+    """Return the name under which a class is saved, and the callable, most often the class, that makes objects from parameters."""
     maker: tuple[str, Callable[..., object]] = vars(kind).get("_saved_as", (kind.__name__, kind))
     return maker
 
@@ -116,7 +116,7 @@ def _maker(kind: type[BoundedProfile]) -> tuple[str, Callable[..., object]]:
 def _classes(*, everywhere: bool = False) -> dict[str, type[BoundedProfile]]:
     """Return the public classes of this library by name, either the imported ones or all."""
     if everywhere:
-        # Subpackages import their modules on first use, and this module must not depend on them, so it imports them by name.
+        # Subpackages import their modules on first use. This module must not depend on them, so it imports them by name.
         for subpackage in SUBPACKAGES:
             module = importlib.import_module(f"shufflebounds.{subpackage}")
             for name in module.__all__:

@@ -43,8 +43,8 @@ def largest_budget(build: Callable[[float], _Profile], eps: float, delta: float)
 
     with _validate.quiet():
         low = high = eps
-        # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee. In that
-        # case smaller budgets are tried.
+        # With a local budget of eps every number of users meets the target, unless the bound exceeds the local guarantee; then
+        # smaller budgets are tried.
         while not is_met(low):
             low /= 2
             if low < _BUDGETS[0]:

@@ -197,7 +197,7 @@ def _gaussian_rate_counterexample() -> Counterexample:
     returns="The published rate, 0 at equal standard deviations.",
 )
 def liu2024_gaussian_rate(sigma_other: float, sigma_target: float) -> float:
-    r"""Published rate p_i of a user with Gaussian noise: the smaller probability of two sets, at the user's worst input.
+    r"""Published rate p_i of a user with Gaussian noise: the smaller of the probabilities of two sets, at the user's worst input.
 
     The sets are :math:`U_b = \{R_i < R_b, R_{1-b} < R_b\}`, b = 0 or 1, where :math:`R_i` is the density of the user's message and
     :math:`R_0, R_1` are those of the target with value 0 and 1.

@@ -1,7 +1,8 @@
 """Mechanisms on a random part of the data: Poisson sampling, sampling without replacement, random allocation.
 
-The adjacency relation matters here. A dataset with a record is compared with one without it (add or remove one record), or with one
-in which another record takes its place (replace one record). No class changes the relation unless the caller asks for it.
+The guarantee depends on the adjacency relation: a dataset with a record is compared with one without it (add or remove one record),
+or with one in which another record takes its place (replace one record). No class changes the relation unless the caller asks for
+it.
 """
 
 from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation

@@ -26,8 +26,8 @@ class OfMechanism(PrivacyProfile):
 
     def _gdp_mu(self, upper: bool) -> float:
         # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
-        # output exceeds T. With and without sampling its probabilities differ by a factor that does not depend on T, so the normal
-        # quantiles of the probabilities for both neighbours have the same difference in the limit T -> inf.
+        # output exceeds T. Sampling multiplies its probability by a factor that does not depend on T. So, in the limit T -> inf,
+        # the normal quantiles of its probabilities for both neighbours have the same difference as without sampling.
         limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
         if limit is None:
             return super()._gdp_mu(upper)
@@ -48,7 +48,7 @@ class OfPresence(OfMechanism):
 def checked_presence(mechanism: PrivacyProfile) -> None:
     """Raise ValueError if the mechanism's guarantee compares two values of a record, not the presence and absence of a record."""
     if isinstance(mechanism, LocalRandomizer):
-        # A user who is not sampled reports a fixed value, so a guarantee for replaced values covers absence.
+        # If a user is not sampled, a fixed value is reported, so a guarantee for replaced values covers absence.
         return
     if isinstance(mechanism, Composition):
         for factor, _ in mechanism.factors:

@@ -51,7 +51,7 @@ class OppositeContributions(OutcomePair):
         none, with_record, error = gaussian_ratios(mu).cells(mu * z - mu * mu / 2)
         first, second = ((1 - self.rate) * none + self.rate * side for side in (with_record, with_record[::-1]))
         held = np.minimum(first, second) > 0
-        # The last term covers the rounding of the edges, by 1e-15, relative to the width of a cell.
+        # The last term covers the rounding of the edges, 1e-15, relative to the width of a cell.
         slack = float(np.maximum(error, error[::-1])[held].max()) + 8 * COMPUTED_ERROR
         return LossAtoms.of(np.log(first[held]), np.log(second[held]), error=slack)
 

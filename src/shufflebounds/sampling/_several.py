@@ -5,9 +5,9 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 
 .. math:: \Lambda = \binom{t}{k}^{-1} e_k(L_1, \dots, L_t)
 
-with the elementary symmetric polynomial e_k. The outputs of k steps have the distribution P and those of t - k steps have the
-distribution Q, whichever set was drawn, so that the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a
-convolution. **Lower bound**: the tests :math:`\{S \ge c\}` (`composing.sum_test`), for a sum near
+with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
+t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.
+**Lower bound**: the tests :math:`\{S \ge c\}` (`_losses.sum_test`), for a sum near
 :math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` it equals :math:`\log \Lambda` up to a term that
 changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
 :math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
@@ -50,14 +50,14 @@ __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 
 RATES = 0.4, 0.65, 0.85
 """The parameters lambda of the test statistics in units of k/t. Smaller ones are better at smaller delta and for fewer chosen
-steps. More of them take longer, in proportion, and gain up to 0.1 % of eps."""
+steps. More of them: up to 0.1 % of eps, in proportionally more time."""
 
 
 class _Outcomes(NamedTuple):
     """The outcomes of one step: their losses, and bounds of the logarithms of their probabilities under P and Q.
 
-    `log_rest` is the log probability under P of outcomes that Q cannot produce, `lost` that of outcomes that are not enumerated,
-    under P and under Q.
+    `log_rest` is the log probability under P of outcomes that Q cannot produce; `lost` has the log probabilities, under P and under
+    Q, of outcomes that are not enumerated.
     """
 
     loss: FloatArray
@@ -110,9 +110,9 @@ class StepTests:
         values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
         mass = np.exp(one.q[0])
         deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
-        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides alone, so that larger terms are reduced to it. The coarser
-        # grid has no such limit; it is for step distributions where a few large terms decide. A transform has about six times as
-        # many points as one such term has steps.
+        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides alone, so larger terms are reduced to this one. The coarser
+        # grid has no such limit, for steps in which a few large terms decide. A transform has about six times as many points as one
+        # such term has grid steps.
         most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
         step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
         if not fine:
@@ -145,7 +145,7 @@ class AdditiveBound:
     def __init__(self, known: DominatingPairInfo, steps: int, chosen: int) -> None:
         self._known, self.steps, self.chosen = known, steps, chosen
         self._log_choices = math.lgamma(steps + 1) - math.lgamma(chosen + 1) - math.lgamma(steps - chosen + 1)
-        # The rounding error of a sum of logarithms of products over all steps.
+        # Bound of the rounding error of a sum of logarithms over all steps.
         self._error = COMPUTED_ERROR + 16 * ULP * (math.lgamma(steps + 1) + steps)
 
     @cached_property
@@ -167,8 +167,8 @@ class AdditiveBound:
     def _rates(self) -> tuple[FloatArray, FloatArray]:
         """Increasing eps, and for each about the best value of log z.
 
-        The sum of the p_i should be about k for the outcomes that decide delta. These have about the distribution with masses
-        q (1 + z L)^r, where the mean of U is eps.
+        The p_i should sum to about k for the outcomes that decide delta. These have about the distribution with masses
+        q (1 + z L)^r, with r such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).

@@ -63,9 +63,9 @@ class AllocationPair(OfPresence, DominatingPair):
     -----
     The value is exact up to numerical error. For the upper bound, the mass of L between two points of a grid is split between them
     (larger in the convex order); for the lower bound, neighbouring masses are merged at grid points (smaller). The distribution of
-    the sum is a convolution power by FFT, tilted to each level, with a bound of its errors. The sum is divided by the number of
-    ratios above the grid. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is
-    below 1e-2 of delta down to delta = 1e-12.
+    the sum is a convolution power by FFT, tilted to each level, with a bound of its errors. Ratios above the grid are treated by
+    their number. The gap of the bounds is about 1e-3 of delta; measured for sigma 0.5 to 1 and 1000 or 1e6 steps it is below 1e-2
+    of delta down to delta = 1e-12.
 
     If the record is removed, Renyi divergences of the whole orders 2 to 256 are exact: they are sums of those of one step (Feldman
     and Shenfeld 2025). Other orders follow from samples of delta.
@@ -95,7 +95,7 @@ class AllocationPair(OfPresence, DominatingPair):
         return type(self), (self.mechanism, self.steps, self.removed)
 
     def reverse(self) -> Self:
-        # The other direction shares the engine, because both directions use the same distribution of L and its transforms.
+        # The other direction shares the engine: both use the same distribution of L and its transforms.
         other = type(self)(self.mechanism, self.steps, not self.removed)
         other.__dict__["_engine"] = self._engine
         return other
@@ -135,11 +135,11 @@ class AllocationPair(OfPresence, DominatingPair):
         return self._bounded(self._engine.remove if self.removed else self._engine.add, eps)
 
     def _at_most(self, eps: FloatArray) -> FloatArray:
-        """Return a less tight upper bound of log delta for an added record in little time; inf if there is none."""
+        """Return a larger upper bound of log delta for an added record in less time; inf if there is none."""
         return np.full(eps.size, np.inf) if isinstance(self._engine, Allocation) else self._engine.add_at_most(eps)
 
     def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta for results that interpolate between many values; those of listed outcomes take less time."""
+        """Return bounds of log delta for interpolation between many values; enumerated outcomes then take less time."""
         engine = self._engine
         if isinstance(engine, Allocation):
             return self._log_delta(eps)
@@ -152,8 +152,8 @@ class AllocationPair(OfPresence, DominatingPair):
         within = eps < self._pure_epsilon()
         if within.any():
             sides = kernel(eps[within])
-            # By joint convexity delta is at most that of one step. The kernels truncate masses, so that their bounds of a small
-            # delta may be larger.
+            # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
+            # may be larger.
             upper[within] = np.minimum(sides[1], self._one_step._log_side(eps[within], upper=True))
             # The lower bound is limited to the upper one, because rounding may make it larger.
             lower[within] = np.minimum(sides[0], upper[within])
@@ -237,7 +237,7 @@ class RandomAllocation(OfPresence, LargestPair):
     the outputs are compared with and without the record by tests of the sums :math:`\sum_i \log(1 + \lambda (L_i - 1))` of the
     likelihood ratios of the steps, for several :math:`\lambda < k/t`. This lower bound holds for compositions of several epochs,
     too. The upper bound is that of k epochs of floor(t/k) steps with one chosen step each (Feldman, Shenfeld 2025). For a removed
-    record, delta is at most that of a sum over the steps, too (see ``sampling/_several.py``), and the smaller bound is used; a
+    record, a sum over the steps gives a second upper bound (see ``sampling/_several.py``), and the smaller one is used; a
     composition of several epochs uses the first. At delta = 1e-6 eps of the two bounds differs by less than 1 % for t >= 1000 steps
     of Gaussian noise with sigma >= 1, and by up to 3 % otherwise; the gap decreases as t grows.
 
@@ -304,7 +304,7 @@ class RandomAllocation(OfPresence, LargestPair):
     def _rough(self, upper: bool) -> Curve | None:
         if not isinstance(self.mechanism, GaussianMechanism):
             return super()._rough(upper)
-        # With Poisson sampling, a record enters as many steps on average.
+        # With Poisson sampling at this rate, a record enters the same mean number of steps.
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
 
     def _largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:
@@ -312,7 +312,7 @@ class RandomAllocation(OfPresence, LargestPair):
         remove, add = self._ways
         one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
         found = one(eps)
-        # Where a rough upper bound for an added record is below delta for a removed one, that direction is not evaluated.
+        # If a rough upper bound for an added record is below delta for a removed one, the former is not evaluated.
         wanted = add._at_most(eps) > found.lower
         if wanted.any():
             low, high = other(eps[wanted])
@@ -386,8 +386,8 @@ class _SeveralPair(AllocationPair):
     @cached_property
     def _blocks(self) -> Composition:
         blocks = Composition(((self._block, self.chosen),))
-        # Only the upper bound is used, and it takes less time without a lower bound; but expensive deltas are then sampled at
-        # fewer eps.
+        # Only the upper bound is used; without a lower bound it takes less time, but expensive deltas are then sampled at fewer
+        # eps.
         known = self._block._pair_info()
         known = replace(known, single=known.expensive)
         vars(blocks).update(_released=((known, ((known, self.chosen),)),), _upper_only=True)
@@ -429,7 +429,7 @@ class _SeveralPair(AllocationPair):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper:
             found = self._tested._rdp(orders, False)
-            # The tests leave out rare outputs, which decide the divergence of order inf: use that of one step as well.
+            # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
             return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
         return np.minimum(self._mixture_rdp(orders), self._blocks._rdp(orders, True))
 

@@ -50,13 +50,13 @@ def sampled_budget(pure: float, rate: float, removed: bool) -> float:
 
 @dataclass(frozen=True)
 class _Sampled(OfPresence):
-    """A guarantee of a mechanism on a Poisson sample, in which a record is with probability `rate`."""
+    """A guarantee of a mechanism on a Poisson sample, which contains each record with probability `rate`."""
 
     rate: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # The square of the rate is a normal double.
+        # With this lower limit, the square of the rate is a normal double.
         _validate.real_field(self, "rate", 1e-100, 1)
 
 
@@ -80,8 +80,8 @@ class SampledPair(_Sampled, DominatingPair):
 
     Notes
     -----
-    The value is exact where the mechanism has one dominating pair. Where delta of the mechanism is a maximum over several pairs,
-    this delta is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if
+    The value is exact if the mechanism has one dominating pair. If delta of the mechanism is a maximum over several pairs, this
+    delta is the maximum over the sampled pairs. The same holds for the trade-off function, mu and the Renyi divergences if
     :meth:`pairs` of the mechanism lists the pairs. The lower bound of a composition composes each pair with itself.
 
     Examples
@@ -109,7 +109,7 @@ class SampledPair(_Sampled, DominatingPair):
     def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         """Return an upper or a lower bound of log delta for an added record, by the second formula of the class docstring.
 
-        1 - E(1 - q) is computed as 1 - e^(eps - pure), pure = -log(1 - q), where eps - pure is shifted by its rounding error.
+        1 - E(1 - q) is computed as 1 - e^(eps - pure) with pure = -log(1 - q); eps - pure is shifted by its rounding error.
         """
         opposite, side = self.mechanism.reverse(), 1 if upper else -1
         if self.rate == 1:
@@ -166,8 +166,7 @@ class SampledPair(_Sampled, DominatingPair):
         if mechanism.density and self.mechanism.reverse() is self.mechanism:
             known = replace(known, density=partial(self._around, mechanism.density))
         if mechanism.density and pure < math.inf:
-            # The privacy loss of the mixture may have atoms at its smallest and at its largest value, so both should be grid
-            # points.
+            # The loss of the mixture may have atoms at its smallest and its largest value, so both should be grid points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             known = replace(known, lattice=((high if self.removed else -low), high - low))
         if mechanism.single and getattr(self.mechanism, "_mu_in_tails", None) is not None:
@@ -186,9 +185,8 @@ class SampledPair(_Sampled, DominatingPair):
     def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
         """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
         pure = self.mechanism._pure_epsilon()
-        # As a function of the loss of the mechanism, the loss of the mixture has a slope of at most 1, which is largest at the
-        # largest loss. So outcomes of the mechanism at distances of step/slope give losses of the mixture at distances of at most
-        # `step`.
+        # The loss of the mixture, as a function of the loss of the mechanism, has a slope of at most 1, which is largest at the
+        # largest loss. So outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
         top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
         slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
         base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
@@ -231,11 +229,11 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
         loss, loss_error = np.append(-np.inf, loss), np.append(0.0, loss_error)
     log_mix = log_q + mixed
     slack = base.slack + base.most_blur + ULP * (16 + 8 * (size + abs(base.log_other) if base.log_other > -math.inf else size))
-    # The derivative of the mixed loss with respect to the loss is q e^loss/(1 - q + q e^loss); it multiplies the error of the
-    # loss. The rounding error of the mixed loss is relative, except for subnormal numbers: 1e-322.
+    # The error of the loss is multiplied by the derivative q e^loss/(1 - q + q e^loss) of the mixed loss. The rounding error of the
+    # mixed loss is relative, except for subnormal numbers: 1e-322.
     loss_error = loss_error * np.exp(np.minimum(math.log(rate) + loss - mixed, 0.0)) * (1 + 1e-6) + 8 * ULP * np.abs(mixed) + 1e-322
-    # Outcomes that are possible under P only remain impossible under Q. At rate 1, those that are possible under Q only remain
-    # impossible under the mixture.
+    # Outcomes that are possible only under P remain impossible under Q. At rate 1, those possible only under Q are impossible under
+    # the mixture.
     mixed_alone, q_alone = math.log(rate) + base.log_rest, base.log_other if rate == 1 else -math.inf
     if removed:
         unlisted = float(np.logaddexp(log_lost, base.log_lost))

@@ -36,12 +36,12 @@ class ReplaceOne(PrivacyProfile):
 
     Notes
     -----
-    Adjacency: **replace** one record. The lower bound is that of replacing a record by one that contributes nothing, such as 0
-    in a sum: the larger of removal and addition. For Gaussian noise on Poisson samples, and compositions of it, it is also that of
-    a record whose contributions before and after are +Delta and -Delta in every release, with Delta the sensitivity: this eps is 25
-    to 55 % larger than that of a removal. Whether this is the worst pair is not proved. The upper bound is often about
-    twice eps of a removal, and less where rare large losses decide; no smaller bound holds for every mechanism. For noise on a sum,
-    the guarantee of the mechanism at twice the sensitivity is better.
+    Adjacency: **replace** one record. The lower bound is the larger of removal and addition: the replacement contributes nothing,
+    such as 0 in a sum. For Gaussian noise on Poisson samples, and compositions of it, a second lower bound is that of a record
+    whose contributions before and after are +Delta and -Delta in every release, with Delta the sensitivity: its eps is 25 to 55 %
+    larger than that of a removal. Whether this is the worst pair is not proved. The upper bound is often about twice eps of a
+    removal, and less where rare large losses decide; no smaller bound holds for every mechanism. For noise on a sum, the guarantee
+    of the mechanism at twice the sensitivity is better.
 
     References
     ----------
@@ -97,7 +97,7 @@ class ReplaceOne(PrivacyProfile):
             splits = np.repeat(low[:, None], 17, axis=1)
             wide = high > low
             splits[wide] = np.linspace(low[wide], high[wide], 17, axis=1)
-            # The argument eps - t of the addition is rounded down, so that it and t sum to at most eps.
+            # eps - t, the argument of the addition, is rounded down, so that its sum with t is at most eps.
             rest = np.maximum(total - splits, 0.0) * (1 - 4 * ULP)
             first, second = (way._log_side(part.ravel(), upper=True).reshape(part.shape)
                              for way, part in ((remove, splits), (add, rest)))
@@ -133,7 +133,7 @@ class ReplaceOne(PrivacyProfile):
         return np.array([_triangle(remove, add, a) if a < math.inf else math.inf for a in orders.tolist()])
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        # A record that contributes nothing may take its place in every release, or one whose contribution is opposite.
+        # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
         pair = self._opposite
         return (*self.profile._attained_pairs(), *((pair,) if isinstance(pair, DominatingPair) else ()))
 
@@ -141,8 +141,8 @@ class ReplaceOne(PrivacyProfile):
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
-        # So a composition samples it at a few hundred eps.
+        # Every value of delta needs a search over t, about a hundred values of the profile, so a composition samples it at a few
+        # hundred eps.
         known = self.profile._pair_info()
         return replace(super()._pair_info(), convex=False, effort=max(2e-3, 100 * known.effort),
                        spacing=max(0.1, known.spacing))
@@ -157,8 +157,8 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
     (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, whose p - 1 have a ratio of 1.17. For an order
-    below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too: the divergence increases with the
-    order, so they give upper bounds.
+    below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too. Because the divergence increases
+    with the order, they give upper bounds.
     """
     larger = 1 + np.geomspace(0.1, 10.0, 9)
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])

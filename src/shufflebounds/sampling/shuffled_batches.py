@@ -41,7 +41,7 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     Returns
     -------
     float
-        A lower bound of delta, in [0, 1]: no smaller delta can be proven.
+        A lower bound of delta, in [0, 1]: for no smaller delta is the mechanism (eps, delta)-private.
 
     {raises}
 
@@ -113,8 +113,8 @@ def largest_entry(sigma: float, steps: int) -> tuple[FloatArray, FloatArray]:
 def _kept_edges(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
     """Return the indices of the edges to keep, such that the mass of each interval can be computed accurately.
 
-    Each interval has at least 1/1000 of the mass of the smaller adjacent tail. A smaller fraction would make the intervals finer
-    and the errors of their masses larger.
+    Each interval has at least 1/1000 of the mass of the smaller adjacent tail. With a smaller fraction there are more intervals,
+    whose masses have larger errors.
     """
     kept: list[int] = []
     least = -math.log1p(-1e-3)

@@ -23,7 +23,7 @@ __all__ = ["WithoutReplacement"]
 
 MERGED = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 1.4, 2.0])
 """Cuts c that are tried, in standard deviations of the loss. For the lower bound of a composition, outcomes with losses between -c
-and c are merged into one. A smaller cut gives a tighter bound."""
+and c are merged into one. A smaller cut gives a tighter bound, but need not be possible (`three_laws`)."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. A mechanism
-    whose output also states whether the record is in the batch attains it, in one order of the two datasets or the other; the lower
-    bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps, the larger divergence
-    of the two orders.
+    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. It is
+    attained, in one order of the two datasets or the other, by a mechanism whose output also states whether the record is in the
+    batch; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps, the
+    larger divergence of the two orders.
 
     *Tightness of compositions.* Let P and Q be the distributions of the output for a batch with one or the other record, and R that
     for a batch with neither. Then, for E > 1,
@@ -114,8 +114,8 @@ class WithoutReplacement(OfMechanism):
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         if not self.mechanism._pair_info().single:
             return ()
-        # The pair with the same divergence in both orders comes first, if there is one. The other pairs are those of the mechanism
-        # that also reveals whether the record was drawn, in both orders.
+        # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
+        # mechanism that also reveals whether the record was drawn.
         remove = SampledPair(self.mechanism, self.rate)
         both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
         return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())

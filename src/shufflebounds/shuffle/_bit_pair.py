@@ -21,7 +21,7 @@ __all__ = ["BitPair", "repeated"]
 
 @dataclass(frozen=True)
 class BitPair(DominatingPair):
-    """The pair of the distributions of the sum if the target's bit is 0 (P) and if it is 1 (Q); exchanged if `reversed`.
+    """The distributions of the sum if the target's bit is 0 (P) and if it is 1 (Q); the two are exchanged if `reversed`.
 
     `ones` and `zeros` are the numbers of the other users' bits with these values.
     """
@@ -61,7 +61,7 @@ class BitPair(DominatingPair):
         return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # The truncated mass e^-1e6 is 0 in double precision, so that all outcomes are enumerated.
+        # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
         bit = math.log1p(-self.flip), math.log(self.flip)
         return atoms_of_sum(*flipped_bits(*self._data, self.flip), bit, bit[::-1], -1e6)
 

@@ -34,7 +34,7 @@ class FlippedProtocol(ShuffleProtocol[Counts, Estimate]):
     def _independent_sums(self) -> tuple[PrivacyProfile, int, bool] | None:
         """Return (profile of one sum, k, exact) if the output is a function of k independent sums, else None.
 
-        `exact`: the output is the sums themselves, and one pair of neighbours is the worst of all sums at once. Then the Renyi
+        `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
         divergences are exactly k times those of one sum.
         """
         return None
@@ -69,8 +69,8 @@ class FlippedProtocol(ShuffleProtocol[Counts, Estimate]):
         """Number of reports of users and dummies; the estimate and the number it subtracts are at most _reports/(1 - 2 flip)."""
 
     def _rounding(self, a: Fraction, truth: Any) -> float:
-        # Without noise, all numbers in the estimate are whole. Otherwise it takes up to seven operations, whose errors are at most
-        # 3 ULP in total relative to that number; those of the sum of the users' numbers are less than the rest.
+        # Without noise, all numbers in the estimate are whole. Otherwise the estimate takes up to seven operations, whose errors
+        # total at most 3 ULP of _reports/(1 - 2 flip); the errors of the sum of the users' numbers are smaller than the fourth ULP.
         return 0.0 if self.variance == 0 else 4 * ULP * self._reports / (1 - 2 * self.flip)
 
     def _informative(self) -> None:

@@ -62,17 +62,17 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
 
     Notes
     -----
-    Neighbours: one user's bit is replaced. The guarantee is exact for the protocol. For a given dataset the gap of the lower and
-    the upper bound is a relative 1e-12 in delta (for small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) =
-    0` exactly for :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a
-    branch and bound over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B
-    users is post-processing). Its gap is at most a relative 1e-3 in delta, 1e-9 up to 1024 users, and
-    :math:`10^{-5} |\log\delta|` in log delta where delta is below e^-100.
+    Neighbours: one user's bit is replaced. The guarantee is exact for the protocol. For a given dataset the gap of the two bounds
+    is a relative 1e-12 in delta (for small delta, :math:`10^{-13} |\log\delta|`), and :math:`\delta(\varepsilon) = 0` exactly for
+    :math:`\varepsilon \ge \ln(p/q)`. The worst dataset usually has a few ones, not m = 0: ``ones="worst"`` is a branch and bound
+    over all m by the inequality :math:`\delta_{n}(m + j) \le \delta_{n-B}(m)`, :math:`0 \le j \le B` (adding B users is
+    post-processing). Its gap is at most a relative 1e-3 in delta, 1e-9 up to 1024 users, and :math:`10^{-5} |\log\delta|` in log
+    delta where delta is below e^-100.
 
     **Trade-off curve, mu and Renyi divergences over all datasets.** Up to 1024 users every m is enumerated: both bounds of
     :meth:`tradeoff` are within 1e-12 of the convex hull of the curves, and mu has a gap of 1e-11. For more users, the bound that is
-    valid for every dataset is computed from the upper delta at about a hundred values of eps. The opposite bound is the worst of
-    five datasets, of which one is close to the worst dataset for every eps. The gap is then at most 1e-2 of the advantage (1 -
+    valid for every dataset is computed from the upper delta at about a hundred values of eps. The other bound is that of the worst
+    of five datasets; at every eps one of the five is close to the worst dataset. The gap is then at most 1e-2 of the advantage (1 -
     alpha - beta) in trade-off curves, or 3e-2 above 1e7 users; a relative 1e-2 in mu; and a relative 1e-2 to 3e-2 in Renyi
     divergences.
 
@@ -194,8 +194,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         if self.ones != "worst":
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
-        # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
-        # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
+        # A curve evaluates about a hundred eps, each by a search over datasets. If delta depends little on the dataset, a search
+        # takes up to 1/tolerance evaluations, so curves use a larger tolerance.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
         return replace(
@@ -210,7 +210,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
-            # One call serves (P, Q) and (Q, P), because the second is the first with 0 and 1 exchanged in all bits.
+            # One call serves (P, Q) and (Q, P): the latter is the former with 0 and 1 exchanged in all bits.
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -223,7 +223,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         if self._bits <= MANY:
             settles, share = 0.0, 0.0
         else:
-            # The search over datasets has a gap of up to 1e-3 in log delta; 2 % more of it saves two to twenty searches.
+            # The search over datasets has a gap of up to 1e-3 in log delta; permitting 2 % more saves two to twenty searches.
             settles, share = (5e-7, 0.92) if upper else (1e-8, 0.0)
 
         def value(eps: float) -> float:
@@ -231,7 +231,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
             return min(0.0, found + share * max(1e-3, -1e-5 * found))
 
         # The rough curve is that of the dataset with all other bits 0, which is close to the worst one and a thousand times faster
-        # than the search over all datasets; for upper bounds the usual gap of the search is added.
+        # than a search; for upper bounds, the usual gap of the search is added.
         return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
@@ -246,8 +246,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
         """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
 
-        Without dummy zeros the pair 1 against 0 with m ones is 0 against 1 with n - 1 - m ones, so the maximum over m for one order
-        of the target's bits covers the other order.
+        Without dummy zeros, the target's bit 1 against 0 with m ones gives the same pair as 0 against 1 with n - 1 - m ones, so the
+        maximum over m covers both orders.
         """
         budget = log_odds(self.flip)
         if self.flip in (0, 0.5):
@@ -352,9 +352,9 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         eps, delta = _validate.target(eps, delta)
         # At this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
-        # The search starts between `low` and `high`. A bit is replaced by a fair coin with probability 2 q. If no other bit is,
-        # which has probability (1 - 2 q)^(n-1), the target's bit is protected by its own flip alone. So unless delta is close
-        # to 1, a flip probability below `low` does not meet the target.
+        # The search starts between `low` and `high`. A bit is replaced by a fair coin with probability 2 q. With probability
+        # (1 - 2 q)^(n-1) no other bit is, and only the target's own flip protects the target. So, unless delta is close to 1, no
+        # flip probability below `low` meets the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)

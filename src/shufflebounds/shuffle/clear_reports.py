@@ -30,8 +30,7 @@ __all__ = ["ClearReports"]
 class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray]):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
-    Let N be the number of dummy reports in one of the target's two possible bins; each of these is in either bin with probability
-    1/2:
+    Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:
 
     .. math::
         \delta(\varepsilon) = \sum_N \Pr[\mathrm{Bin}(m, 2/d) = N]\, D_N, \qquad
@@ -86,8 +85,8 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
     def _clones(self) -> tuple[float, float]:
         """Return the number of users and the clone rate of the equivalent clone pair, whose local budget is infinite.
 
-        A dummy report in one of the two bins is a clone. Since 2**53 + 1 is not a double, one of 2**53 dummy reports is omitted;
-        this changes log delta by half an ulp, which is less than its error bound.
+        A dummy report in one of the two bins is a clone. 2**53 dummies would need 2**53 + 1 users, which is not a double, so one
+        dummy is omitted; this changes log delta by half an ulp, less than its error bound.
         """
         return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
 

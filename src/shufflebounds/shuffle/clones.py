@@ -1,6 +1,6 @@
-"""Privacy amplification by shuffling for any local randomizer of a given pure budget: the two clone bounds.
+"""Privacy amplification by shuffling for any local randomizer of a given pure budget: two clone bounds.
 
-They are those of Feldman, McMillan and Talwar (2021, 2023), evaluated with both bounds for any number of users.
+They are the bounds of Feldman, McMillan and Talwar (2021, 2023), each evaluated from above and below for any number of users.
 """
 
 from __future__ import annotations
@@ -154,13 +154,13 @@ class Clones(_UniformClones):
 
     Notes
     -----
-    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The value of the formula above lies
-    between the lower and the upper bound. It is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
+    Neighbours: one user's input is replaced; the analyst sees the multiset of messages. The lower and the upper bound enclose the
+    value of the formula above, which is an upper bound of delta for any pure eps0-LDP randomizer that all users share.
     :class:`StrongerClones` is proven for the same randomizers and is never larger: use it instead.
 
-    Up to a few million users the sum over the number of clones is computed term by term, with 4 ns for each term: the gap is about
-    a relative 1e-12, or a few ulp of the logarithm if that is larger, and the midpoint of the bounds has an error of 1e-13. For
-    more users a Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or
+    Up to a few million users the sum over the number of clones is computed term by term, 4 ns each: the gap is about a relative
+    1e-12, or a few ulp of the logarithm if that is larger, and the midpoint of the bounds has an error of 1e-13. For more users a
+    Fourier integral takes 5 microseconds for any number of users; its gap is at most 1e-10 (1 + abs(log delta)), or
     1e-9 (1 + abs(log delta)) if the sum would take longer than half a millisecond. :meth:`epsilon` is within 1e-12 of the point
     where its bound of delta equals `delta`.
 

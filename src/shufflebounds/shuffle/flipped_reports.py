@@ -43,13 +43,13 @@ __all__ = ["FlippedReports"]
 DEEPEST, WIDEST = -540.0, 1.01e8
 """Smallest log delta, and largest number of flipped bits in a bin, for which tables of the bins' distributions are used.
 
-For a smaller delta their probabilities would underflow; for more bits they would take too much memory. Each dataset then takes one
-kernel call for each sum of a bin, 30 to 300 ms.
+For a smaller delta the probabilities in a table would underflow; for more bits the tables would take too much memory. Without
+tables, each dataset takes one kernel call for each value of the sum of a bin, 30 to 300 ms in total.
 """
 
 SEARCHED = 128
-"""Largest number of reports for which all datasets with uniform dummy reports are searched; for more than two bins an eighth of it.
-Raised: longer run time. Lowered: less tight bounds."""
+"""Largest number of reports for which all datasets with uniform dummy reports are searched; with more than two bins, an eighth of
+it. Raised: longer run time. Lowered: less tight bounds."""
 
 
 @with_passages
@@ -94,20 +94,20 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     Neighbours: one user's bin is replaced.
 
     **Sums, known dummies**: exact for the protocol. The bounds over all datasets are by branch and bound on both numbers of ones;
-    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The dataset without reports of others in the two bins is not the
-    worst: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
+    the gap is a relative 1e-2 in delta (1e-9 up to 32 reports). The worst dataset is not the one without other reports in the two
+    bins: delta is largest if all other users are in the bin that the target leaves (4.7 times as large at
     n = 10**6, q = 4.26e-5, eps = 1). The search ends early, with a larger gap, if the standard deviation of a bin's sum exceeds
     about a thousand, or if log delta is below -540.
 
-    The Renyi divergences are twice those of one sum, ``ShuffledBits(users + fakes, flip)``, because the sums of the target's two
-    bins are independent; and mu is at most sqrt(2) times its mu.
+    The sums of the target's two bins are independent, so the Renyi divergences are twice those of one sum,
+    ``ShuffledBits(users + fakes, flip)``, and mu is at most sqrt(2) times its mu.
 
     **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
-    smaller one of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
-    divergence of the sums in the target's two bins: for the worst dataset up to 16 reports, for all other users in the target's
-    bin for more reports. If the table of both sums would be too large, it is that of the sum of one bin. It ignores the sums of the
-    other bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m) q or much
-    larger than n q; between, it is a factor of about 10 in delta.
+    smaller of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
+    divergence of the sums in the target's two bins: up to 16 reports for the worst dataset, for more reports if all other users are
+    in the target's bin. If the table of both sums would be too large, the lower bound is that of the sum of one bin. It ignores the
+    sums of the other bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m)
+    q or much larger than n q; in between, it is a factor of about 10 in delta.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
@@ -171,7 +171,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     @cached_property
     def clear(self) -> ClearReports:
-        """The same protocol without flips. With uniform dummies, the protocol with flips is a post-processing of it."""
+        """The same protocol without flips. With uniform dummies, the protocol with flips is a post-processing of this one."""
         return ClearReports(self.fakes, self.bins)
 
     @cached_property
@@ -264,11 +264,11 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """Three numbers: other reports whose bins the analyst may know, uniform dummies, and bins d (2 without uniform dummies)."""
+        """(other reports whose bins the analyst may know, uniform dummies, bins d, or 2 without uniform dummies)."""
         return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums; the upper bound may be 0 if it cannot be below `most`, another upper bound."""
+        """Return bounds of log delta for sums; the upper one may be 0 where it cannot be below `most`, another upper bound."""
         if not self._uniform:
             return self._known_sums(eps, rough, most)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
@@ -277,8 +277,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
                 return Interval(low, high)
         else:
             low = self._uniform_at_worst(eps)
-        # The sums of the other bins reveal how many dummies are not in the target's two bins. So the two sums alone give a lower
-        # bound only.
+        # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
+        # lower bound.
         return Interval(low, self._known_sums(eps, rough, most).upper)
 
     @cached_property
@@ -322,8 +322,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         while True:
             tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
             near = tables.log_delta(*ends)
-            # The lower bound may be far below delta, even 0. So delta is taken to be at least the power 2.2 of its upper bound, and
-            # the truncated mass must be below e^-45 times that.
+            # The lower bound may be far below delta, even 0. So delta is assumed to be at least its upper bound to the power 2.2,
+            # and the truncated mass is at most e^-45 times that.
             wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
             # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
             wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
@@ -340,7 +340,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         others, (near, tables) = self._others, self._tables(eps)
         if near.lower >= most:
             return Interval(near.lower, 0.0)
-        # The run time of a rough search grows with the inverse square of its gap, which is at most the fraction `rtol` of delta.
+        # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
         rtol = 30 * SEARCH_GAP if rough else None
         if tables is None:
             least = 0.0 if others * self.flip > WIDEST else self._least_tabled
@@ -354,8 +354,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
             low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
             return Interval(max(low, near.lower), min(high, least))
 
-        # Of the other users, i are not in the first bin and j are in the second one. b reports are removed from the sum of the
-        # first bin and c from that of the second.
+        # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
+        # and c from that of the second.
         def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
             return tables.log_delta((i, others - b - i), (j, others - c - j))
 
@@ -367,8 +367,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _least_tabled(self) -> float:
         """An upper bound of log delta of known sums, valid at all eps that are too large for tables of the bins.
 
-        It is the upper bound at the eps with log delta of about DEEPEST + 40, which tables still reach. For larger eps, the search
-        over datasets without tables has a large gap when its allowed number of evaluations is used up.
+        It is the upper bound at an eps that tables still reach, where log delta is about DEEPEST + 40. At larger eps, the search
+        over datasets without tables uses up its evaluations with a large gap.
         """
         def small(eps: float) -> bool:
             tables = _bin_pair.TwoBins(self.flip, eps, DEEPEST - 60)
@@ -394,7 +394,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _rough(self, upper: bool) -> Curve | None:
         if self._as_rappor is not None:
             return self._as_rappor._rough(upper)
-        # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst.
+        # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst one.
         if self.view == "records" or self._others < SEARCHED or not 0 < self.flip < 0.5:
             return None
 
@@ -423,7 +423,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         if self._as_rappor is not None:
             return self._as_rappor._pair_info()
         if self.view == "records":
-            # The gap of the two bounds of delta is large, unless all datasets are enumerated: then samples are closer.
+            # Unless all datasets are enumerated, the gap of the two bounds of delta is large, and samples are farther apart.
             exact = self._enumerated
             known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3 + 2e-5 * min(self.bins, MANY))
             return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
@@ -438,13 +438,13 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         known = replace(known, attained=self._listed_below)
         if self.clear.variance > self.users * self.flip:
             return known
-        # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
-        # only, because it assumes that the analyst knows the dummy reports.
+        # The sums of the two bins are composed, each with its worst dataset. This is an upper bound only, because it assumes that
+        # the analyst knows the dummy reports.
         return replace(known, parts=((column._pair_info(), 2),))
 
     def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
         # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
-        # and all others are in the bin that it enters, one sum is the other one with 0 and 1 exchanged.
+        # and all others in the bin that it enters, one sum is the other with 0 and 1 exchanged.
         if self.view == "records" or not 0 < self.flip < 0.5:
             return None
         return ShuffledBits(self.users + self.fakes, self.flip), 2, self.fake == "known" or self.fakes == 0

@@ -51,8 +51,8 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
 
     Notes
     -----
-    Neighbours: one user's bin is replaced. Exact for the protocol and every dataset, and equal for (P, Q) and (Q, P): given the
-    first count, delta is that of one shifted binomial at :math:`\varepsilon` minus the loss of that count. The gap is a
+    Neighbours: one user's bin is replaced. Exact for the protocol and every dataset, and equal for (P, Q) and (Q, P). Given the
+    first count, delta is that of one shifted binomial at :math:`\varepsilon` minus the privacy loss of this count. The gap is a
     relative 1e-11, or 1e-2 if the first count has more than 2**16 likely values (:math:`n\gamma` above about 1e7).
     The published (2 eps, 2 delta) for two bins is valid and larger by orders of magnitude in delta.
 
@@ -142,7 +142,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         Returns
         -------
         ShuffledHistogram
-            Its gamma has the properties that :meth:`ZeroSum.calibrate` describes; the same exceptions are raised.
+            Its gamma has the properties that :meth:`ZeroSum.calibrate` describes, which also lists the exceptions.
 
         Examples
         --------
@@ -253,7 +253,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         if largest is not None:
             lower = self._one_error(a, largest).lower
             return Interval(lower - 1e-13, min(0.0, upper + 1e-13))
-        # The remaining users are all in one more bin if there is one, and otherwise in one of the full bins.
+        # The remaining users are all in one more bin, or, if there is none, in one of the full bins.
         in_full = worst if left and full == self.bins else 0
         rest, alone = log_missed(self.users, self.gamma, in_full + left, a).lower, full - 1 if in_full else full
         lower = union_probability([(at_worst[0], alone), (rest, 1 if left else 0)])

@@ -39,7 +39,7 @@ class _ShiftedBinomial(DominatingPair):
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
     def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # The pair is the sum of B and of a target's bit that is never flipped: 0 under P and 1 under Q.
+        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
         return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
 
     @property
@@ -101,8 +101,8 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
     the ratio is infinite at the end points of the support. Adding trials is post-processing, so delta does not increase with
     `trials`; it is not monotone in `prob`.
 
-    The values are counts of all users, in an array of any shape: :meth:`randomize` adds independent noise to each of them, once, so
-    counts of parts of the users must be added before. A released count is a message and its own count, and :meth:`estimate`
+    The values are counts over all users, in an array of any shape. :meth:`randomize` adds independent noise to each count, once, so
+    counts of parts of the users must be added before. A released count is both the message and its count, and :meth:`estimate`
     subtracts the mean Ng of the noise. The error is :math:`B - Ng` for every count, so `truth` is None in :meth:`error_tail`.
 
     {chen_long: section 3 (the mechanism C_H)}

@@ -36,9 +36,9 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     )
 
     def _pair_info(self) -> DominatingPairInfo:
-        # The bound is a minimum of several bounds that are convex in e^eps, and a minimum need not be convex: between two values of
-        # eps it is only known to decrease. Compositions use the dominating pair of its convex hull. This pair is
-        # symmetric, so one of (P, Q) and (Q, P) suffices.
+        # The bound is a minimum of bounds that are convex in e^eps, and need not be convex itself: between two values of eps it is
+        # only known to decrease. Compositions use the dominating pair of its convex hull. This pair is symmetric, so one of (P, Q)
+        # and (Q, P) suffices.
         family = self.population.family
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
         effort = max(5e-3, self._table_effort)
@@ -61,7 +61,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         return self.population.family.pure_epsilon(self._largest_budget)
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # delta is at most that of the target's own message, of which all messages together are a post-processing.
+        # delta is at most that of the target's own message: all messages together are a post-processing of it.
         if self._pure_epsilon() < math.inf:
             return (), 1.0
         return (GaussianMechanism(1.0, self._largest_budget * (1 + 4 * ULP)),), 1.0
@@ -69,7 +69,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
     def _gdp_mu(self, upper: bool) -> float:
         if upper or self._pure_epsilon() < math.inf:
             return super()._gdp_mu(upper)
-        # Every sample of delta gives a lower bound of mu. The largest ones are at small delta, where mu changes little.
+        # Every sample of delta gives a lower bound of mu. The largest bounds are those at small delta, where they change little.
         return gdp_mu(*self._samples(FULL_DETAIL / 2), 0.0, 0).lower
 
     @property
@@ -124,8 +124,8 @@ class OfEveryUser(_Guarantee):
 
     def _pair_info(self) -> DominatingPairInfo:
         family = self.population.family
-        # With few distinct budgets there are no levels of bins (`population.exact` is 0). The search over targets then does not
-        # reuse results of another eps, and takes about four times as long.
+        # With few distinct budgets no bins are used (`population.exact` is 0). The search over targets then does not reuse results
+        # of another eps, and takes about four times as long.
         searches = 1 if self.population.exact else 4
         known = super()._pair_info()
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
@@ -153,8 +153,7 @@ class OfEveryUser(_Guarantee):
         """
         out, best = np.empty((2, eps.size)), self._guess()
         # The search at the next larger eps starts from the decompositions that gave the bounds of all targets at the last eps. With
-        # few distinct budgets there are no levels of bins. Each search then starts anew: it takes little time, and its bounds are
-        # tighter.
+        # few distinct budgets, where no bins are used, each search starts anew: it takes little time, and its bounds are tighter.
         frontier: list[SearchBox] | None = [] if self.population.exact else None
         rough = coarse and frontier is not None
         for i in np.argsort(eps):
@@ -169,9 +168,9 @@ class OfEveryUser(_Guarantee):
         return gdp_mu(samples, samples, 0.0, 0).lower
 
     def _likely(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps of a user who is chosen by estimates; the upper ones hold for this user only."""
+        """Return bounds of log delta at each eps for a user chosen by estimates; the upper bounds are valid for this user only."""
         def larger(at: float) -> Interval:
-            # The estimates may be far off where delta is small. There the user with the largest budget is the worst.
+            # Estimates may be wrong at small delta, where the user with the largest budget is the worst.
             return max(self.population.single(at, i) for i in {self.population.likely(at), self._guess()})
 
         return at_each(larger, eps)
@@ -187,8 +186,8 @@ class OfEveryUser(_Guarantee):
     def _rough(self, upper: bool) -> Curve | None:
         # The search starts at the user with the largest budget, who is often the worst.
         start = best = self._guess()
-        # With many budgets, the tolerance of the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of
-        # eps below a ten-thousandth of it would take longer without a tighter answer.
+        # With many budgets, the search over users leaves a gap of log delta of up to SEARCH_GAP. A tolerance of eps below a
+        # ten-thousandth of this gap would take longer without a tighter answer.
         settles = 1e-4 * SEARCH_GAP if self.population.budgets.size > COMPARED else SAME_LOG
         one = replace(self.population.rough_single(start), settles=settles)
         if not self.population.exact:
@@ -197,7 +196,7 @@ class OfEveryUser(_Guarantee):
 
         def log_delta(eps: float) -> float:
             nonlocal best
-            # The rough curve may have 50 times the usual tolerance. Each search starts from the decompositions of the last eps.
+            # The rough curve may have a 50 times larger tolerance. Each search starts from the decompositions of the last eps.
             _, above, best = self.population.every(eps, best, 50 * SEARCH_GAP, frontier, coarse=True)
             return min(0.0, above)
 

@@ -54,8 +54,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         w, in (0, 1/2): 1/(e^eps1 + 1) for a target of pure local budget eps1.
     rates : array_like, shape (groups,)
         Rates r_i of the other users, without the target, each in [0, 1/2].
-    scale : float
-        :math:`\lambda` in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
+    :math:`\lambda` in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
 
@@ -63,14 +62,14 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
     Notes
     -----
-    There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: if every user may have a different
-    randomizer, their sets of outputs may be disjoint, and then shuffling gives no amplification (a target with e^eps1 = 3 among
-    users with other alphabets: delta(ln 2) = 1/4 at any number of users). The rates 1/(e^eps_i + 1), and replacing all budgets by
-    the largest one, are invalid for the same reason, also for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of
-    outputs is not a rate either, because the condition above is pointwise.
+    There is no constructor for arbitrary eps_i-LDP randomizers, because no such bound exists: users with different randomizers may
+    have disjoint sets of outputs, and then shuffling gives no amplification (a target with e^eps1 = 3 among users with other
+    alphabets: delta(ln 2) = 1/4 at any number of users). For the same reason the rates 1/(e^eps_i + 1) are invalid, and so is
+    replacing all budgets by the largest one, even for Laplace noise. A probability :math:`\Pr[R_i \in U]` of a set U of outputs is
+    not a rate either, because the condition above is pointwise.
 
-    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so its convex hull is a bound, too:
-    `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, and their delta may be below `delta`.
+    The smallest of several bounds need not be convex in e^eps. delta of the protocol is convex, so the convex hull is a bound, too:
+    `tradeoff`, `rdp` and `gdp_mu` of the constructors' results use the hull, whose delta may be below `delta`.
 
     The value of the formula lies between the lower and the upper bound. Equal rates are grouped. The sum is truncated by
     exponential tilting; the gap is a relative 1e-12 to 3e-11, or a few ulp of the logarithm if that is larger.
@@ -105,7 +104,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
     def __post_init__(self) -> None:
         weight = _validate.real("weight", self.weight, _TINY_WEIGHT, 0.5, open_high=True)
-        # Equality compares bytes, so that -0.0 becomes 0.0 by adding 0.0.
+        # Equality compares bytes: adding 0.0 replaces -0.0 by 0.0.
         rates = _validate.real_array("rates", self.rates, 0, 0.5) + 0.0
         scale = _validate.real("scale", self.scale, 0, 1, open_low=True)
         rates, counts = _grouped("rates", rates, self.counts)
@@ -158,11 +157,10 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
         Returns
         -------
         PrivacyProfile
-            The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and
-            :meth:`gaussian`: with the target's values 0 and 1, see there). The lower bound is a lower bound of the value of the
-            formula, the smallest of these decompositions, not of the exact privacy loss. If the guarantee is for every user, the
-            gap is up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta), the tolerance of the search over
-            users.
+            The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
+            with the target's values 0 and 1, see there). The lower bound is one of the formula, the smallest of these
+            decompositions, not of the exact privacy loss. If the guarantee is for every user, the search over users leaves a gap of
+            up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 

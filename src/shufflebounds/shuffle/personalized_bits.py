@@ -70,7 +70,7 @@ class _PersonalPair(DominatingPair):
     def _many_log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return the same bounds as `_log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
 
-        Curves and divergences evaluate some hundred eps, and one call of the kernel takes 25 ns for each user.
+        Curves and divergences evaluate some hundred eps, for each of which a call of the kernel would take 25 ns a user.
         """
         lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
         missing = np.flatnonzero(eps < self.budget)
@@ -80,7 +80,7 @@ class _PersonalPair(DominatingPair):
             if table is None:
                 break
             lower[missing], upper[missing] = table.log_delta(eps[missing])
-            # The truncated mass may enter, or the difference in the formula may lose digits.
+            # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
             missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
         if missing.size:
             lower[missing], upper[missing] = self._log_delta(eps[missing])
@@ -103,7 +103,7 @@ class _PersonalPair(DominatingPair):
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
-        # The truncated mass e^-1e6 is 0 in double precision, so that all outcomes are enumerated.
+        # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
         bit = log_keep, log_keep - self.budget
         return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
 
@@ -170,7 +170,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     neighbours: ClassVar[str] = "replace the target's bit; the analyst sees the shuffled bits"
 
     def __post_init__(self) -> None:
-        # Equality compares bytes, so that -0.0 becomes 0.0 by adding 0.0.
+        # Equality compares bytes: adding 0.0 replaces -0.0 by 0.0.
         budgets = _validate.local_budgets("local_eps", self.local_eps, 0, LARGEST_EXPONENT) + 0.0
         if budgets.ndim != 1:
             raise ValueError(f"local_eps has shape {budgets.shape}: it must be one-dimensional, one budget for each user")
@@ -239,8 +239,8 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     def _labels(self) -> WeightedLabels:
         """The bound over all datasets by weighted labels."""
         budgets = np.sort(self.local_eps)
-        # More flipping is post-processing. So for every target the bound for the largest budget, with all budgets but the smallest
-        # one for the others, is valid: sorted, the budgets of the target's others are at most these.
+        # More flipping is post-processing. So a bound for the largest budget, among others with all budgets but the smallest, is
+        # valid for every target: sorted, the budgets of the target's others are at most these.
         others = budgets[1:] if self.target is None else np.delete(self.local_eps, self.target)
         return WeightedLabels.of_bits(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
 
@@ -267,8 +267,8 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self._enclosing is not None and self.local_eps.size > MANY:
             # The search over targets leaves a gap of up to 1e-3 in log delta, so one search for both bounds saves no time. The
-            # upper bound is the eps of the clone bound or of that by weighted labels, and the lower bound is that of the dataset in
-            # which all bits are equal.
+            # upper bound is the eps of the clone bound or of the bound by weighted labels; the lower bound is that of the dataset
+            # in which all bits are equal.
             found = self._enclosing[upper]._epsilon(delta, upper)
             if not upper or not self._labelled or not 0 < delta < 1:
                 return found
@@ -318,7 +318,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         Returns
         -------
         PersonalizedBits
-            With `bits` set. Its lower delta at `eps` is a lower bound of that over all datasets, and at least that of the start.
+            With `bits` set. Its lower delta at `eps` is a lower bound over all datasets, and at least that of the start.
 
         {raises: If the target is None, or an argument lies outside its range.}
 

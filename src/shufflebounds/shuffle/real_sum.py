@@ -64,8 +64,8 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
     Notes
     -----
     Neighbours: one user's number is replaced. **Total**: exact for the protocol. The distributions of the total, for k ones of the
-    target, have monotone likelihood ratios in k. So the best tests are thresholds, and k = 0 against k = r is the worst pair for
-    every M; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
+    target, have monotone likelihood ratios in k. So the best tests are thresholds, and for every M the worst pair is k = 0 against
+    k = r; random encodings are mixtures over k. M is found by branch and bound as in :class:`ShuffledBits`. The gap is at most
     a relative 1e-3 in delta, and 1e-9 up to 1024 bits; above 2**32 bits it is larger by 2e-4 in log delta.
 
     **Columns**: x = 0 and x = 1 differ in all r columns, other pairs of numbers in fewer. The upper bound is the composition of r
@@ -143,7 +143,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # For many bits delta depends little on the dataset, and a search with a smaller tolerance takes long.
+        # With many bits delta depends little on the dataset, so a search with a smaller tolerance would take long.
         tolerance = 2e-4 if others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
@@ -184,23 +184,22 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
         column to column; a lower bound of this composition is not valid for the protocol.
         """
-        # The gap between the bounds comes mainly from the different datasets of the two compositions, so a smaller rtol would
-        # reduce it by less than 10 %.
+        # The gap of the bounds comes mainly from the different datasets of the two compositions: a smaller rtol would reduce it by
+        # less than 10 %.
         below, above = (Composition(((one, self.bits),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
         return below, above
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self.bits == 1 or self.view == "total" or self.flip == 0 or delta == 0:
             return super()._epsilon(delta, upper)
-        # The composition of the columns searches for eps itself, because this needs fewer evaluations of its delta.
+        # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
         found = self._composed[upper]._epsilon(delta, upper)
         return found if upper else max(found, replace(self, view="total")._epsilon(delta, upper))
 
     def _pair_info(self) -> DominatingPairInfo:
         if self.bits == 1:
             return self.column._pair_info()
-        # The grid of eps is coarse, because every eps needs a search over the datasets and, if the analyst sees the columns, a
-        # composition.
+        # The grid of eps is coarse: every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
         known = replace(super()._pair_info(), spacing=spacing, effort=effort)
         pure = self._pure_epsilon()
@@ -215,7 +214,8 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
 
     def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
-        # All columns of the other users can have the same number of ones, and all bits of the target change in the same direction.
+        # In one dataset, all columns of the other users have the same number of ones, and the target changes all bits in one
+        # direction.
         if self.view == "total" or self.bits == 1 or not 0 < self.flip < 0.5:
             return None
         return self.column, self.bits, True
@@ -227,8 +227,8 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         def sides(at: FloatArray) -> IntervalArray:
             return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
 
-        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k. It is at most delta(eps) for every k, so it is
-        # valid for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
+        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
+        # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
         return self._within(eps, sides, lambda far: sides(far).lower)
 
     @property

@@ -97,7 +97,7 @@ def support_identification(
     Returns
     -------
     SampleSize
-        Privacy and the bound of the failure probability were evaluated at the returned number of users.
+        Privacy and the bound of the failure probability were evaluated at this number of users.
 
     {raises}
 
@@ -139,7 +139,7 @@ def support_identification(
     doublings = least_int(lambda times: solved(support << times) is not None, 1, 52)
     assert doublings is not None
     low = support << (doublings - 1)
-    # Each trial takes a calibration, so the search only tries numbers of users that are a relative 1/1024 apart.
+    # Each trial needs a calibration, so only numbers of users that are a relative 1/1024 apart are tried.
     step = max(1, low // 1024)
     index = bisect_left(range(low, 2 * low, step), True, key=lambda users: solved(users) is not None)
     size = solved(min(low + index * step, 2 * low))

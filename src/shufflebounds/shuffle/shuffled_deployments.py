@@ -46,16 +46,16 @@ class _DeploymentArray:
         return kind._of_users(int(self.users[place]), blanket=self.blanket)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return for each randomizer the distributions of X such that the bound is the largest of their Phi.
+        """Return for each randomizer the distributions of X whose largest Phi is the bound.
 
-        The list of a randomizer is empty if its bound has no such form.
+        The list is empty if the bound has no such form.
         """
         if upper and not self.blanket:
             return [[] if protocol._has_search else protocol._searched(upper) or [] for protocol in self.protocols]
         return [protocol._searched(upper) or [] for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
-        """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code cannot compute their bound."""
+        """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code does not compute their bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         # For few users `Shuffled` may enumerate every dataset, which the compiled code cannot do.
         for place in np.flatnonzero(~alone & (self.users < 2 * MANY)).tolist():

@@ -98,7 +98,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float, releases: int = 1) -> Self:
-        """Return the mechanism with the smallest gamma that the search finds whose upper delta at `eps` is at most `delta`.
+        """Return the mechanism with the smallest gamma that the search finds; its upper delta at `eps` is at most `delta`.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ def log_missed(users: int, gamma: float, total: int, a: Fraction) -> Interval:
 
     The probability is Pr[Y < S, |Y - n gamma| > a], plus Pr[Y >= S] if S > a.
     """
-    # The mean n gamma is rounded as in the estimate.
+    # `mean`, which is n gamma, is rounded as in the estimate.
     mean = Fraction(users * gamma)
     below = math.ceil(mean - a) - 1
     if total > a:
@@ -216,7 +216,7 @@ def smallest_gamma(
     low: float | None = None,
     high: float = 0.5,
 ) -> float:
-    """Return the smallest gamma that is found for which build(users, gamma) meets the target, evaluated at this gamma.
+    """Return the smallest gamma that the search finds; build(users, gamma) was evaluated there and meets the target.
 
     The search starts in low..high.
     """
@@ -234,9 +234,9 @@ def smallest_gamma(
     def at(gamma: float) -> PrivacyProfile:
         return build(users, gamma)
 
-    # No noise bit is 0 with probability (1 - gamma)^n, and delta is at least this probability. So a gamma below `low` does not meet
-    # the target.
+    # With probability (1 - gamma)^n no noise bit is 0, and delta is at least this probability. So no gamma below `low` meets the
+    # target.
     low = min(-math.expm1(math.log(delta) / users), 0.25) / 2 if low is None else low
     gamma = least_parameter(at, low, high, eps, delta)
-    # Delta oscillates in gamma, so `high` may miss the target slightly, although it would meet the target if delta were monotone.
+    # Delta oscillates in gamma, so `high` may miss the target slightly.
     return gamma if gamma < high or meets(at(high), eps, delta) else least_parameter(at, high, 0.5, eps, delta)

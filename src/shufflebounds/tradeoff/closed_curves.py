@@ -14,8 +14,8 @@ from shufflebounds.tradeoff.representation import Representation, log1mexp, log_
 __all__ = ["QUANTILE_ERROR", "GaussianCurve", "LaplaceCurve"]
 
 QUANTILE_ERROR = 4e-15
-"""Assumed relative error of normal quantiles computed from logarithms; ten times the measured error. Raised: less tight curves.
-Lowered: with a less accurate C library a curve could be invalid."""
+"""Assumed relative error of normal quantiles computed from logarithms: ten times the measured error. Raised: less tight curves.
+Lowered: a less accurate C library could make a curve invalid."""
 
 
 def _double_exponential() -> tuple[FloatArray, FloatArray]:
@@ -35,8 +35,8 @@ _NODES, _WEIGHTS = _double_exponential()
 class GaussianCurve(Representation):
     """The trade-off function of N(0, 1) and N(mu, 1).
 
-    If `side` is 0, values are not moved in either direction; if it is 1, they are above the exact curve, and if it is -1, below.
-    The delta of a lower curve is above the exact delta.
+    `side` is 0 for values as computed, 1 for values above the exact curve, and -1 for values below it. The delta of a curve below
+    is above the exact delta.
     """
 
     mu: float
@@ -87,7 +87,7 @@ class GaussianCurve(Representation):
 
 
 def _conservative(log_beta: FloatArray, side: int, error: float) -> FloatArray:
-    """Return the logarithms moved up (side 1) or down (side -1) by a relative error; a negative logarithm stays negative."""
+    """Return the logarithms moved up (side 1) or down (side -1) by a relative error; negative logarithms stay negative."""
     return np.asarray(log_beta * (1 - side * error)) if side else log_beta
 
 
@@ -127,8 +127,8 @@ class LaplaceCurve(Representation):
         return np.asarray(_conservative(value, -self.side, 16 * ULP))
 
     def _epsilon(self, delta: float) -> float:
-        # The curve of Laplace noise with local eps `self.eps` has delta = 1 - e^((eps - self.eps)/2). Solve this for eps, and add
-        # the rounding errors of the logarithm and of the sum.
+        # For Laplace noise with local eps `self.eps`, delta = 1 - e^((eps - self.eps)/2). Solve for eps, and add the rounding
+        # errors of the logarithm and of the sum.
         eps = self.eps + 2 * math.log1p(-delta) if delta < 1 else 0.0
         return max(0.0, eps + (4 * ULP * (self.eps - eps + self.eps) if delta else 0.0))
 

@@ -1,8 +1,8 @@
 r"""Decreasing convex functions of E = e^eps, given at points: convex hulls, supporting lines, and distributions of losses.
 
 A point is (eps, log value). A chain is a pair of arrays of points with increasing eps and decreasing values. The hockey-stick
-divergence of a pair is such a function. For E < 1 the divergence of the reversed pair is used instead, as a separate chain, so that
-values stay small; both chains start at the join, near eps = 0.
+divergence of a pair is such a function. For E < 1 a second chain has the divergence of the reversed pair, whose values are small
+there. Both chains start at the join, near eps = 0.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps with the given bounds at the points x.
 
-    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)] the line through (E_(i-s),
-    high) and (E_i, low) and that through (E_(i+1), low) and (E_(i+1+s), high) are below the function for every s >= 1, and so is
-    their maximum; the best of s = 1, 2, 4, 8, ... is used for each. The line with s = 1 is the best one if both bounds are equal.
-    If their gap is large compared with the change of the function between neighbouring points, a larger s is better. Entry 2 i of
-    the chain is E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear
-    on both sides of one breakpoint. Beyond the last point the left line is extended to its zero.
+    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)], for every s >= 1, two lines
+    are below the function: that through (E_(i-s), high) and (E_i, low), and that through (E_(i+1), low) and (E_(i+1+s), high). So
+    is their maximum; for each line the best of s = 1, 2, 4, 8, ... is used. If both bounds are equal, s = 1 is the best. If their
+    gap is large compared with the change of the function between neighbouring points, a larger s is better. Entry 2 i of the chain
+    is E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
+    sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())
     if count < 2:
@@ -69,7 +69,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         while step < count and better:
             line = np.expm1(high[: count - step] - low[step - 1 :]) * stretch[step - 1 :]
             line = line / -np.expm1(x[: count - step] - eps[step - 1 :]) * (1 + 8 * ULP)
-            # The search ends if the lines of one s are nowhere better, as where both bounds are equal up to rounding.
+            # Stop if the lines of one s are nowhere better, for example because both bounds are equal up to rounding.
             better = bool((line < left[step - 1 :] * (1 - 1e-9)).any())
             left[step - 1 :] = np.fmin(left[step - 1 :], line)
             last = x.size - 2 - step
@@ -95,7 +95,7 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         log_value = low + np.log(value)
         steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
         log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
-    # The right line is at least its value at the end, which may underflow in units of the value at E_i.
+    # The right line is at least its value at the end. This value may underflow in units of the value at E_i.
     log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
     log_value[-1] = -np.inf
     return alternate(eps, vertex), alternate(low, log_value)
@@ -109,11 +109,9 @@ def alternate(first: FloatArray, second: FloatArray) -> FloatArray:
 
 
 def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Chain]:
-    """Return the lower convex hulls of two chains that start at the join, with the value at the join lowered until the function is
-    convex there, too.
+    """Return the lower convex hulls of two chains, the value at their join lowered until the joined function is convex.
 
-    With `lower` the value at the join is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close
-    neighbours.
+    With `lower` this value is lowered further, by 1, 2, 4, ... ulp, because rounding may dominate the slopes to close neighbours.
     """
     right, left = hull(*right)[:2], hull(*left)[:2]
     for turn in range(16):
@@ -133,9 +131,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
 
 
 def masses(right: Chain, left: Chain) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the losses of the distribution whose divergence is given by the joined chains, their log masses under P, and the log
-    divergence at each loss.
-    """
+    """Return (losses, log masses under P, log divergences at the losses) of the distribution given by the joined chains."""
     (x, y), (u, v) = right, left
     slopes, backs = np.append(drops(x, y), -np.inf), np.append(drops(u, v), -np.inf)
     at_join = _at_join(right, left)

@@ -185,8 +185,8 @@ def renyi_divergence(log_p: ArrayLike, log_q: ArrayLike, order: ArrayLike) -> fl
     array = _validate.real_array("order", np.where(unbounded_loss, 1.0, given) if unbounded_loss.any() else order, 0, open_low=True)
     flat = np.where(unbounded_loss, np.inf, array).ravel()
     shared = (p > -np.inf) & (q > -np.inf)
-    # A mass of outcomes that only one of the distributions has is raised to the least double if it underflows: at orders >= 1, any
-    # positive mass makes the divergence infinite.
+    # If a mass of outcomes that only one of the distributions has underflows, it is raised to the smallest double: at orders >= 1,
+    # any positive mass makes the divergence infinite.
     sides = [float(max(np.exp(law[~shared]).sum(), 5e-324 * bool((law[~shared] > -np.inf).any()))) for law in (p, q)]
     p, q = p[shared], q[shared]
     value = np.array([_renyi(p, q, sides[0], sides[1], a, a - 1) for a in flat.tolist()])
@@ -214,9 +214,9 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
     """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
-    If the losses have errors, pass for an upper (lower) bound as `loss` the losses moved away from (towards) 0 by their errors,
-    because `excess` increases with |loss|, and as `raised` all losses increased (decreased) by their errors, because the sum of
-    P e^((order - 1) loss) increases with every loss.
+    If the losses have errors, pass for an upper bound as `loss` the losses moved away from 0 by their errors, because `excess`
+    increases with |loss|, and as `raised` the losses increased by them, because the sum of P e^((order - 1) loss) increases with
+    every loss. For a lower bound, pass losses moved towards 0, and decreased losses.
     """
     raised = loss if raised is None else raised
     if order == math.inf:

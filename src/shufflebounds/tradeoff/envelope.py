@@ -34,9 +34,9 @@ def envelope(
     the reversed pair.
 
     The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because the
-    segment to the next vertex then is below their common line. The upper curve is nowhere below the exact one. Its vertices may be
-    anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact, and beta is
-    rounded from both lines at that alpha.
+    segment to the next vertex is then below their common line. The upper curve is nowhere below the exact one. Its vertices may be
+    anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded
+    from both lines at this alpha.
 
     The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
     pieces, and the first vertex precedes all pieces.
@@ -66,7 +66,7 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 
 
 class _Lines:
-    """The lines y = 1 - delta - e^eps x that are the largest one at some x, in the order of increasing eps.
+    """The lines y = 1 - delta - e^eps x, by increasing eps, each of which is the largest line at some x.
 
     `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """
@@ -102,7 +102,7 @@ class _Lines:
         return np.array([x, _rest(x, self.side), *_outer(one, two, self.side)])
 
     def ends(self) -> FloatArray:
-        """Return log x of the zero of each line, rounded down, because y = 0 is above the line beyond its zero."""
+        """Return log x of the zero of each line, rounded down; beyond its zero a line is below y = 0."""
         y = log1mexp(self.delta)
         end: FloatArray = y - self.eps
         # The line 1 - x has its zero exactly at 1.
@@ -114,7 +114,7 @@ class _Lines:
         y is 0 where a line is negative.
         """
         eps, delta, side = self.eps[which], self.delta[which], self.side
-        # The caller may compute e^x from its complement 1 - e^x, whose rounding error is covered here.
+        # e^x may have been computed from its complement 1 - e^x; this covers its rounding error.
         x = x - side * 2 * ULP * np.where(x > -1, 1.0, 0.0)
         fall = eps + x
         loss_error = 4 * ULP * (1 + np.abs(eps) + np.where(x > -np.inf, np.abs(x), 0.0))
@@ -147,7 +147,7 @@ def _rounded_pair(rest: FloatArray, side: int) -> FloatArray:
 
 
 def _rest(x: FloatArray, side: int) -> FloatArray:
-    """Return log(1 - e^x), rounded down (UP) or up (DOWN), so that an alpha computed from it errs in the safe direction."""
+    """Return log(1 - e^x), rounded down (UP) or up (DOWN): the rounding of an alpha computed from it is then conservative."""
     return np.minimum(log1mexp(x) * (1 + side * 4 * ULP) - side * 4 * ULP, 0.0)
 
 

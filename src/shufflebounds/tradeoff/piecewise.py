@@ -90,8 +90,8 @@ class Piecewise(Representation):
         inside = ~(on_first | beyond)
         out = np.where(on_first, log_beta[left], -np.inf)
         x, left, right = x[inside], left[inside], right[inside]
-        # The weights are the distances of alpha (or 1 - alpha) to the breakpoints on both sides, divided by the larger one of both
-        # breakpoints. The division by `whole` makes their sum 1.
+        # The weights are the distances of alpha (or 1 - alpha) from both breakpoints, relative to the larger of the two
+        # breakpoints; dividing by `whole` makes their sum 1.
         first, last = grid[left], grid[right]
         if by_rest:
             to_right, from_left = np.exp(x - first) * -np.expm1(last - x), -np.expm1(np.minimum(x - first, 0.0))
@@ -105,7 +105,7 @@ class Piecewise(Representation):
         near = rest[right] < -math.log(2)
         r = np.logaddexp(to_right[near] + rest[left[near]], from_left[near] + rest[right[near]]) - whole[near]
         value[near] = log1mexp(np.minimum(r, rest[right[near]]))
-        # Rounding may move the value outside the segment by at most an ulp, so it is clipped.
+        # Rounding may move the value outside the segment by at most an ulp: clip it.
         out[inside] = np.clip(value, log_beta[right], log_beta[left])
         return out
 

@@ -18,8 +18,8 @@ __all__ = ["tensor_product"]
 def tensor_product(first: Representation, second: Representation) -> Representation:
     """Return the trade-off function of the product; ValueError unless both are Gaussian or both piecewise linear."""
     if isinstance(first, GaussianCurve) and isinstance(second, GaussianCurve):
-        # Two upper (lower) curves give an upper (lower) curve of the product. A larger mu is a lower curve, so mu is rounded down
-        # for an upper curve and up for a lower one.
+        # Two upper (lower) curves give an upper (lower) curve of the product. A larger mu gives a lower curve, so mu is rounded
+        # down for an upper curve and up for a lower one.
         side = first.side if first.side == second.side else 0
         return GaussianCurve(math.hypot(first.mu, second.mu) * (1 - side * 4 * ULP), side)
     if not (isinstance(first, Piecewise) and isinstance(second, Piecewise)):

@@ -1,5 +1,6 @@
-"""Random allocation: a record takes part in one random step of t.
+"""Random allocation: each record takes part in one of t steps, chosen uniformly at random.
 
-Start with `stop_loss`, which bounds the mean of t likelihood ratios in the convex order; `ratios` gives the ratio of a step, `sums`
-adds distributions, `listed` takes mechanisms with enumerated outcomes, and `moments` has Renyi divergences.
+Start with `stop_loss`, which bounds the mean of t likelihood ratios in the convex order. `ratios` has the distribution of the
+likelihood ratio of one step, `sums` the distribution of a sum of such ratios, `listed` serves mechanisms with enumerated outcomes,
+and `moments` computes Renyi divergences.
 """

@@ -1,10 +1,10 @@
 """Random allocation of a mechanism with enumerated outcomes, by the formula for shuffled randomizers.
 
-P is the distribution of the output of a step that uses the record, Q that of the other steps; L = dP/dQ, E = e^eps, and t is the
-number of steps. Let X = L - E if the record is removed, and X = 1 - E L if it is added. Under Q, this is the privacy-amplification
-random variable of a randomizer that is shuffled with t - 1 users who all report from Q. So the hockey-stick divergence of the
-average over the step that uses the record, from Q^t, is (1/t) E (X_1 + ... + X_t)_+, plus the mass of outcomes that are impossible
-under Q.
+P is the distribution of the output of a step that uses the record, Q that of a step that does not; L = dP/dQ, E = e^eps, and t is
+the number of steps. Let X = L - E if the record is removed, and X = 1 - E L if it is added. Under Q, X is the privacy-amplification
+random variable of a randomizer shuffled with t - 1 users who all report from Q. The hockey-stick divergence compares Q^t with the
+average, over the step that uses the record, of the distribution of all outputs. It is (1/t) E (X_1 + ... + X_t)_+, plus the mass of
+outcomes that are impossible under Q.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ListedAllocation:
         return self._sides(eps, -1, np.array([-np.inf, self.log_lost]), effort)
 
     def add_at_most(self, eps: FloatArray) -> FloatArray:
-        """Return a less tight upper bound of log H_E(Q^t || average) at each eps in little time, by Chernoff's inequality."""
+        """Return a larger upper bound of log H_E(Q^t || average) at each eps, by Chernoff's inequality, in less time than `add`."""
         law, error, _ = self._law(-1, 1, np.array([-np.inf, self.log_lost]))
         log_mass, log_a, log_b = law._distinct
 
@@ -82,9 +82,9 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[kept]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        # The lower bound counts only the event that the outcomes of all steps are enumerated: the masses are divided by the
-        # probability 1 - `lost` of this event in one step, and the result is multiplied by that of all t steps. For the upper
-        # bound X is 0 at the other outcomes, and their largest contribution is cut.
+        # Lower bound: count only the event that the outcomes of all steps are enumerated. Masses are divided by its probability
+        # 1 - `lost` in one step, and the result is multiplied by its probability in t steps. Upper bound: X is 0 at outcomes that
+        # are not enumerated, and their largest contribution is added (`log_cut`).
         lost = math.exp(self.log_lost) if side < 0 else 0.0
         cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
         law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)

@@ -9,7 +9,7 @@ As M_0 = M_1 = 1, the series is e^(x/t) + r(x) with r(x) = sum_(k >= 2) (M_k - 1
 
     E (...)^a - 1 = sum_(j=1)^(min(t, a/2)) C(t, j) sum_(m=2j)^a a!/(a-m)! (1 - j/t)^(a-m) [x^m] r(x)^j.
 
-All terms are positive, so that the excess over 1, and with it the divergence, has a relative accuracy.
+All terms are positive, so the excess over 1 has a small relative error, and so has the divergence.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from shufflebounds._base.types import ULP, FloatArray
 __all__ = ["LARGEST_ORDER", "allocation_renyi"]
 
 LARGEST_ORDER = 256
-"""Largest order for which the sum is evaluated; it takes about 0.2 s. The run time grows with its third power. Raised: longer run
-time. Lowered: the divergences of larger orders are less tight."""
+"""Largest order for which the sum is evaluated, in about 0.2 s. The time grows with the third power of the order. Raised: longer
+run time. Lowered: less tight divergences of larger orders."""
 
 
 def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: bool) -> float:
-    """Return a bound of the Renyi divergence of this order, 2 to LARGEST_ORDER, of one of `steps` random steps from no step.
+    """Return a bound of the Renyi divergence of whole order `order` between the average over `steps` random steps and Q^steps.
+
+    The order is at least 2 and at most LARGEST_ORDER.
 
     `divergences` are upper (or lower) bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.
     """
@@ -59,7 +61,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
 
 
 def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray:
-    """Return the logarithms of the coefficients of a product of two power series, as many as each of the two has."""
+    """Return the log coefficients of the product of two power series of equal length, truncated at this length."""
     size = log_first.size
     # Row m has the terms first_i second_(m - i); the padding has the coefficients of negative index, which are 0.
     padded = np.concatenate([np.full(size - 1, -np.inf), log_second])
@@ -68,7 +70,7 @@ def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray
 
 
 def _log_sum(log_terms: FloatArray) -> FloatArray:
-    """Return the log of the sum over the last axis, with about the rounding error of the largest term."""
+    """Return the log of the sum over the last axis; its rounding error is about that of the largest term."""
     top = log_terms.max(axis=-1)
     safe = np.where(top > -np.inf, top, 0.0)
     with np.errstate(divide="ignore"):

@@ -22,7 +22,7 @@ Tail = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """The distribution of the loss ln L under Q and under P, as atoms and a density that is given by its tails.
+    """The distribution of the loss ln L under Q and under P: a discrete part (the atoms) and a part with a density.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ class Ratios:
 
 
 def smaller_tails(below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logs of two tails for each interval between edges, whose difference is its mass, the smaller tail first.
+    """Return the logs of two tails for each interval between edges, the smaller one first; the mass is their difference.
 
-    The mass is a difference of two lower tails, `below` the edges, or of two upper tails, `above` them. The pair with the smaller
-    tails has less cancellation.
+    `below` and `above` are the lower and the upper log tails at the edges. Of these two pairs the one with smaller tails is
+    returned, because it has less cancellation.
     """
     left = below[1:] < above[1:]
     return np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])

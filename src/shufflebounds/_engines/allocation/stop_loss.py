@@ -1,11 +1,11 @@
-"""Delta of random allocation from the stop-loss transform E max(0, S - K), where S is a sum of t likelihood ratios and K a level.
+"""Delta of random allocation from the stop-loss transform E max(0, S - K): S is a sum of t likelihood ratios, the level K a number.
 
 Each record enters one of t steps at random. The likelihood ratio of a step is dP/dQ, where P and Q are the distributions of its
 output with and without the record; it is distributed as under Q.
 
-Small ratios are placed on a grid, and the distribution of their sum is computed by FFT. Ratios above the grid, which matter for
-noise with sigma below 1, are treated by their number 0, 1, 2, ...: the distribution of the sum of that many large ratios is stored
-in cells of a logarithmic grid, and for each cell the stop-loss transform of the small ratios is evaluated at the remaining level.
+Small ratios are placed on a grid, and the distribution of their sum is computed by FFT. Ratios above the grid (large ratios) matter
+for noise with sigma below 1. For each number j of large ratios, the distribution of their sum is stored in cells of a logarithmic
+grid. For each cell, the stop-loss transform of the small ratios is evaluated at K minus the sum of the large ratios.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ POINTS = 2**15
 """Largest number of points of the grid of small ratios. Raised: tighter bounds in more time."""
 
 FINE = 0.02
-"""Distance of the grid points of small ratios, in standard deviations of one ratio, for at most 10**6 steps of training (see
-`_fine`). Lowered: tighter bounds in more time."""
+"""Spacing of the grid of small ratios, in standard deviations of one ratio, for at most 10**6 steps of training (see `_fine`).
+Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums whose number of large ratios has a
-probability below e^CUT are not evaluated. Raised: a larger gap at small delta. Lowered: wider cells, as their number is fixed, and
-more sums."""
+"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums of j large ratios are evaluated only
+if j or more occur with at least the same probability. Raised: a larger gap at small delta. Lowered: wider cells, as their number is
+fixed, and more sums."""
 
 LOWER_CUT = -300.0
-"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: the bounds of a delta below this mass
-are not tight. Lowered: longer grids."""
+"""Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds where delta is below
+this mass. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Number of cells of the logarithmic grid for sums of large ratios, and the number of large ratios from which on a sum is not
-evaluated; its probability is added to the upper bound. Raised: tighter bounds in more time."""
+"""Number of cells of the logarithmic grid for sums of large ratios, and the smallest number of large ratios whose sum is not
+evaluated: the probability of so many is added to the upper bound. Raised: tighter bounds in more time."""
 
 
 class _Grid(NamedTuple):
@@ -73,7 +73,7 @@ class _Side:
 class Allocation:
     """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all others, in both directions.
 
-    They are computed from the distribution of the likelihood ratio dP/dQ of one step.
+    Both are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
 
     def __init__(self, law: Ratios, steps: int) -> None:
@@ -102,9 +102,9 @@ class Allocation:
 
     @property
     def _fine(self) -> float:
-        """The distance of grid points in standard deviations of one ratio.
+        """The grid spacing in standard deviations of one ratio: FINE, or more beyond 10**6 steps of training.
 
-        Beyond 10**6 steps of training it grows in proportion to the standard deviation of the sum of the ratios.
+        Beyond, it grows like the square root of the number of steps, as the standard deviation of the sum does.
         """
         return FINE * max(1.0, math.sqrt(self.steps) / 1000)
 
@@ -120,7 +120,7 @@ class Allocation:
         return self._laid(top, fine * float(deviation[np.searchsorted(value, top)]))
 
     def _laid(self, top: float, step: float) -> _Grid:
-        """Return a grid from the smallest ratio (or from 0, if the ratio is below 100 steps) to `top`.
+        """Return a grid from the smallest ratio to `top`; it starts at 0 if the smallest ratio is below 100 steps of the grid.
 
         Its step is close to the argument `step`, or larger if the grid would have more than POINTS points.
         """
@@ -137,9 +137,9 @@ class Allocation:
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
         """The grids for an added record, each with the smallest eps for which it is used.
 
-        For large eps only sums far below their mean matter. They consist of small ratios, so a smaller range suffices, and its grid
-        is finer. There are up to 24 grids, one for each exponential tilt, and each tilt is twice as large as the one before. The
-        tilted probability that one of the t ratios lies above the grid is at most 1e-16.
+        For large eps only sums far below their mean matter. They consist of small ratios, so a grid with a smaller range suffices,
+        and its spacing is finer. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. It ends
+        where the tilted probability that any of the t ratios lies above it is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
@@ -160,7 +160,7 @@ class Allocation:
     def _lower_anchor(self, grid: _Grid) -> float:
         """Return the first point of the grid for the lower bound: the mean of all ratios below the second grid point.
 
-        These ratios are replaced by their mean.
+        This point replaces these ratios.
         """
         anchor, step, _ = grid
         if self.law.loss.size:
@@ -251,7 +251,7 @@ class Allocation:
         return self._sums.of((upper, times), lambda: StopLoss(side.small, times, upper=upper))
 
     def _low_sums(self, regime: int) -> tuple[StopLoss, StopLoss]:
-        """Return the stop-loss transforms of the sum over all steps of minus the ratio: lower and upper bound.
+        """Return the stop-loss transforms of minus the sum of the ratios of all steps: lower and upper bound.
 
         The grid is the entry of `_regimes` with index `regime`.
         """
@@ -275,39 +275,40 @@ class Allocation:
         levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
-        # `alone` is about log delta: the probability that one ratio alone is large enough. Terms below e^-NEGLIGIBLE_ROUGHLY times
-        # this value need not be accurate.
+        # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Terms below
+        # e^-NEGLIGIBLE_ROUGHLY times it need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum of t small ratios needs only one transform for each level, so it is computed down to smaller terms than the other
-        # sums: its floor is e^CUT times theirs.
+        # The sum of t small ratios needs one transform for each level, so it is evaluated down to a floor that is e^CUT times that
+        # of the other sums.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` bounds the contribution of all sums with at least one large ratio, in the step of the record (`above`) or in
-            # another step.
+            # `several` bounds the contribution of all sums with at least one large ratio: `above` is that of the step of the
+            # record, the other term that of the other steps.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # Where it is below e^-8 of delta, the upper bound adds `several`, and the lower bound omits this contribution.
+            # If `several` is below e^-8 of delta, the upper bound adds it, and the lower bound omits these sums.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
         out = out - math.log(t) + sign * 64 * ULP
         if upper:
-            # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+ for the sum A of these
-            # ratios and the sum B of the others, and E(A)/t is their mass under P, `cut`. Sums with such a ratio are missing from
-            # E(B - K)+. They are a fraction of at most t e^CUT of it, below the 64 ULP by which `out` is raised.
+            # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of these
+            # ratios and B that of the others. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks the sums with such
+            # a ratio, at most a fraction t e^CUT of it, which the 64 ULP added to `out` cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)
 
     @kept(2)
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
-        """Return the distribution of the sum of j = 1, 2, ... large ratios: j, values and log masses, with the number of choices.
+        """Return, for j = 1, 2, ..., (j, values, log masses) of the sum of j large ratios; masses include the factor C(t, j).
 
-        The last two numbers are the log probabilities of as many large ratios as are left out, and of one less.
+        The last two numbers are the log probabilities of k and of k - 1 or more large ratios among the steps other than the
+        record's, where k is the smallest number of large ratios without a sum.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -329,14 +330,14 @@ class Allocation:
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
-        """Return the log stop-loss transform with 1, 2, ... large ratios included, and a bound for sums with more of them.
+        """Return the log stop-loss transform including sums with large ratios, and a bound for the numbers of them left out.
 
         `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
         """
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
-        # For each number of large ratios: the levels that are left to the small ones, and log masses.
+        # For each number j of large ratios: K minus their sum, at which the small ratios are evaluated, and the log masses.
         parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
         # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ones.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
@@ -357,16 +358,16 @@ class Allocation:
             return np.log(np.maximum(-levels, 0.0))
 
     def _shared(self, large: int, *, upper: bool) -> int:
-        """Return the number of small ratios whose sum stands for that of t - `large` small ratios (`_moved`).
+        """Return the number of small ratios whose sum replaces that of t - `large` small ratios, with the corrections of `_moved`.
 
-        The difference changes the variance of the sum by at most a tenth of what the grid does, which has a step of `_fine`
+        The replacement changes the variance of the sum by at most a tenth of the change due to the grid.
         standard deviations.
         """
         most = max(1, math.floor(self.steps * self._fine**2 / 60))
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)
 
     def _moved(self, more: int, *, upper: bool) -> tuple[float, float]:
-        r"""Return (shift of the level, log factor) with which the transform of a sum of n ratios bounds that of n - `more` ratios.
+        r"""Return (shift of the level, log factor) by which the transform for n ratios bounds that for n - `more` ratios.
 
         Let m be the mean and q the total mass of a small ratio. By Jensen's inequality the stop-loss transform of the sum of
         n - r ratios is at most :math:`q^{-r} \mathrm{E} (S_n - K - r m)_+`, and for r < 0 it is at least this number.

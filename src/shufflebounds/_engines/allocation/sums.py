@@ -1,7 +1,7 @@
 """Bounds of E max(0, S - K) for a sum S of independent numbers on a grid and levels K, and distributions on a grid.
 
-The numbers are likelihood ratios of random allocation. The caller passes a distribution on the grid that is larger in the
-increasing convex order than that of the numbers for an upper bound, or smaller for a lower bound.
+The numbers are likelihood ratios of random allocation. The caller passes a distribution on the grid that is larger than theirs in
+the increasing convex order for an upper bound, or smaller for a lower bound.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from shufflebounds._losses.tilted_sum import LEAST_TILT, Summand, TiltedSum
 __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
-"""For levels K at least LOWEST standard deviations below the mean of S no transform is computed: the lower bound of E max(0, S - K)
-is E S - K, and the upper bound adds E max(0, K - S) at the distance LOWEST, where it is largest: about e^(-LOWEST^2/2) deviations.
+"""For levels K at least LOWEST standard deviations below the mean of S no transform is computed. The lower bound is then E S - K.
+The upper bound adds E max(0, K - S) at K = E S - LOWEST deviations, its largest value: about e^(-LOWEST^2/2) deviations.
 Raised: more transforms. Lowered: a less tight upper bound."""
 
 
@@ -73,23 +73,22 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return for every grid point k the moment M[k], in steps, that either adjacent cell contributes to the mass merged there.
+    """Return for every grid point k the moment M[k], in steps, that each of the two adjacent cells gives to the mass merged there.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end. The two sum to at most the mass of the cell. If the sum equals this mass, every
-    moment follows from the one before, from the left end or from the right end. Errors alternate in sign and shrink where masses
-    grow, so both recursions run up to the heaviest cell. There one equation is omitted: that of a cell whose mean is a grid point
-    (`free`), or that of the cell with the smallest remainder.
+    end and M[k + 1]/(1 - inside) to its right end; together at most the mass of the cell. With equality in every cell, each moment
+    follows from its neighbour, from the left or from the right. Errors alternate in sign and shrink where masses grow, so both
+    recursions run towards the heaviest cell. Near it, equality is not required of one cell: of one whose mean is a grid point
+    (`free`), or of the one with the smallest remainder.
     """
     size = mass.size
 
     def chain(mass: list[float], near: list[float], far: list[float], free: list[bool], last: int) -> list[float]:
-        # `out` collects the moments at the right ends of the cells.
+        # `out` has the moments at the right ends of the cells.
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # The mean of the cell is a grid point; the right end of the cell takes half of the mass that the next cell can
-                # give.
+                # The mean of the cell is a grid point. Its right end takes half of the mass that the next cell can give.
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -98,13 +97,12 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
     near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
-    # The cell whose equation is omitted is the best of the heaviest cell and 20 cells on either side of it. More cells take longer.
+    # The cell without equality is the best of the heaviest cell and 20 cells on either side; comparing more takes longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # For the cells low..high, the recursion from the left gives the moments at their left ends, and the recursion from the right
-    # those at their right ends.
+    # Moments at the left ends of the cells low..high by the recursion from the left, at their right ends by that from the right.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,12 +132,11 @@ class StopLoss(TiltedSum):
         heaviest = int(np.argmax(self._mass)) if held.size else 0
         middle = int(held[heaviest]) if held.size else 0
         self._place = (held - middle).astype(np.float64)
-        # `error` is the rounding error of the first grid point of the sum: two products and a sum, and one more product in the
-        # anchor of a reversed distribution.
+        # `error`: rounding of the first grid point of the sum, by two products and a sum, and by one more product if the
+        # distribution is reversed.
         error = 4 * ULP * times * (abs(law.anchor) + law.step * law.mass.size)
-        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Each transform then serves a wide interval of
-        # levels, so that fewer are needed. A wide interval increases the rounding error by e^(near^2/2), which remains far below
-        # the error of the grid.
+        # The likelihood ratio of Gaussian noise with sigma below 1 has heavy tails. Then each transform serves a wider interval of
+        # levels, so that fewer are needed. The rounding error grows by e^(near^2/2), and remains far below the error of the grid.
         super().__init__(
             [Summand(np.log(self._mass), self._place, times)], times * (law.anchor + law.step * middle), law.step, discount=0.0,
             near=4.0, widest=3, upper=upper, slack=16 * ULP * times, level_error=error,
@@ -157,10 +154,9 @@ class StopLoss(TiltedSum):
 
     @cached_property
     def _lines(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Rates theta in units of 1/step, intercepts of Chernoff's bounds as lines in the level, and the corners of their envelope.
+        """Rates theta in units of 1/step, intercepts of Chernoff's bounds (lines in the level), and where neighbouring lines cross.
 
-        The intercept is convex in the rate, so that the lines in the order of their rates form the lower envelope, and neighbouring
-        lines cross at its corners.
+        The intercept is convex in the rate, so the lines in the order of their rates form the lower envelope.
         """
         rates = np.geomspace(LEAST_TILT * self.step / self._untilted[2], 40.0, 48)
         # To save time, all masses of a group of neighbouring points are moved up to the last point of the group.
@@ -183,7 +179,7 @@ class StopLoss(TiltedSum):
     def log_stop_loss(self, levels: FloatArray, *, floor: FloatArray | float = -math.inf) -> FloatArray:
         """Return the bound of log E max(0, S - K) at every level K.
 
-        Where Chernoff's bound is below `floor`, it is the upper bound, and the lower bound is -inf.
+        Where Chernoff's bound is below `floor`, no transform is computed: the upper bound is Chernoff's, the lower bound -inf.
         """
         out = np.full(levels.size, -np.inf)
         if not self.finite:

@@ -55,7 +55,7 @@ def curve_of_all(users: int, flip: float, upper: bool) -> Tradeoff:
         alpha, beta = _tails(zero)[0][::-1], _tails(one)[1][::-1]
         with np.errstate(divide="ignore"):
             if upper:
-                # The upper bound adds a bound of the underflowed mass to the type I and the type II error.
+                # The upper bound adds a bound of the underflowed mass to both errors.
                 alpha, beta = (np.minimum(x * (1 + error) + TINY, 1.0) for x in (alpha, beta))
                 log_alpha, log_beta = np.r_[-np.inf, np.log(alpha), 0.0], np.r_[0.0, np.log(beta), -np.inf]
             else:
@@ -76,8 +76,8 @@ def renyi_of_all(users: int, flip: float, orders: FloatArray, upper: bool) -> Fl
             continue
         value = np.asarray(renyi_divergence(np.log(zero[seen]), np.log(one[seen]), orders))
         best = np.maximum(best, value)
-    # The log likelihood ratio has an error of at most 2 * error. The divergence D_a is about a/2 times the mean square of this log
-    # ratio, so its error is about a times the error of the ratio times the root of the mean square.
+    # The log likelihood ratio has an error of at most 2 * error. D_a is about a/2 times the mean square m of this log ratio, so the
+    # error of D_a is about a times 2 * error times sqrt(m).
     slack = 4 * error * (np.sqrt(2 * orders * best) + orders * error + best)
     if not upper:
         return np.maximum(best - slack, 0.0)

@@ -1,7 +1,7 @@
 """Blocks of datasets of randomized bits, each with one upper bound of delta(eps), for compositions with adaptively chosen datasets.
 
-The bound of a composition lets the adversary choose one of the blocks in every release (`Blocks` in shufflebounds.composing). The
-upper bound of a block is valid for every dataset in it.
+In a composition the adversary may choose another block in every release (`Blocks` of `_losses`). The upper bound of a block is
+valid for every dataset in it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ CUTS = np.array([0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
 """Edges of the blocks below N/2, as fractions of N.
 
 A dataset is given by m, the number of ones among the N bits of the other users. The pair (Q, P) of m ones is the pair (P, Q) of
-N - m ones, so the blocks above N/2 have the mirrored edges. More blocks are tighter and take longer.
+N - m ones, so the blocks above N/2 are the mirror images of those below. More blocks: tighter bounds in more time.
 """
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""Factors that determine the lengths of runs. A block is divided into runs of consecutive m (see CUTS), and one upper bound serves
+"""Factors f and SKEWED of the lengths of runs. A block (see CUTS) is divided into runs of consecutive m, and one upper bound serves
 all datasets of a run.
 
 For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values. Each run needs a table of the
-distribution of the sum of the bits, and f is the smallest entry of FINE for which these tables have at most 2 * TABLE_SIZE entries
-in total. Longer runs are less tight and take less time.
+distribution of the sum of the bits; f is the smallest entry of FINE for which all tables together have at most 2 * TABLE_SIZE
+entries. Longer runs: less tight bounds in less time.
 """
 
 LOG_TAIL = DEEPER * FIRST_TAIL
-"""Log of the truncated mass on each side of an enumerated sum. Raised: a larger upper bound. Lowered: longer runs."""
+"""Log of the truncated mass at each end of an enumerated sum. Raised: a larger upper bound. Lowered: longer run time."""
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of the log hockey-stick divergence of the sum of all bits, for the target's two values.
+    """Return an upper bound of log delta of the sum of all bits, for the target's two values.
 
     `sums` is the distribution of the sum of the other users' bits. The sum of the target's bits has the masses `target` under P and
     the same masses in reversed order under Q.
@@ -111,11 +111,11 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
 
 
 def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
-    """Yield (budget, other users) of targets in decreasing order of budgets, such that each target is bounded by one of these.
+    """Yield (budget, other users) of targets in decreasing order of budgets, such that every target is bounded by one of them.
 
-    A run of several targets is replaced by one target with the largest budget of the run, whose other users are those outside of
-    the run. The messages for each target of the run are a post-processing of these, so delta can only increase. A run may leave out
-    more users if its budgets are smaller than the largest budget of all, because its delta is smaller then.
+    Several targets with neighbouring budgets (a run) are replaced by one target with the largest budget of the run, and the other
+    users are those outside of the run. The messages for each target of the run are a post-processing of its messages, so delta can
+    only increase. Runs of smaller budgets may be longer, because their delta is smaller.
     """
     budgets, place = np.unique(users.budgets, return_inverse=True)
     beyond = np.cumsum(np.bincount(place, weights=users.counts)[::-1])[::-1]

@@ -1,6 +1,6 @@
-"""The trade-off curve and the outcomes of a sum of independent bits, of which one bit has one of two distributions.
+"""The trade-off curve and the outcomes of a sum of independent bits, if one bit has one of two distributions.
 
-This bit is the target's, and the others are those of the other users or noise bits.
+This bit is the target's; the others are those of the other users, or noise.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Bit = tuple[float, float]
 """Log probabilities of 0 and of 1. Both are given, since computing one from the other would lose accuracy by cancellation."""
 
 MOST_LISTED = 2**12
-"""Largest number of values of a sum that are listed for compositions; for more values, delta is evaluated on a grid of eps. Raised:
-longer run time, because for more values the grid is faster. Lowered: less tight compositions."""
+"""Largest number of values of a sum that are enumerated for compositions; for more values, delta is evaluated on a grid of eps.
+Raised: longer run time, because the grid is then faster. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
@@ -54,7 +54,7 @@ def atoms_of_sum(
     if merge and laws[0].size > MOST_LISTED + 1:
         cell = -(-laws[0].size // MOST_LISTED)
         laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
-        # Each of the additions has an error of at most an ulp of a logarithm, which is at most that of the smallest mass.
+        # Each addition has an error of at most an ulp of a logarithm, and the logarithm of the smallest mass is the largest.
         error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
@@ -64,11 +64,11 @@ def atoms_of_sum(
 class BitTable:
     r"""Bounds of log delta of S + B against S + B' at many eps, where B is 1 with probability q < 1/2, and B' with 1 - q.
 
-    S is a sum of independent bits. With the masses W(k) of S and its sums C(k) = Pr[S < k], and with E = e^eps,
+    S is a sum of independent bits. With its masses W(k), with C(k) = Pr[S < k] and E = e^eps,
 
     .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
 
-    where the largest value is at the last k whose loss is at least eps. Its gap is the error of the masses times about z^2, where
+    where the maximum is at the last k whose loss is at least eps. The gap is about z^2 times the error of the masses, with
     z = sqrt(-2 log delta).
 
     Parameters
@@ -76,10 +76,11 @@ class BitTable:
     budget : float
         log((1 - q)/q) > 0.
     window : ndarray
-        The logs of consecutive masses W, outside of which the mass is at most e^log_tail on each side.
+        The logs of consecutive masses W; the total mass on each side of this range is at most e^log_tail.
     error : float
         Bound of the error of these logs.
     log_tail : float
+        Log of the truncated mass.
     """
 
     def __init__(self, budget: float, window: FloatArray, error: float, log_tail: float) -> None:
@@ -99,7 +100,7 @@ class BitTable:
         self._not_below = -np.minimum.accumulate(loss)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps in [0, budget); trivial ones where the last k is not known for certain."""
+        """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k is not known for certain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
         known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)
@@ -126,8 +127,8 @@ def curve_of_sum(
     1.
 
     Lower bound: every mass is decreased by its error bound, and the truncated values of S are dropped, under both distributions. If
-    P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most this level under P', and its type II error under
-    Q' is at most that under Q. So the curve of (P', Q') is at most that of (P, Q). Upper bound: masses are increased, and the
+    P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most the level alpha under P', and its type II error
+    under Q' is at most that under Q. So the curve of (P', Q') is below that of (P, Q). Upper bound: masses are increased, and the
     truncated mass is added to the errors of both kinds.
     """
     try:
@@ -145,5 +146,5 @@ def curve_of_sum(
     log_alpha, _, log_beta, _ = _tradeoff.tradeoff_knots(laws[0][::-1].copy(), laws[1][::-1].copy(), -math.inf, -math.inf)
     outside = math.log(2) + log_tail
     log_alpha, log_beta = (np.logaddexp(errors, outside) + 16 * ULP for errors in (log_alpha, log_beta))
-    # The test that never rejects and the test that always rejects are the ends of the curve.
+    # The ends of the curve are the tests that never and that always reject.
     return rounded(np.r_[-np.inf, log_alpha, 0.0], np.r_[0.0, log_beta, -np.inf], upper=True)

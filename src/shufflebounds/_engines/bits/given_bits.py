@@ -36,8 +36,8 @@ def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
     """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
-    # e^eps must not overflow. Larger eps are possible if the flip probability is below e^-700; delta is then at most its value at
-    # LARGEST_EXPONENT. Without flips delta is 1 at every eps.
+    # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT; larger eps are possible if the flip probability is below
+    # e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)
@@ -49,9 +49,9 @@ def bit_sides(
 def near_budget(
     kernel: Callable[[Any, Any], tuple[Any, Any]], eps: FloatArray | float, gap: FloatArray | float
 ) -> IntervalArray:
-    """Return bounds of log delta from a kernel that returns (value, error) for eps and gap, where eps + gap is the local budget.
+    """Return bounds of log delta from a kernel that returns (value, error) for eps and gap; eps + gap is the local budget.
 
-    If the kernel overflows, the upper bound is its value at a slightly smaller eps, or log(1 - e^-gap), whichever is smaller.
+    If the kernel overflows, the upper bound is the smaller of its value at a slightly smaller eps and log(1 - e^-gap).
     """
     # Weights in the kernel overflow to infinity if the flip probability is tiny.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -15,8 +15,8 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core._special import log1mexp
 
 MOST_TERMS = 2**16
-"""Largest number of terms that are summed one by one. Longer sums are divided into blocks, whose terms are bounded by those at the
-ends of the block. Raised: longer run time. Lowered: a larger gap."""
+"""Largest number of terms that are summed one by one. Longer sums are divided into blocks; the terms at the ends of a block bound
+its other terms. Raised: longer run time. Lowered: a larger gap."""
 
 Enclosing = Callable[[FloatArray], IntervalArray]
 """A function that returns a lower and an upper bound of its value at each element of an array."""
@@ -32,9 +32,9 @@ def enclose_sum(
     """Return bounds of log sum over i = first..last of pmf(i) g(i).
 
     The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 and a few ulp. ``value(i)``
-    returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms, the largest (smallest) mass
-    in it, which is at an end or at the mode, and the largest (smallest) g, which is at an end. Around the largest term, blocks are
-    single terms if there are at most MOST_TERMS.
+    returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms times the largest (smallest)
+    mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. Around the largest term, up to
+    MOST_TERMS terms are single blocks.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:
@@ -68,7 +68,7 @@ def _log_sum_beyond(
     """Return an upper bound of the log of the sum of pmf(i) g(i) from i = `edge` to i = `end`, in either direction.
 
     The widths of the first blocks grow from `width` by factors of two. Far from the mode, the mass and g change by large factors
-    within a block. So blocks whose bound is above `negligible`, divided by the number of blocks, are divided further.
+    within a block, so that its bound may be large: blocks with a bound above `negligible`/(number of blocks) are divided again.
     """
     step = 1.0 if end >= edge else -1.0
     count = math.ceil(math.log2(abs(end - edge) / width + 1)) + 1
@@ -82,8 +82,8 @@ def _log_sum_beyond(
         if not large.any() or starts.size > MOST_TERMS // 8:
             return float(np.logaddexp(settled, _log_sum(logs, 1.0)))
         settled = float(np.logaddexp(settled, _log_sum(logs[~large], 1.0)))
-        # The parts of a block are runs of its terms; a block of fewer than four terms has empty parts, which are dropped. The end
-        # of the last part is not formed from its successor, which may be 2**53 + 1.
+        # A block is divided into four runs of its terms; empty runs of shorter blocks are dropped. The end of the last run is not
+        # computed from the start of the next one, which may be 2**53 + 1.
         firsts = np.floor(starts[large, None] + (ends - starts + 1)[large, None] * (np.arange(4) / 4))
         lasts = np.concatenate([firsts[:, 1:] - 1, ends[large, None]], axis=1)
         kept = lasts >= firsts
@@ -145,7 +145,7 @@ def _log_sum(logs: FloatArray, sign: float) -> float:
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
-    """Return the index of the largest term if the terms increase and then decrease; the bounds are valid for any index."""
+    """Return the index of the largest term, if the terms increase and then decrease; if not, the bounds remain valid."""
     while last - first > COMPARED:
         grid = np.unique(np.floor(np.linspace(first, last, COMPARED + 1)))
         best = int(np.argmax(terms(grid)))
@@ -157,7 +157,7 @@ def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float
 def _edge(terms: Callable[[FloatArray], FloatArray], peak: float, end: float, level: float) -> float:
     """Return the last index from `peak` towards `end` at which a term is at least `level`; terms must decrease in this direction.
 
-    The bounds of the sum are valid for any index.
+    If they do not, the bounds of the sum remain valid.
     """
     step = 1.0 if end >= peak else -1.0
     near, far = 0.0, abs(end - peak)

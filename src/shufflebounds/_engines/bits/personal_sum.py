@@ -1,6 +1,6 @@
-"""Delta of a sum of bits with personalized flip probabilities for one dataset, and the user with the largest delta.
+"""Delta of a sum of bits with personalized flip probabilities for one dataset, and the user whose delta is largest.
 
-`PersonalizedBits` uses this module if the dataset is given. The sum has a Poisson-binomial distribution.
+`PersonalizedBits` uses this module if the dataset is given.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["WorstTarget", "Groups", "BernoulliGroups", "by_kind"]
 class BernoulliGroups:
     """Independent bits in groups of equal distribution: the probabilities of 1 and of 0, and the number of bits, of each group.
 
-    The smaller one of the two probabilities has full relative accuracy.
+    The smaller of the two probabilities has full relative accuracy.
     """
 
     one: FloatArray
@@ -95,7 +95,7 @@ def _coarser(exact: Groups) -> Groups:
 class WorstTarget:
     """The largest delta of any user for a given dataset.
 
-    The search over targets uses coarser groups with rounded budgets; the result is evaluated with the exact groups.
+    The search uses coarser groups, with budgets rounded up; the answer is evaluated with the exact groups.
     """
 
     exact: Groups
@@ -109,7 +109,7 @@ class WorstTarget:
 
     @cached_property
     def targets(self) -> FloatArray:
-        """The distinct budgets of the search, in increasing order."""
+        """The distinct budgets of the coarser groups, in increasing order."""
         return np.unique(self.coarse.budgets)
 
     @cached_property
@@ -152,7 +152,7 @@ class WorstTarget:
             out = []
             for first, last in intervals:
                 middle, bound = (first + last) // 2, self._above(first, last, eps)
-                # The target in the middle is evaluated only if the bound of the block permits that it is the worst.
+                # Evaluate the target in the middle only if the bound of the block is above `enough`, so that it may be the worst.
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)
@@ -161,7 +161,7 @@ class WorstTarget:
             return out
 
         known = self._below(float(self.targets[-1]), eps)
-        # The worst target is most often the last one. Blocks of doubling sizes before it are those that halving would end with.
+        # The worst target is most often the last one: start with blocks of doubling sizes before it, as repeated halving would.
         ends = [self.targets.size - 1]
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
@@ -173,6 +173,6 @@ class WorstTarget:
     def rough(self) -> Curve:
         """Return the upper bound for the user with the largest budget."""
         last = float(self.targets[-1])
-        # For many distinct budgets the search over targets leaves a gap in log delta, so the relative tolerance of eps is SAME_LOG.
+        # For more than COMPARED distinct budgets the search leaves a gap in log delta, so eps settles within a relative SAME_LOG.
         settles = SAME_LOG if self.targets.size > COMPARED else 0.0
         return Curve(lambda eps: min(0.0, self._one(True, last, eps).upper), settles=settles)

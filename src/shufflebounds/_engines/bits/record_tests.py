@@ -1,9 +1,9 @@
 r"""A lower bound for shuffled records of flipped bits among uniform dummies, by tests of a sum of one score for each record.
 
 All other users are in one bin: a third one, or the target's first bin if there are only two. The score of a record y is
-:math:`(R_0(y) - E R_1(y))/\bar R(y)`, rounded to a multiple of a step: R_0 and R_1 are the distributions of the target's record for
-its two bins, and :math:`\bar R` is the average distribution of the other records. Every score gives a valid test. A score is a
-function of the record's bits in the target's two bins and in the bin of the other users, and of the number T of its other ones.
+:math:`(R_0(y) - E R_1(y))/\bar R(y)`, rounded to a multiple of a step. Here R_0 and R_1 are the distributions of the target's
+record for its two bins, and :math:`\bar R` is the average distribution of the other records. It depends on the record's bits in the
+target's two bins and in the bin of the other users, and on the number T of ones among its other bits. Any score gives a valid test.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from shufflebounds.tails.concentration import binomial_range
 __all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest distance of the values of a score in its standard deviations, beyond which no tests are made."""
+"""Largest spacing of the values of a score, in its standard deviations, for which tests are made."""
 
 _WIDTH = 40.0
 """Length of a transform in standard deviations of the sum."""
 
 _SHARES = 0.0, 1 / 8, 1 / 3
-"""Values of ln E in units of the pure budget. For more than MANY records eps is close to 0, and only the first one is used."""
+"""Values of ln E that define scores, in units of the pure budget. For more than MANY records, eps is near 0, and only 0 is used."""
 
 
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
@@ -50,7 +50,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # Among many bins the number of other ones hardly depends on whether a record is a dummy, so that it is left out.
+    # With many other bins, the number T of ones barely depends on whether a record is a dummy's, so T is omitted.
     known = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if known else (0, 0)
     more = np.arange(first, last + 1.0)
@@ -59,7 +59,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     ones, size = a + b + c + t, min(bins, 3)
     log_none = log_of_ones(a + b + c, size, q) + (binom_logpmf(t, left, q) if known else 0.0)
     of_users = [log_none + (2 * x - 1) * log_ratio for x in (a, b, c if bins > 2 else a)]
-    # A dummy has each bin with probability 1/d. The likelihood ratio of each bin has the mean 1, which replaces those left out.
+    # A dummy has each bin with probability 1/d. The mean likelihood ratio 1 replaces the ratios of the omitted bins.
     seen = bins if known else size
     likelihood = (ones * (p / q) + (seen - ones) * (q / p) + (bins - seen)) / bins
     return (*of_users, log_none + np.log(likelihood))

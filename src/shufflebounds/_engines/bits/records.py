@@ -95,7 +95,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta if the sum of each bin is released, from the sum of one bin that contains no other user."""
+    """Return a lower bound of log delta if the sum of each bin is released, from the sum of one bin in which no other user is."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
     return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, (1 - flip, flip), eps)
 
@@ -147,7 +147,7 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
 def enumerated(others: int, fakes: int, flip: float, eps: float) -> Interval:
     """Return bounds of log delta of records of two bins by enumeration, for every dataset of `others` reports of known bins.
 
-    The records 00 and 11 are independent of the data, so the numbers of records 10 and 01 determine the divergence.
+    Whether a record is 00 or 11 does not depend on the data, so the numbers of records 10 and 01 determine the divergence.
     """
     p, q = 1 - flip, flip
     c = p * p + q * q

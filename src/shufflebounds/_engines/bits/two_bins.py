@@ -30,8 +30,8 @@ LISTED_TAIL = -300.0
 lists."""
 
 LEAST_LISTED = -260.0
-"""Logarithm of the smallest listed mass. Truncation changes such a mass by a relative e^-35 at most. No lower bound of log delta is
-much below this value. Lowered: the truncation (LISTED_TAIL) has to be lower, too."""
+"""Logarithm of the smallest listed mass. Truncation changes it by at most a relative e^-35. Lower bounds of log delta below this
+value are not computed. Lowered: LISTED_TAIL must be lowered, too."""
 
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and
@@ -42,13 +42,14 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
 
     `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
-    of the sum of the first bin, of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)), one kernel call for each s.
+    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
+    of the sum of the first bin, of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)), one kernel call per s.
     """
     bit = math.log1p(-flip), math.log(flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # The truncated mass must be small relative to delta, which is at least e^lower. If no lower bound is known, the first attempt
-    # assumes that delta is close to its upper bound.
+    # The truncated mass must be small relative to delta, whose lower bound is e^lower. If that is 0, the first attempt assumes that
+    # delta is close to its upper bound.
     log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:
@@ -100,12 +101,12 @@ def bytes_of(tables: tuple[FloatArray, ...]) -> int:
 class TwoBins:
     """Bounds of `log_delta` from cached tables of the distribution of each bin.
 
-    They take less time than `log_delta`, which matters in searches, and have a gap of about 1e-9.
+    They take less time than `log_delta`, which matters in searches, and their gap is about 1e-9.
     """
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
         self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
-        # A cache that is passed in is shared by several eps; those with the same `log_tail` use the same tables.
+        # A cache passed by the caller is shared by several eps; eps with the same `log_tail` use the same tables.
         self.laws = Kept(math.inf) if laws is None else laws
 
     def _law(self, ones: int, zeros: int) -> tuple[FloatArray, ...]:
@@ -196,7 +197,7 @@ class FakeTable:
     def log_delta(self, first: tuple[int, int], second: tuple[int, int], eps: float) -> Interval | None:
         """Return bounds of log H of the target's move, with the dummy records and (ones, zeros) other real bits in each bin.
 
-        Under P the target is in the first bin. Return None if a table would be too large.
+        Under P the target is in the first bin. None is returned if a table would be too large.
         """
         sides = self._real(first, second)
         if sides is None:
@@ -212,7 +213,7 @@ class FakeTable:
         return Interval(math.log(low) if low > 0 else -math.inf, min(0.0, math.log(high + lost)))
 
     def joint(self, first: tuple[int, int], second: tuple[int, int]) -> tuple[FloatArray, FloatArray] | None:
-        """Return the joint masses of both sums for the P and Q of `log_delta`; None if there are too many."""
+        """Return the joint masses of both sums under the P and the Q of `log_delta`; None if there are too many."""
         sides = self._real(first, second)
         if sides is None or math.prod(real[0].size + self.table.shape[0] - 1 for real in sides) > TABLE_SIZE // 2:
             return None
@@ -248,8 +249,7 @@ class FakeTable:
         """
         here, there = (self._spread(law) @ self.table for law in first)
         fakes, more = self.table.sum(axis=0), math.exp(eps)
-        # These thresholds would be optimal if the dummy bits of the two bins were independent. Any thresholds give a valid lower
-        # bound.
+        # These thresholds are optimal if the dummy bits of the two bins are independent. Any thresholds give a valid lower bound.
         p, q = (np.convolve(law, fakes) for law in second)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             last = np.searchsorted(-p / q, -more * there.sum(axis=1) / here.sum(axis=1))

@@ -1,4 +1,4 @@
-"""The largest delta over all datasets that are given by two counts, by branch and bound.
+"""The largest delta over all datasets that two counts describe, by branch and bound.
 
 The search is valid for mechanisms whose delta does not decrease when users are removed.
 """
@@ -22,11 +22,11 @@ def maximize_over_two_counts(
 ) -> Interval:
     """Return bounds of the maximum of f(i, j), a log delta, over 0 <= j <= i < count, or over i = j if `diagonal` is true.
 
-    ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) with b and c users removed in the two bins. Its upper bound must also be
-    an upper bound of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after
-    about `most` evaluations. The default tolerance, which is also the smallest one possible, depends on the number of users.
+    ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) after b and c users left the two bins. Its upper bound must also be an
+    upper bound of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after
+    about `most` evaluations. The default tolerance, which is also the smallest possible one, depends on the number of users.
     """
-    # The run time of a search over two counts grows with their square, so its gap is 1e-2 for more than 32 users.
+    # The run time grows with the square of the number of users: for more than 32 the gap is 1e-2.
     rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG
     rtol = max(rtol, tolerance or 0.0)
     known: dict[tuple[int, int], Interval] = {}

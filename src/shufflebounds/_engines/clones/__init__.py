@@ -1,6 +1,6 @@
-"""The clone bounds: shuffled messages compared with a sum over those users whose message could be the target's.
+"""The clone bounds: a user whose message could be the target's is a clone, and delta is a sum over the number of clones.
 
-All of them are for users with different budgets. Start with `population`, which has the bound for one target user and for the
-worst; `law` is the sum over the number of clones, `families` the rates of randomizers, and `bins` merges users with similar
-budgets. `blanket` and `blanket_table` compute the privacy blanket of k-ary randomized response instead.
+All of them allow personalized budgets. Start with `population`, which has the bound for one target user and for the worst one.
+`law` is the sum over the number of clones, `families` has the probabilities (rates) with which randomizers send clones, and `bins`
+merges users with similar budgets. `blanket` and `blanket_table` compute the privacy blanket of k-ary randomized response.
 """

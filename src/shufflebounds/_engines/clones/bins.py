@@ -1,17 +1,17 @@
 r"""Bins of similar budgets: the clone sum over a few thousand bins instead of millions of users, with a bound of the error.
 
-Write r(b) for the rate of a user with budget b: with probability 2 r(b) the user sends a clone of the target's message
-(`families`). In every family log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least
-its linear interpolation between the ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at
-most the line through the origin and the lower end of the bin. The clone sum does not increase in any rate: replacing rates by
-smaller ones gives an upper bound of the sum, and replacing them by larger ones gives a lower bound.
+A user with budget b sends a clone of the target's message with probability 2 r(b); r is the rate (`families`). In every family
+log r is concave in b and r(b)/b does not increase. Within a bin, log r is therefore at least its linear interpolation between the
+ends of the bin, and at most its linear extrapolation from the neighbouring bins; and r is at most the line through the origin and
+the point at the lower end of the bin. The clone sum does not increase in any rate: smaller rates give an upper bound of the sum,
+larger rates a lower bound.
 
-Then all rates of a bin are replaced by their mean. The sum is a symmetric function of the users' probabilities to be a clone, and
-affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum changes the clone sum
-:math:`\mathbb{E}\,h(C)` by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones,
-:math:`\Delta^2` the second difference, and C' the number of clones among the users other than these two. A sequence of such steps
-makes all probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from
-their mean. Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
+Then all rates of a bin are replaced by their mean. The clone sum :math:`\mathbb{E}\,h(C)` is symmetric in the users' probabilities
+to be a clone, and affine in each. Replacing two probabilities p, q by two that are closer to each other and have the same sum
+changes it by :math:`d\,\mathbb{E}\,\Delta^2 h(C')`. Here d is the increase of pq, h(c) the summand for c clones, :math:`\Delta^2`
+the second difference, and C' the number of clones among the users other than these two. A sequence of such steps makes all
+probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
+Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
 * h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
@@ -49,7 +49,7 @@ Rates = Callable[[FloatArray], FloatArray]
 class BinnedLaw(CloneLaw):
     """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
-    The bounds of `log_sum` and `log_alone` hold for all rates that lie in [least, largest] of their bin and have this mean.
+    The bounds of `log_sum` and `log_alone` hold for all rates in [least, largest] of their bin whose mean in each bin is this mean.
     `users` is the number of users in each bin.
     """
 
@@ -113,9 +113,9 @@ class BinnedLaw(CloneLaw):
 class BudgetBins:
     """Bins of neighbouring budgets; all fields are arrays with one entry for each bin.
 
-    The distinct budgets of all users are sorted; `starts` is the index of the first budget of the bin in this list. `low` and
-    `high` are the smallest and the largest budget of the bin, and `counts` is its number of users. The mean budget of these users
-    is low + part * (high - low), where `part` is a fraction between 0 and 1. `loss_error` bounds the rounding error of `part`.
+    The distinct budgets of all users are sorted; `starts` has the index of the first budget of each bin in this list. `low` and
+    `high` are the smallest and the largest budget of the bin, `counts` its number of users, and low + part * (high - low) the mean
+    budget of these users. `loss_error` bounds the rounding error of `part`.
     """
 
     starts: NDArray[np.intp]
@@ -130,9 +130,9 @@ class BudgetBins:
         """Return about as many bins of the increasing budgets as each entry of `sizes`; `counts` are the numbers of users.
 
         The edges balance the number of distinct budgets in a bin and the width of the bin. For a family with window decompositions
-        (`windowed`, see `families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)). The
-        rate of a user in such a family depends on the ratio of the user's budget to the target's. Targets with the smallest budgets
-        have few clones, so that errors of their rates matter most, and the bins near the smallest budget are narrow.
+        (`windowed`, see `families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a
+        user's rate depends on the ratio of this user's budget to the target's. Targets with the smallest budgets have few clones,
+        so errors of their rates matter most, and the bins near the smallest budget are narrow.
         """
         # With fewer than 32 bins, narrow bins near the smallest budget would leave too few for the others.
         windowed = windowed and min(sizes) >= 32
@@ -147,7 +147,7 @@ class BudgetBins:
         least, most = (widths(end) for end in (budgets[:1], budgets[-1:]))
         number, starts, last = len(least), [np.zeros(1, dtype=np.intp)] * len(sizes), [0.0] * len(sizes)
         step = 1 / max(budgets.size - 1, 1)
-        # Parts of the budgets, because arrays for all of them would take ten times the memory of the budgets.
+        # Parts of TABLE_SIZE budgets, because temporary arrays for all budgets would take ten times their memory.
         for first in range(0, budgets.size, TABLE_SIZE):
             part = budgets[first : first + TABLE_SIZE]
             share = np.arange(first, first + part.size) * step
@@ -207,8 +207,8 @@ class BudgetBins:
     def rounded_down(self, rates: Rates, i: int, j: int, own: float | None = None) -> BinnedLaw:
         """Return the distribution of the number of clones with each rate rounded down, for an upper bound of delta.
 
-        The target is one of the users with the budgets i..j, and is not counted among the other users. If the target's budget `own`
-        is not given, the user with the largest rate is left out, which is valid for every target in i..j.
+        The target has one of the budgets i..j and is not counted among the other users. If the target's budget `own` is not given,
+        the user with the largest rate is left out; the bound is then valid for every target in i..j.
         """
         first, last = self._ends(rates)
         low, high = np.minimum(first, last), np.maximum(first, last)
@@ -227,7 +227,7 @@ class BudgetBins:
     def rounded_up(self, rates: Rates, i: int, own: float) -> BinnedLaw:
         """Return the distribution of the number of clones with each rate rounded up, for a lower bound of delta.
 
-        The target, who has budget `own`, the distinct budget with index i, is not counted among the other users.
+        The target has budget `own`, the distinct budget with index i, and is not counted among the other users.
         """
         first, last = self._ends(rates)
         width = self.high - self.low
@@ -250,7 +250,7 @@ class BudgetBins:
     def _without(self, taken: int, rate: float, mean: FloatArray, low: FloatArray, high: FloatArray) -> BinnedLaw:
         """Return the distribution without the target, who is in the bin with index `taken` and has the rate `rate`.
 
-        The mean rate of the other users of this bin is computed anew.
+        The mean rate of this bin is then that of its other users.
         """
         counts, users = self.counts.copy(), float(self.counts[taken])
         counts[taken] -= 1

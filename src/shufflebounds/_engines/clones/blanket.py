@@ -29,8 +29,8 @@ from shufflebounds._engines.clones.blanket_table import blanket_shares, log_blan
 __all__ = ["log_blanket_delta", "too_large"]
 
 _ORDER = 6
-"""Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap between the
-two rules, and so between the bounds."""
+"""Number of nodes of each of the two quadrature rules on one panel. More nodes take longer; fewer leave a larger gap of the
+bounds."""
 
 
 def _radau(order: int) -> tuple[FloatArray, FloatArray]:
@@ -63,7 +63,7 @@ class _Integrand:
         log_thinned = np.concatenate([[0.0], np.log(self.shares) + math.log(u) - log_none])
         log_missed = np.concatenate([[-math.inf], np.log(self.missed) - log_none])
         mass = np.column_stack([log_thinned[:, None] + self.log_mass, log_missed]).ravel()
-        # The relative gap of each value is 2e-6. It widens the bounds of the integral by as much, and a smaller gap takes longer.
+        # The relative gap 2e-6 of each value widens the bounds of the integral by 2e-6; a smaller gap takes longer.
         lower, upper = _excess.log_excess(self.values, mass, self.starts, self.users, 2e-6)
         factor = float(self.counts @ log_none)
         slack = 1e-15 * (float(self.counts.sum()) ** 0.5 + abs(factor) + 8)
@@ -75,8 +75,8 @@ def log_blanket_delta(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if both the table and the quadrature would take too long.
 
-    That is so for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of the answer; it sets the
-    truncated mass.
+    They do for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of log delta, from which the
+    truncated mass follows.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)

@@ -57,7 +57,7 @@ def log_blanket_table(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if the table would have more than `most` cells.
 
-    `log_scale` is a rough upper bound of the answer; it sets the truncated mass.
+    `log_scale` is a rough upper bound of log delta, from which the truncated mass follows.
     """
     if local_eps < 1e-290:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
@@ -98,8 +98,8 @@ def _tabled_sum(
     beta = y - math.exp(eps) if eps + local_eps > 1 else -math.expm1(eps + local_eps) * y
     gamma = -math.expm1(eps) * y
     log_mass = binom_logpmf(s[None, :], m[:, None], 2 / k)
-    # Cells whose terms are together less than e^-45 times the largest term are not evaluated. Their sum is added to `rest`; it is
-    # far below the rounding error. The first pass takes the largest bound of a term for the largest term.
+    # Cells whose terms sum to less than e^-45 times the largest term are not evaluated: their sum, far below the rounding error, is
+    # added to `rest`. The first pass uses the largest bound of a term in place of the largest term.
     bound = _log_bounds(m[:, None], s, alpha, beta, gamma) + log_mass + log_weights[:, None]
     least = float(bound.max()) - NEGLIGIBLE
     while True:
@@ -145,9 +145,8 @@ def _inner(m: FloatArray, s: FloatArray, alpha: float, beta: float, gamma: float
     `m` is the number of messages, and `s` the number of those in the target's two categories.
     """
     slope = alpha - beta
-    # The argument of the positive part is full - slope (s - N), which is positive for N >= tau. It is not written as
-    # base + slope N with base = beta s + gamma (m - s), because for large budgets the rounding of beta would absorb alpha, the only
-    # positive term.
+    # The argument of the positive part is full - slope (s - N), which is positive for N >= tau. The form base + slope N, with
+    # base = beta s + gamma (m - s), is not used: for large budgets the rounding of beta would absorb alpha, the only positive term.
     full = alpha * s + gamma * (m - s)
     tau = s + 1 - np.ceil(full / slope)
     possible = (s >= 1) & (s <= m) & (full > 0)

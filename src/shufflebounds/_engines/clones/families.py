@@ -13,12 +13,12 @@ window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa
         :math:`r_i = \kappa\,\frac{p}{p+1} \inf_G R_i/\max(R_0,R_1)`, where p is the largest ratio of R_0 and R_1 in G.
 
 Every method takes an interval [low, high] of target budgets and returns values that are valid for all targets in it: the largest
-local eps, scale and tail, and the smallest rates. These give an upper bound for every such target, because delta does not increase
-in any rate and does not decrease in the target's local budget, by post-processing. With low = high it is the bound for one target.
+local eps, scale and tail, and the smallest rates. They give an upper bound for every such target, because delta does not increase
+in any rate and, by post-processing, does not decrease in the target's local budget. With low = high it is the bound for one target.
 
 As a function of the other user's own budget b, every rate is a minimum of log-concave functions (b e^(-b), b e^(-b^2 t),
-1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So the rate has these
-two properties, too, and over a range of budgets it is smallest at one of the ends.
+1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So log r is concave,
+r(b)/b decreases, and over a range of budgets the rate is smallest at one of the ends.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ ROUNDING = 1e-13
 
 
 MOST_OUTSIDE = -1.25
-"""Largest log mass outside a window that the search for the best window tries. Raised: more windows are evaluated, and the
-additional ones are rarely the best."""
+"""Largest log mass outside a window that the search for the best window tries. Raised: longer run time for windows that are rarely
+the best."""
 
 Real = float | FloatArray
 
@@ -50,8 +50,8 @@ Real = float | FloatArray
 class Terms(NamedTuple):
     """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
 
-    If the bound is that of a window, `reach` is the T of this window (module docstring), in units of the output. For several
-    windows the fields are arrays.
+    For the bound of a window, `reach` is the T of this window (module docstring), in units of the output. For several windows the
+    fields are arrays.
     """
 
     local_eps: Real
@@ -69,7 +69,7 @@ class Family:
     effort: ClassVar[float] = 1.5e-3
     """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
 
-    A composition evaluates fewer values of a profile if this number is larger.
+    The larger it is, the fewer values of a profile a composition evaluates.
     """
 
     @property
@@ -90,7 +90,7 @@ class Family:
         return MOST_OUTSIDE
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        """Return the terms of the window that leaves a mass of about e^log_mass in one tail of the target's distribution."""
+        """Return the terms of the window beyond which one tail of the target's distribution has a mass of about e^log_mass."""
         raise NotImplementedError
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
@@ -104,7 +104,7 @@ class Family:
     def log_local(self, budget: float, eps: float) -> Interval:
         """Return bounds of the target's log delta without shuffling.
 
-        They are the trivial bounds in families where the bound by clones is never larger than the local delta.
+        They are -inf and 0 in families where the clone bound is never above the local delta.
         """
         return Interval(-math.inf, 0.0)
 
@@ -209,8 +209,8 @@ class GaussianFamily(Family):
         return min(MOST_OUTSIDE, float(_representable(log_ndtr(low / 2 - eps / low))))
 
     def window(self, log_mass: Real, low: float, high: float, eps: float) -> Terms:
-        # The formula of the tail is valid only if the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the
-        # window, that is if reach >= eps sigma^2.
+        # The formula of the tail requires that the ratio of R_0 and R_1 exceeds e^eps at all outputs beyond one end of the window:
+        # reach >= eps sigma^2.
         reach = np.maximum(0.5 - ndtri_exp(log_mass) / low, eps / low**2 * (1 + 1e-15))
         near, far = (reach - 0.5), (reach + 0.5)
         first, kept, left = _representable(log_ndtr(-np.stack([near * low, near * high, far * high])))
@@ -220,8 +220,8 @@ class GaussianFamily(Family):
 
     def window_rates(self, reach: Real, low: float, high: float, budgets: FloatArray) -> FloatArray:
         kappa = np.log1p(-np.exp(log_ndtr(-(reach - 0.5) * low)) - np.exp(log_ndtr(-(reach + 0.5) * low)))
-        # `least_log_ratio` omits a factor of R_i/max(R_0, R_1), which is b/low for a target with budget low, where b is the budget
-        # of user i. For any target with a budget in [low, high], max(R_0, R_1) is at most high/low times larger, so b/high is used.
+        # `least_log_ratio` omits the factor b/low of R_i/max(R_0, R_1), for user i with budget b and a target with budget low. For
+        # other targets in [low, high] max(R_0, R_1) is at most high/low times larger, so the factor b/high is valid for all.
         least = least_log_ratio(low, budgets, reach)
         # `most` is the log of p/(p + 1), where p is the largest ratio of R_0 and R_1 in the window.
         most = -np.log1p(np.exp(-reach * high * high))
@@ -232,7 +232,7 @@ class GaussianFamily(Family):
 
 
 def _representable(log_tail: Real) -> FloatArray:
-    """Return an upper bound of a log probability that is not -inf."""
+    """Return a finite upper bound of a log probability, which may be -inf."""
     return np.maximum(log_tail, -(SQUARABLE**2))
 
 

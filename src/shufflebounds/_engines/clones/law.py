@@ -26,7 +26,7 @@ __all__ = ["CloneLaw", "log_clone_delta", "log_estimates"]
 class _CloneTable:
     """A table of log Pr[C = first + i], i = 0, 1, ..., around the peak of the distribution of C tilted by e^(-decay c).
 
-    `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated there.
+    `error` bounds the error of each entry. `complete_below` and `complete_above` state that no mass is truncated below or above.
     """
 
     decay: float
@@ -41,10 +41,10 @@ class _CloneTable:
 class CloneLaw:
     r"""Distribution of the number of clones :math:`C = \sum_j \mathrm{Bin}(g_j, 2 r_j)` among the other users.
 
-    There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decays like
-    e^(-decay c), so the largest terms are where the distribution of C tilted by e^(-decay c) has its peak. A table of the tilted
-    distribution is cached and serves every eps whose peak it covers. The tilted probabilities are log-concave: the truncated terms
-    are bounded by a geometric series, which is added to the upper bound only.
+    There are g_j = `counts` users of rate r_j = `rates`. The factor G_(c+1)/(c+1) of the clone sum (see `log_sum`) decreases about
+    as e^(-decay c), so the largest terms are at the peak of the distribution of C tilted by e^(-decay c). A table of the tilted
+    distribution is cached and serves every eps whose peak it covers. The tilted probabilities are log-concave, so a geometric
+    series bounds the truncated terms; only the upper bound adds it.
     """
 
     rates: FloatArray
@@ -100,8 +100,8 @@ class CloneLaw:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
         # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls. The
-        # first table truncates a mass of e^-50 of the tilted distribution. With a smaller truncated mass every table would be
-        # longer; with a larger one, more calls would need a second table.
+        # first table truncates a tilted mass of e^-50: with less truncated mass every table would be longer, with more, more calls
+        # would need a second table.
         middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
             window = self._window(middle, log_tail)
@@ -115,8 +115,8 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Every tilt > 0 gives a valid bound. As u tends to 0, atanh(u) does, too, and b grows like -log(tilt); so the tilt is at
-        # least 1/sqrt(mean + 1), where `mean` is that of the number of clones.
+        # Every tilt > 0 gives a valid bound. atanh(u) tends to 0 with u, and b grows like -log(tilt), so the tilt is at least
+        # 1/sqrt(mean + 1), where `mean` is the mean number of clones.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
@@ -168,17 +168,17 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if less <= 0:
         return Interval(-math.inf, -math.inf)
     if law.rates.size == 1 and less > 1e-3 * budget.head:
-        # The number of clones is binomial, for which a kernel needs no table. Its budget is a double, whose rounding changes log
-        # delta by at most a relative 1e-12 at this distance from eps; delta increases in the budget.
+        # The number of clones is binomial: the kernel needs no table. It takes the budget as a double, whose rounding changes log
+        # delta by at most a relative 1e-12 at this distance of eps from the budget; delta increases in the budget.
         sides = np.empty(2), np.empty(2)
         columns = np.full(2, law.trials + 1), np.full(2, law.probs[0]), np.array([budget.below, budget.above]), np.full(2, eps)
         _clones.clones_log_delta(*columns, *sides)
         lower, upper = float(sides[0][0]), float(sides[1][1])
-        # As below, the rates are rounded, and callers add logarithms of scales, whose rounding this slack covers.
+        # The slack covers the rounding of the rates and of the log scales that callers add.
         slack = (abs(upper) + 4) * 16 * ULP
         return Interval(lower - slack, upper + slack)
     u, v, factor = _threshold_and_factor(budget, eps)
-    # `alone` is an upper bound of log delta: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1), which needs no clones.
+    # `alone` is an upper bound of log delta that needs no clones: the local delta, (1 - e^(eps - eps1))/(1 + e^-eps1).
     alone = math.log(-math.expm1(-less)) - math.log1p(math.exp(-budget.head))
     loss_error = 4 * ULP * (2 - alone)
     if v < TINY:
@@ -192,8 +192,8 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
 def log_estimates(rates: FloatArray, counts: FloatArray, taken: FloatArray, local_eps: FloatArray, eps: float) -> FloatArray:
     """Return approximations of log delta_clone(eps), one for each row of rates; they choose which bounds are evaluated.
 
-    Each row has the rates of all users, and the target's rate is `taken`, so one user of this rate is subtracted. The clone sum is
-    replaced by its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
+    Each row has the rates of all users including the target, whose rate is `taken` and is subtracted. The clone sum is replaced by
+    its summand at the mean of the tilted number of clones, with a Gaussian approximation of G.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.minimum(math.tanh(eps / 2) / np.tanh(local_eps / 2), 1.0)

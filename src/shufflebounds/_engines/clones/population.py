@@ -1,9 +1,10 @@
 """Clone bounds of log delta for users with personalized budgets: for one target user, and for the worst target user.
 
 The search is a branch and bound over blocks of targets: ranges i..j of positions among the sorted distinct budgets. One bound of
-log delta holds for all targets of a block. For many users the budgets of the other users are grouped into bins, on levels from
-coarse to exact. A bound comes from one of the decompositions in `families`; a window decomposition restricts the target's
-distributions to a set of outputs (the window), and the mass outside this set is a free parameter that is searched for.
+log delta holds for all targets of a block. For many users, the budgets of the other users are grouped into bins. Level 0 of the
+search has the fewest bins, each further level has more, and the last level has every budget. A bound comes from one of the
+decompositions in `families`. A window decomposition restricts the target's distributions to a set of outputs (the window); the mass
+outside this set is a free parameter, for which the best value is searched.
 """
 
 from __future__ import annotations
@@ -32,23 +33,24 @@ from shufflebounds._losses.budget import Budget
 __all__ = ["Population", "SearchBox"]
 
 BINS = (2**9, 2**11, 2**13)
-"""Numbers of bins of budgets on the levels of the search over targets; one more level, the last, has each distinct budget.
+"""Numbers of bins of budgets on the levels of the search over targets; on one further level, the last, every distinct budget is
+separate.
 
 Fewer bins make a level faster and its bounds less tight.
 """
 
 GROWTH = 1.6
-"""Ratio of consecutive distances from the starting point in the search for the best log mass. Raised: fewer trial values, which may
-miss the best one."""
+"""Ratio of consecutive distances from the starting point in the search for the best log mass. Raised: fewer trial values, among
+which the best may be missed."""
 
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
 NEARBY = np.array([1.8, 1.3, 1.0, 0.8, 0.6])
 """Trial values INNER, FAR and NEARBY of the search for the best window, that is for the best log mass outside a window.
 
-The first trial values are a known good log mass times the factors in NEARBY; without one, they are the largest log mass minus the
-entries of FAR, which grow by the ratio GROWTH. Then the interval around the best value is divided at the fractions INNER. With more
-values the run time is longer. With fewer the search may miss the best window, and the bound is less tight, but still valid.
+The first trial values are a known good log mass times the factors in NEARBY or, if none is known, the largest log mass minus the
+entries of FAR, which grow by the ratio GROWTH. Then the interval around the best value is divided at the fractions INNER. More
+values: longer run time. Fewer: the search may miss the best window, and the bound is less tight, but still valid.
 """
 
 CLOSE = 0.125
@@ -59,7 +61,7 @@ Raised: the chosen windows are farther from the best, so bounds are less tight. 
 
 BESIDE = 0.375
 """Step in the log mass outside a window. Bounds are evaluated at the log mass with the best estimate and one step above and below
-it, and the best bound is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
+it; the smallest is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
 
 LIKELY = 0.1
 """Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
@@ -69,10 +71,10 @@ target later."""
 class SearchBox(NamedTuple):
     """The decomposition `kind`, and the level of bins of budgets, that give a bound of log delta for all targets of a block.
 
-    If `kind` is "", no single decomposition gives the bound: it has not been computed yet, it is the local delta or the privacy
-    blanket, or it is the smallest of all bounds for a single target. `log_mass` is the log mass outside the window of the
-    decomposition. The search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `log_mass`
-    and `nearby` are replaced for each eps by the log mass outside the window of the worst target.
+    If `kind` is "", no single decomposition gives the bound: it is not computed yet, or it is the local delta, the privacy blanket,
+    or, for a single target, the smallest of several bounds. `log_mass` is the log mass outside the window of the decomposition. The
+    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `log_mass` and `nearby` are
+    replaced for each eps by the log mass outside the window of the worst target.
     """
 
     block: IntRange
@@ -164,7 +166,7 @@ class Population:
         return float(self._estimates(self.family.rates(kind, low, high, self.sketch.middle)[None], terms, eps, i, j)[0])
 
     def _of_windows(self, eps: float, i: int, j: int, masses: FloatArray) -> FloatArray:
-        """Return the estimates of log delta (see `estimate`) for the windows with these log masses outside, as an array."""
+        """Return the array of estimates of log delta (see `estimate`) for windows with these log masses outside."""
         low, high = float(self.budgets[i]), float(self.budgets[j])
         terms = self.family.window(masses, low, high, eps)
         rates = self.family.window_rates(np.reshape(terms.reach, (-1, 1)), low, high, self.sketch.middle)
@@ -173,7 +175,7 @@ class Population:
     def _estimates(self, rates: FloatArray, terms: Terms, eps: float, i: int, j: int) -> FloatArray:
         """Return estimates of log delta of the targets i..j, one for each row of rates.
 
-        A row has one rate for each bin of `sketch`, the bins that serve estimates only.
+        A row has one rate for each bin of `sketch`, a set of bins that is used for estimates only.
         """
         taken = rates[:, self.sketch.place(i) : self.sketch.place(j) + 1].max(axis=1)
         local = np.broadcast_to(terms.local_eps, taken.shape)
@@ -187,12 +189,12 @@ class Population:
         return min(guesses)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return the log mass outside the window whose estimate for the targets i..j is close to the smallest.
+        """Return the log mass outside the window at which the estimate for the targets i..j is about the smallest.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
         low, masses, values = float(self.budgets[i]), np.empty(0), np.empty(0)
-        # With few distinct budgets there are no levels of bins and an evaluation is fast, so the search uses a smaller tolerance.
+        # With few distinct budgets there are no bins and an evaluation is fast, so the search has a smaller tolerance.
         alike = SEARCH_GAP if self.exact else SEARCH_GAP / 1000
 
         def evaluate(more: FloatArray) -> None:
@@ -227,9 +229,9 @@ class Population:
             evaluate(inner)
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the log mass near `log_mass`, the best by estimates, for which target i has the smallest upper bound.
+        """Return the log mass near `log_mass`, the best by estimates, at which target i has about the smallest upper bound.
 
-        If the population has no coarser levels of bins, evaluations are fast, and a second step with a finer grid follows.
+        If no bins are used, evaluations are fast, and a second step with a finer grid follows.
         """
         log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
         return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
@@ -278,7 +280,7 @@ class Population:
         return Curve(log_delta, rtol=1e-4)
 
     def single(self, eps: float, i: int, apart: float = 0.0) -> Interval:
-        """Return bounds of the smallest proven upper bound of log delta of target i.
+        """Return bounds of the tightest upper bound of log delta of target i that the decompositions and the blanket give.
 
         With `apart` > 0, the coarsest level of bins is used whose bounds have a gap of at most `apart` in log delta.
         """
@@ -293,8 +295,8 @@ class Population:
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2:
-            # The table for this target is too large. The bound for a target with the largest budget needs a smaller table. It is
-            # valid for this target, too, because the positive parts in the blanket's bound increase with the budget of the target.
+            # The blanket's table for this target is too large; that for a target with the largest budget is smaller. Its bound is
+            # valid for this target, too, because the positive parts in it increase with the budget of the target.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -318,7 +320,7 @@ class Population:
         log_others = self._log_others
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
-        # the local delta times this probability is a lower bound. They are used if their gap is at most 1e-6 in log delta.
+        # this probability times it a lower bound. They are returned if their gap in log delta is at most 1e-6.
         if log_none > -1e-6:
             lower, upper = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(lower + log_none - 1e-12, upper)
@@ -367,8 +369,7 @@ class Population:
             return self.single(eps, i)[1], SearchBox((i, j), level, "", 0.0, log_mass)
         best, first, mass = (self.family.log_local(float(self.budgets[j]), eps).upper, ("", 0.0)), True, log_mass
         if hint not in (0.0, log_mass) and log_mass < 0:
-            # All targets are compared at the window of the worst target, unless its estimate for this block is larger by more than
-            # LIKELY / 2.
+            # Use the window of the worst target, unless the estimate of this block's own window is smaller by more than LIKELY / 2.
             own, other = self._of_windows(eps, i, j, np.array([log_mass, hint]))
             mass = hint if other <= own + 0.5 * LIKELY else log_mass
         # The window of a neighbouring block is tried first. The best window is searched for only if that bound exceeds `enough`.
@@ -402,7 +403,7 @@ class Population:
         return self._bound(eps, box.level, *box.block, box.nearby, enough, hint)[0]
 
     def likely(self, eps: float) -> int:
-        """Return the position of a target whose estimate of log delta is large; nothing is known about the other targets."""
+        """Return the position of a target whose estimate of log delta is among the largest; it need not be the worst."""
         last = self.budgets.size - 1
         step = max(1, last * 2 // COMPARED)
         known: dict[int, float] = {}
@@ -425,7 +426,7 @@ class Population:
     ) -> tuple[float, float, int]:
         """Return bounds of the largest log delta over all targets, and the position of a target that attains the lower bound.
 
-        Blocks that a coarse level of bins leaves above the bound of the worst target are searched on the next level.
+        Blocks whose bound on one level is above the bound of the worst target are searched on the next level, with more bins.
 
         Parameters
         ----------
@@ -463,7 +464,7 @@ class Population:
         left, top = MOST_ENUMERATED // 2, -math.inf
 
         def split(block: IntRange) -> list[IntRange]:
-            # A block inside one bin is not split on this level, because its halves would have the same bins.
+            # A block inside one bin is not split on this level: its halves would have the same bins, and the same bound.
             bins = self.bins[level] if level < self.exact else None
             pieces = halves(block) if bins is None or bins.place(block[0]) < bins.place(block[1]) else []
             boxes.update((piece, boxes[block]._replace(block=piece)) for piece in pieces)
@@ -476,7 +477,7 @@ class Population:
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
             # With bins, the upper bound of the worst target exceeds the largest known lower bound by `known - upper`. No block that
-            # contains the target can have a smaller bound, so the tolerance on this level is at least this difference.
+            # contains this target can have a smaller bound, so the tolerance on this level is at least this difference.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
@@ -499,7 +500,7 @@ class Population:
     ) -> tuple[float, dict[IntRange, SearchBox], list[IntRange]]:
         """Return the largest bound of the blocks that need no search, the boxes, and the list of the blocks to search first.
 
-        No search is needed for boxes of the frontier whose bound at this eps is at most `enough`; only they stay in the frontier.
+        Boxes of the frontier whose bound at this eps is at most `enough` need no search, and only they stay in the frontier.
         Without a frontier the search starts from up to eight blocks of all targets.
         """
         if frontier:
@@ -516,15 +517,15 @@ class Population:
     ) -> list[tuple[float, float, float]]:
         """Return for each block (value, value, bound), the triples that `maximum` expects.
 
-        `bound` is an upper bound of log delta for all targets of the block, and `value` is log delta of its middle target. The
-        value is evaluated only in blocks of a single target with a bound above `enough`, and in the block with the largest bound if
-        the estimate for the middle target is at least `likely`. In other blocks the value is -inf.
+        `bound` is an upper bound of log delta for all targets of the block, and `value` is log delta of its middle target, or -inf.
+        The value is evaluated in blocks of a single target with a bound above `enough`, and in the block with the largest bound if
+        the estimate for the middle target is at least `likely`.
         """
         bounds = []
         for block in blocks:
             bound, boxes[block] = self._bound(eps, level, *block, boxes[block].nearby, enough, hint)
             bounds.append(bound)
-        # A bound of at most `enough` need not be the smallest one of its target, so that it is no value of log delta.
+        # A bound of at most `enough` need not be the smallest bound of its target, so it is not passed as a value.
         values = [bound if i == j and bound > enough else -math.inf for bound, (i, j) in zip(bounds, blocks)]
         place = int(np.argmax(bounds))
         i, j = blocks[place]
@@ -547,7 +548,7 @@ def _by_block(boxes: list[SearchBox]) -> tuple[dict[IntRange, SearchBox], list[I
 
 
 def _same(margin: float, best: float) -> float:
-    """Return `margin`, the tolerance of the search; `maximum` passes the best value, on which this tolerance does not depend."""
+    """Return `margin`: the tolerance, which `maximum` calls with the best value, does not depend on this value."""
     return margin
 
 

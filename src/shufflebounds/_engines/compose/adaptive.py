@@ -6,11 +6,11 @@ divergence of s releases. Then
     h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
 
 because for a set S of sequences of results, P(S) - E Q(S) is the sum over the first result y of
-P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the remaining releases are best chosen for E e^-L(y). On a grid of x = ln E that
-contains all losses, this is a convolution followed by a pointwise maximum. The code computes f_s(x) = e^(theta x) h_s(x) instead:
-the distributions are exponentially tilted by theta, values stay bounded, and errors are relative near the eps that theta belongs
-to. Every h_s is convex in E and a mixture of hockey-stick functions. So distributions that dominate the pairs give an upper bound,
-and distributions that the pairs dominate give a lower bound.
+P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the best choice of the remaining releases is that for E e^-L(y). On a grid of x = ln E
+that contains all losses, this is a convolution followed by a pointwise maximum. The code computes f_s(x) = e^(theta x) h_s(x): the
+distributions are then exponentially tilted by theta, values stay bounded, and errors are relative near the eps for which theta was
+chosen. Every h_s is convex in E and a mixture of hockey-stick functions. So distributions that dominate the pairs give an upper
+bound, and distributions that the pairs dominate give a lower bound.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from shufflebounds._losses.atoms import GridPLD, union_probability
 __all__ = ["Adaptive", "Laws", "points"]
 
 Laws = Sequence[tuple[GridPLD, int]]
-"""Distributions of independent releases, each with the number of releases that have it."""
+"""Distributions of independent releases, each with its number of releases."""
 
 SLOW = 1.5
-"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. It must be positive, so that the tilted function f
-also decreases to the left of the grid. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
+"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. With a positive tilt, f also decreases to the left
+of the grid. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
 
 
 class _Block(NamedTuple):
@@ -58,8 +58,8 @@ class _Block(NamedTuple):
 class _Tilted(NamedTuple):
     """An exponentially tilted distribution of losses: grid indices, masses divided by e^scale, and their sum `total`.
 
-    `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` holds the
-    log moments at larger tilts.
+    `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` has the log moment
+    generating functions at larger tilts.
     """
 
     place: FloatArray
@@ -91,7 +91,7 @@ class Adaptive:
     times : int
         Number of releases with a choice.
     fixed : sequence of (GridPLD, int)
-        Releases without a choice. The upper bound puts them first and the lower bound last, so that the bounds hold for any order.
+        Releases without a choice. The upper bound puts them first and the lower bound last, so both are valid for any order.
     guide : Product
         A similar composition without choice, from which the tilts are taken.
     upper : bool
@@ -115,7 +115,7 @@ class Adaptive:
         outward = (-1 if self.upper else 1) * (self.loss_error + 4 * ULP * abs(eps))
         at = eps + outward
         if self.loss_error > self.step or abs(at) > 2.0**24 * self.step:
-            # Rounding errors exceed the step of the grid, or eps is 2**24 steps away from 0: return the trivial bound.
+            # Rounding errors exceed the step of the grid, or eps is more than 2**24 steps from 0: return the trivial bound.
             return 0.0 if self.upper else -math.inf
         block = self._solved(self._guide.center(at))
         place = math.floor(at / self.step) - block.first
@@ -144,7 +144,7 @@ class Adaptive:
         held = np.flatnonzero(law.log_p > -np.inf)
         loss, logs, log_rest = law.losses[held], law.log_p[held], law.log_rest
         # Rare losses far above `enough` would dominate the tilted distribution. The upper bound replaces them by infinite losses,
-        # and the lower bound by smaller losses.
+        # the lower bound by smaller losses.
         tails = np.logaddexp.accumulate(logs[::-1])[::-1]
         far = int(np.searchsorted(loss, enough, side="right"))
         if far < loss.size:
@@ -167,22 +167,22 @@ class Adaptive:
     @kept(CACHED_TABLES)
     def _solved(self, center: float) -> _Block:
         step = self.step
-        # The tilted distribution may have a single loss and standard deviation 0, so a standard deviation is at least half a step.
+        # If all losses are equal, the standard deviation is 0; half a step replaces it.
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        # `more` has the amounts added to theta in the Chernoff bounds of f to the right of the grid. The grid ends where the best
-        # of these bounds is below e^-NEGLIGIBLE times the size of f. With fewer tilts, or a smaller range, the grid is longer.
+        # `more` has amounts added to theta, each of which gives a Chernoff bound of f to the right of the grid. The grid ends where
+        # the best of these bounds is below e^-NEGLIGIBLE times the size of f. Fewer or smaller amounts: a longer grid.
         more = np.geomspace(1.0, 16.0, 9) / spread
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # A choice that has only infinite losses does not take part in the recursion; its infinite losses are counted at the end.
+        # Choices with infinite losses only are omitted from the recursion; their infinite losses are counted at the end.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
-        # `best` is the larger tilt whose Chernoff bound shows with the shortest grid that f is negligible beyond its end.
+        # `best` is the amount whose Chernoff bound gives the shortest grid.
         grown = np.zeros(more.size)
         for several, r in finite:
             if not several:
@@ -200,7 +200,7 @@ class Adaptive:
         error = ULP * (2 * abs(theta * x[0]) + 8) * float(f.max())
         run = _Recursion(size, length, theta * x[0], best)
         state = _State(f, 0.0, error, -float(more[best] * x[-1]))
-        # The recursion runs backwards in time: the distribution that is applied last belongs to the first release.
+        # The recursion runs backwards in time: the distribution applied last is that of the first release.
         for several, r in finite if self.upper else finite[::-1]:
             if not several:
                 state = replace(state, f=np.zeros(size), error=0.0)
@@ -236,8 +236,8 @@ class _Recursion:
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length
-        # `left` is the log of a bound of f to the left of the grid, from h <= 1. To the right of the grid f is bounded by
-        # Chernoff's bound at the larger tilt with index `tilt`.
+        # `left` is the log of a bound of f to the left of the grid, from h <= 1. To the right, f is bounded by Chernoff's bound at
+        # the larger tilt with index `tilt`.
         self._left, self._tilt = left, tilt
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
@@ -277,10 +277,10 @@ class _Recursion:
         outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
-        # The error has three parts: the rounding of the transforms, whose bound in mean square is a bound at every point, the
-        # errors of the masses, and the error of f.
+        # Three parts of the error: rounding of the transforms (a bound of its mean square bounds it at every point), errors of the
+        # masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # The next terms are due to truncated losses and to values of f outside the grid.
+        # Two more: truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

@@ -10,11 +10,11 @@ the complex plane. For any d, d' > 0 such that y + d and y - d' lie in this stri
 
 .. math:: N(y + d) / (e^{2 \pi d / h} - 1) + N(y - d') / (e^{2 \pi d' / h} - 1), \qquad N(v) = \int |\varphi g^w|(x + i v)\, dx.
 
-Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then \|g(x + i v)\| <= g(x), and >= g(x) cos(b/2); the argument of g(x + i v) is at
-least 0, so that the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <=
+Let w = a + i t, t >= 0 and 0 <= b = mu v < pi. Then g(x) cos(b/2) <= \|g(x + i v)\| <= g(x). The argument of g(x + i v) is at
+least 0, so the factor e^(-t arg g) is at most 1. Hence N(v) <= A(a) e^(v^2/2) for a >= 0, and N(v) <=
 A(a) e^(v^2/2)/cos(b/2)^\|a\| for a < 0. Because arg g >= 0, the integral of the absolute value of the integrand along a line y > 0
-decreases in t, so it bounds \|A(a + i t')\| for all t' >= t. It is computed by the trapezoidal rule, too. Its integrand as an
-analytic function of x, continued to x + i v, has the absolute value
+decreases in t, so it bounds \|A(a + i t')\| for all t' >= t. This integral is computed by the trapezoidal rule, too. Its integrand,
+continued analytically from x to x + i v, has the absolute value
 
 .. math:: |\varphi(x + i v)|\, e^{y^2/2}\, |g(x + i(y + v))\, g(x + i(y - v))|^{a/2}\,
     e^{-t (\arg g(x + i(y + v)) + \arg g(x + i(y - v)))/2}.
@@ -47,16 +47,17 @@ from shufflebounds._losses.transform import Cumulants, Spectrum
 __all__ = ["SampledGaussian"]
 
 LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
-"""Trial heights y of the line of integration (module docstring), as fractions of the largest allowed one. If the exponent w of g
-has a real part a >= 0, the first height allows the longest step h. With fewer heights the steps for a < 0 would be shorter."""
+"""Trial heights y of the line of integration (module docstring), as fractions of the largest allowed one. If the real part a of the
+exponent of g is at least 0, the first height allows the longest step h. With fewer heights the steps for a < 0 would be shorter."""
 
 MOST_HEIGHT = 1.2
-"""Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, and this
-factor amplifies rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
+"""Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, which is
+the factor of the rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
-"""Radius r of the circle |theta| = r that bounds the error of a Renyi divergence of order theta + 1 near 1: the largest error of
-the rule on the circle, divided by r (`TiltedGaussian.renyi`). Raised: a larger error on the circle. Lowered: a larger quotient."""
+"""Radius r of the circle |theta| = r on which the error of the trapezoidal rule is bounded: the largest error there, divided by r,
+bounds the error of Renyi divergences of order theta + 1 near 1 (`TiltedGaussian.renyi`). Raised: a larger error on the circle.
+Lowered: a larger quotient."""
 
 BLOCK = 64
 """Largest number of columns of the table of frequencies t in `TiltedGaussian.spectrum`, where the phase e^(i t s) is the product of
@@ -67,14 +68,14 @@ a factor for the row and one for the column. Raised: a larger bound of the round
 class SampledGaussian:
     """The privacy loss of one Gaussian mechanism on a Poisson sample, in one direction.
 
-    The pair is N(0, 1) shifted by mu with probability q, against N(0, 1); or the reverse.
+    The pair is N(0, 1) shifted by mu with probability q, and N(0, 1); or these two in reverse order.
 
     Parameters
     ----------
     mu : float
         Sensitivity over sigma, with a relative error of at most one ulp.
     rate : float
-        The probability q that the record enters, in (0, 1].
+        The probability q that the record is sampled, in (0, 1].
     removed : bool
         True for the mixture against the unshifted distribution; False for the reverse.
     """
@@ -84,13 +85,13 @@ class SampledGaussian:
     removed: bool
 
     def renyi(self, order: float, *, upper: bool) -> float | None:
-        """Return a bound of the Renyi divergence of an order in [1, inf), or None if the rule needs too many points."""
+        """Return a bound of the Renyi divergence of an order in [1, inf), or None if too many quadrature points are needed."""
         tilted = TiltedGaussian(self, order - 1, 90.0)
         return tilted.renyi(upper=upper) if tilted.error < math.inf else None
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
-        """Return the cumulant generating function at increasing real theta > 0; an error is inf if it needs too many points."""
-        # The rule for the largest theta serves all. If its table of points and theta were too large, there are two tables.
+        """Return the cumulant generating function at increasing theta > 0; its error is inf if too many points are needed."""
+        # The rule for the largest theta serves all. Two halves are evaluated if the table of points and theta would be too large.
         tilted = TiltedGaussian(self, float(theta[-1]))
         if theta.size == 1 or theta.size * tilted.range_size <= TABLE_SIZE // 4:
             return tilted.cumulants(theta)
@@ -98,7 +99,7 @@ class SampledGaussian:
         return Cumulants(*(np.concatenate(arrays) for arrays in zip(*parts)))
 
     def tilted(self, theta: float) -> TiltedGaussian | None:
-        """Return the moment generating function at complex z with Re z = theta, or None if it needs too many points."""
+        """Return the moment generating function at complex z with Re z = theta, or None if too many points are needed."""
         tilted = TiltedGaussian(self, theta)
         return tilted if tilted.error < math.inf else None
 
@@ -118,9 +119,10 @@ class _Ratios(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """The points of the rule for exponents a of g: `log_normal` is the log of h phi(x), and `log_weight` that of h phi(x) g(x)^a.
+    """The points of the rule for several exponents a of g; symbols as in the module docstring.
 
-    `log_weight` has a row for every a. The terms of the omitted points sum to at most `dropped` e^`top`, for every a.
+    `log_normal` is the log of h phi(x). `log_weight` is the log of h phi(x) g(x)^a, with a row for every a. The terms of the
+    omitted points sum to at most `dropped` e^`top`, for every a.
     """
 
     at: _Ratios
@@ -133,8 +135,8 @@ class _Points(NamedTuple):
 def _excess(at: _Ratios, log_normal: FloatArray, order: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return A(a) - 1 = E (g^a - 1 - a (g - 1)), a sum of terms of one sign, and a bound of its rounding, for several orders a.
 
-    `log_normal` is the log of h phi(x). The mean of g is 1. The bound of the rounding is proportional to the means of |a (g - 1)|
-    and |g^a - 1|, so it is small if the privacy losses are small.
+    `log_normal` is the log of h phi(x). The mean of g is 1. The bound of the rounding error is proportional to the means of
+    |a (g - 1)| and |g^a - 1|, so it is small if the privacy losses are small.
     """
     a, size = order[:, None], np.abs(order)
     power = np.multiply.outer(order, at.loss)
@@ -159,7 +161,7 @@ class TiltedGaussian:
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
-        # This rule runs along the real line, and its strip reaches as far below the line as above it. Heights above 4 are not used,
+        # This rule runs along the real axis, so its strip is as high above the axis as below it. Heights above 4 are not used,
         # because the normal density grows by the factor e^(height^2/2).
         heights = min(self._most, 4.0) * self._lines
         self._real_step, self._real_height = max((self._step(y, y), y) for y in heights.tolist())
@@ -203,10 +205,10 @@ class TiltedGaussian:
     def cumulants(self, theta: FloatArray) -> Cumulants:
         """Return the cumulant generating function at real numbers between 0 and the theta of this object, by the same points.
 
-        The error of the rule increases with theta, so that the step for the largest theta is small enough for all.
+        The error of the rule increases with theta, so the step for the largest theta is small enough for all.
         """
         if not self.range_size <= TABLE_SIZE // 8:
-            # The caller gets None instead of the function.
+            # Too many points: `SampledGaussian.tilted` returns None in this case.
             return Cumulants(np.zeros(theta.size), np.full(theta.size, np.inf), np.zeros(theta.size), np.zeros(theta.size))
         step, height, removed = self._real_step, self._real_height, self._kind.removed
         order = theta + 1 if removed else -theta
@@ -223,7 +225,7 @@ class TiltedGaussian:
         rounding += ULP * (3 * np.abs(largest) + at.x.size + 8 + np.abs(value))
         near = np.abs(value) < 0.5
         if near.any():
-            # If A(a) is near 1, log A(a) would have a large relative error. A(a) - 1 is computed with a small one.
+            # Where A(a) is near 1, the log of A(a) would have a large relative error; A(a) - 1 has a small one.
             excess, rounding[near] = _excess(at, log_normal, order[near])
             value[near] = np.log1p(excess)
         outside = dropped * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
@@ -235,7 +237,7 @@ class TiltedGaussian:
 
     @property
     def _most(self) -> float:
-        """The largest height y of a line: the integrand is analytic up to pi/mu, from which a margin is subtracted."""
+        """The largest height y of a line: 97 % of pi/mu, up to which the integrand is analytic."""
         return 0.97 * math.pi / self._kind.mu
 
     def _log_growth(self, height: float) -> float:
@@ -243,15 +245,15 @@ class TiltedGaussian:
         return float(self._log_growths(height, self._order))
 
     def _log_growths(self, height: float, order: Any) -> Any:
-        """Return the bound of `_log_growth` for one order a or several, which all have the sign of the order of this object."""
+        """Return the bound of `_log_growth` for one order a or an array of them, all with the sign of the order of this object."""
         if self._order >= 0:
             return height * height / 2 + 0 * order
         return height * height / 2 + order * (math.log(math.cos(self._kind.mu * height / 2)) * (1 + 1e-9))
 
     def _step(self, width: float, height: float) -> float:
-        """Return a step, with 7 binary digits, for which the rule is accurate if the integrand is analytic on a strip.
+        """Return a step of 7 binary digits for which the rule is accurate, if the integrand is analytic on a strip.
 
-        The strip has the given width above and below the line of integration, and ends at the given height.
+        The strip extends `width` above and below the line of integration; `height` is the imaginary part of its upper end.
         """
         fraction, exponent = math.frexp(2 * math.pi * width / (self._accuracy + self._log_growth(height)))
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
@@ -267,7 +269,7 @@ class TiltedGaussian:
 
     @property
     def _dropped(self) -> float:
-        """A positive number x: terms below e^-x times the largest one are dropped and counted as errors of that size.
+        """A number x > 0: terms below e^-x times the largest one are dropped and counted as errors of at most this size.
 
         These errors are far below the error of the trapezoidal rule.
         """
@@ -295,7 +297,7 @@ class TiltedGaussian:
         return 2 * math.exp(-self._dropped) * (1 + 1 / (self._reach * step))
 
     def _points(self, step: float, order: FloatArray | None = None) -> _Points:
-        """Return the points of a rule with this step, for the order of this object or for several of its sign and smaller size."""
+        """Return the points of a rule with this step, for the order of this object, or for several smaller orders of its sign."""
         mu, q = self._kind.mu, self._kind.rate
         first, last = self._range
         # The products x and x^2 have no rounding error, because the step has 7 binary digits.
@@ -304,12 +306,12 @@ class TiltedGaussian:
         loss = mixed_losses(own, q)
         log_normal = (math.log(step) - 0.5 * math.log(2 * math.pi)) - x**2 / 2
         log_weight = np.multiply.outer(np.array([self._order]) if order is None else order, loss) + log_normal
-        # A point is kept if it matters for one of the integrals of phi, phi g and phi g^a, which all use these points.
+        # A point is kept if it matters for the integral of phi, of phi g or of phi g^a, which all use these points.
         others = log_normal + np.maximum(loss, 0.0)
         top = np.maximum(log_weight.max(axis=1), others.max())
         least = top - self._dropped
         kept = (log_weight > least[:, None]).any(axis=0) | (others > least.min())
-        # Each omitted point of the range has a term of at most e^-`_dropped` times the largest one.
+        # Each omitted point within the range has a term of at most e^-`_dropped` times the largest one.
         dropped = self._outside(step) + math.exp(-self._dropped) * np.count_nonzero(~kept)
         x, own, loss, log_normal, log_weight = x[kept], own[kept], loss[kept], log_normal[kept], log_weight[:, kept]
         rest = math.log1p(-q) if q < 1 else -math.inf
@@ -335,9 +337,9 @@ class TiltedGaussian:
         r"""Return a bound of the Renyi divergence of order theta + 1 >= 1.
 
         The points of the rule are the outcomes of a pair of distributions, whose divergence is a sum of positive terms. The error
-        of the rule is an analytic function of theta and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times its
-        largest value on the circle \|theta\| = r, here with r = LEAST_THETA. On this circle \|A\| is at most
-        e^(r (1 + r) mu^2/2 + pi r); the term pi r is due to the phases.
+        of the rule is an analytic function of theta, and 0 at theta = 0. By the lemma of Schwarz it is at most \|theta\|/r times
+        its largest value on the circle \|theta\| = r, with r = LEAST_THETA. On this circle \|A\| is at most e^(r (1 + r) mu^2/2 +
+        pi r); the term pi r is due to the phases.
         """
         points, forward = self._points(self._real_step), self._kind.removed
         at = points.at
@@ -380,12 +382,12 @@ class TiltedGaussian:
         size = np.abs(terms)
         relative = size * (self._rounding(points, height) + 2 * ULP * (at.x.size + BLOCK))
         rule = self._rule_error(height, 2 * height, step) + self._rule_error(height, 0.0, step)
-        # The rule is applied at z and at theta, so its error counts twice. The absolute values of the integrand on this line sum
-        # to at most e^`_log_growth(height)` times those on the real axis.
+        # The rule is applied at z and at theta, so its error counts twice. On this line the absolute values of the integrand sum to
+        # at most e^`_log_growth(height)` times those on the real axis.
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
-        # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
+        # The last two numbers: |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
     @property
@@ -404,7 +406,7 @@ class TiltedGaussian:
         for first in range(0, out.shape[0], rows):
             places = np.arange(first, min(first + rows, out.shape[0]))
             outer = _exp_minus_one(np.outer(places, (1j * spacing * width) * loss))
-            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum instead of a BLAS product: the sums are too short for threads.
+            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum, because BLAS would start threads for sums that are too short.
             block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
             out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
         differences, frequency = out.ravel()[:count], spacing * np.arange(count)
@@ -415,9 +417,10 @@ class TiltedGaussian:
 
     @cached_property
     def _absolute(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """The log absolute values and the angles arg g of the integrand on lines above the real axis, for :meth:`decay`.
+        """(log absolute values, angles arg g, log error of the rule, rounding error) for :meth:`decay`.
 
-        Then follow the log of the error of the rule on each line, and a bound of the rounding.
+        The first two are those of the integrand on several lines above the real axis; the errors are bounds, the first for each
+        line.
         """
         mu = self._kind.mu
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)
@@ -440,8 +443,7 @@ class TiltedGaussian:
     def decay(self, frequency: float) -> float:
         """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""
         logs, angle, error, rounding = self._absolute
-        # The factor 1 - 1e-9 covers the relative error of the angles, which is far smaller except at losses whose terms are
-        # negligible.
+        # The factor 1 - 1e-9 covers the relative error of the angles, which is smaller except at losses with negligible terms.
         sums = np.log(np.exp(logs - (frequency * (1 - 1e-9)) * angle).sum(axis=1)) + rounding
         return float(min(np.logaddexp(sums, error).min(), self.error))
 

@@ -2,8 +2,8 @@
 
 If the moment generating functions of all losses are known, they are inverted (`inversion`). Where this fails, or if the largest
 loss is too large for a grid that resolves the others, the outcomes of all pairs of releases are summed (`pair_sums`). Otherwise the
-distributions of the privacy losses are composed on a grid (`product`), which is refined until the bounds agree to a relative
-tolerance of eps. An adversary who chooses pairs of datasets adaptively is treated by `adaptive`.
+distributions of the privacy losses are composed on a grid (`grid_product`), which is refined until the two bounds agree to a
+relative tolerance of eps. `adaptive` serves adversaries who choose pairs of datasets adaptively.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ from shufflebounds._losses.samples import SampledProfile
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 
 LOOSE = 1e-3
-"""Relative accuracy of the upper bound if no distribution gives a lower bound, and of the coarse grid that a search starts with.
+"""Relative accuracy of an upper bound without a lower one to compare it with, and of the coarse grid a search starts with.
 
-Lowered: longer run time, and an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
+Lowered: longer run time for an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
 """
 
 COMPOSED = 40
 """Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a search for eps
-computes some of them again."""
+computes some distributions again."""
 
 FIRST_POINTS = 2**16
-"""Smallest number of points of the first grid, if the divergence takes little time at these points. Twice as many if the losses
+"""Smallest number of points of the first grid, if the divergence is fast to evaluate at these points; twice as many if the losses
 have a preferred spacing (`Composer._hint`). Raised: longer run time of every composition. Lowered: more refinements."""
 
 CHOSEN = 4e7
-"""Largest total number of points of all transforms of an adaptive strategy, which take about two seconds. Raised: longer run
-time. Lowered: a coarser grid, and less tight bounds."""
+"""Largest total number of points of all transforms of an adaptive strategy, in about two seconds. Raised: longer run time. Lowered:
+a coarser grid, and less tight bounds."""
 
 Releases = Sequence[tuple[DominatingPairInfo, int]]
 
@@ -86,7 +86,7 @@ class Account(NamedTuple):
 
     `step` is the spacing of the losses on the finest grid, `points` the number of points of its Fourier transform, `tilt` the
     exponential tilt theta, and `log_tail` the log of the mass that may be truncated. `adaptive` is true if the adversary may choose
-    the pair of a release after every earlier result.
+    the pair of each release after all earlier results.
     """
 
     step: float
@@ -113,11 +113,11 @@ class Composer:
     free : AdaptiveChoice, optional
         A mechanism whose pair may change from release to release. Both bounds are then those of the best adaptive strategy.
     tested : sequence of (DominatingPairInfo, int)
-        Mechanisms whose own delta gives a lower bound by one test that is repeated in every release. Used if `lower` is empty.
-        The distributions in `upper` cannot give it, because no neighbours need to attain them.
+        Mechanisms whose own delta gives a lower bound: one test, repeated in every release. Used if `lower` is empty. The
+        distributions in `upper` give no lower bound, because neighbouring datasets need not attain them.
     deepest : float
-        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. It is set by
-        a trade-off function, whose points end at a smallest delta.
+        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. A trade-off
+        function sets it, because its points end at a smallest delta.
     """
 
     def __init__(
@@ -133,16 +133,16 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
-        # BLOCK entries, of a few numbers each, take about 3 MB.
+        # At a few numbers an entry, BLOCK entries take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
-        # The next two caches are read by `account` only, and no bound depends on them.
+        # Only `account` reads the next two caches; no bound depends on them.
         self._steps: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
         # The eps at which sums over all pairs gave a lower bound.
         self._summed: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
-        # False if the lower bound comes from other distributions than the upper bound: then no grid makes the two bounds agree.
+        # If the lower bound comes from other distributions than the upper bound (False), no grid makes the two bounds agree.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
 
     @cached_property
@@ -154,14 +154,14 @@ class Composer:
         releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # Sums over all pairs of outcomes take less time than a long integral if the allowed gap is not far below `finest`.
+        # If the allowed gap is not far below `finest`, sums over all pairs of outcomes take less time than a long integral.
         most = (2e7 if self._count <= 32 else 1e8) * self._first_rtol / self._rtol
         inversion = Inversion(releases, self._rtol, min(most if PairSums.possible(self._upper) else math.inf, 4e8))
         return inversion if inversion.possible else None
 
     @cached_property
     def sums(self) -> PairSums | None:
-        """Sums over all pairs of outcomes, used where inversion fails or a grid is long or not accurate; None if not possible."""
+        """Sums over all pairs of outcomes, for when inversion fails or a grid is too long or inaccurate; None if not possible."""
         if not self.tight or self._lattice is not None or not PairSums.possible(self._upper) or not self._spread > 0:
             return None
         return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self._spread)
@@ -172,18 +172,19 @@ class Composer:
 
     @cached_property
     def needs_no_grid(self) -> bool:
-        """Whether the bounds come from inversion or from sums over all pairs of outcomes, except for tiny divergences.
+        """Whether no grid is needed: the bounds come from inversion or sums over all pairs of outcomes, unless delta is tiny.
 
-        Sums replace a grid that cannot be both long enough for the largest loss and as fine as its accuracy requires, and one with
-        many values.
+        Sums replace a grid that cannot be both long enough for the largest loss and as fine as its accuracy requires, and a grid
+        with many values.
         """
         if self.inversion is not None or self.sums is None:
             return self.inversion is not None
         return self._accurate_step(self._first_rtol) < self._shortest_step or self._long(FIRST_TAIL)
 
     def _long(self, log_tail: float) -> bool:
-        """Whether a grid down to this log mass takes longer than sums over all pairs: it has more points than a transform, or the
-        density of a release is evaluated at each of many points.
+        """Whether a grid down to this log mass takes longer than sums over all pairs.
+
+        It does if it has more points than a transform, or many points at each of which the density of a release is evaluated.
         """
         for known, _ in self._upper:
             scale = known.scale(log_tail)
@@ -193,7 +194,7 @@ class Composer:
         return False
 
     def once(self, eps: float) -> float:
-        """Return an upper bound of log delta at eps that is close, in less time than both bounds, without a grid."""
+        """Return an upper bound of log delta at eps, without a grid; it is tighter than `roughly` and faster than both bounds."""
         value, close = (0.0, False) if self.inversion is None else self.inversion.log_delta_once(eps)
         if close or self._sums_roughly is None or eps > self._farthest:
             return value
@@ -223,7 +224,7 @@ class Composer:
         return self._lattice is not None
 
     def _fitted(self, step: float) -> float:
-        """Return a grid step, at most the given one, for which the known atoms lie on grid points or close to them."""
+        """Return a grid step, at most `step`, for which the known atoms are on or near grid points."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -233,15 +234,15 @@ class Composer:
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom whose distance from the grid is away * tried is moved to the grid, and another atom one spacing away is moved
-            # to keep the mean. This adds the product of this distance and the spacing to the variance.
+            # An atom at a distance away * tried from the grid is moved to the grid, and another atom is moved one spacing to keep
+            # the mean. This adds the product of this distance and the spacing to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
 
     @cached_property
     def first_step(self) -> float:
-        """The step of the first grid, in units of the privacy loss. Finer grids divide it by powers of two."""
+        """The step of the first grid, in nats. Finer grids divide it by powers of two."""
         if self._lattice is not None:
             return self._lattice
         hints = [hint for release, _ in self._upper if (hint := self._hint(release))]
@@ -250,31 +251,30 @@ class Composer:
             return 1.0
         step = self._accurate_step(self._first_rtol)
         if not self.tight:
-            # The lower bound comes from other distributions, which causes a much larger gap than the grid does.
+            # Different distributions for the two bounds cause a much larger gap than the grid does.
             step *= 8
-        # At the default rtol of 1e-5, a grid takes little time until its transform has FIRST_POINTS points within 20 standard
-        # deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is
-        # coarser.
+        # At the default rtol of 1e-5, a grid is fast until its transform has FIRST_POINTS points within 20 standard deviations, or
+        # its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
         step = min(step, coarser * max(20 * self._spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
         if spacings:
-            # If the losses are concentrated on a lattice, the errors at its points do not average out, so the step is finer. A
-            # transform of 2 FIRST_POINTS points takes little time.
+            # The errors at the points of a lattice of losses do not average out, so the step is finer. A transform of 2
+            # FIRST_POINTS points is fast.
             step = min(step, coarser * 10 * self._spread / FIRST_POINTS)
         return self._fitted(max(step, 40 * self._spread / TABLE_SIZE, self._shortest_step))
 
     @property
     def _first_rtol(self) -> float:
-        """Relative gap of eps for the choice between a grid and sums over pairs, and for the step of the first grid.
+        """Relative gap of eps by which grids and sums over pairs are compared, and from which the first step follows.
 
-        For a smaller rtol the first grid is the same one, and it is refined: so a smaller rtol does not give wider bounds.
+        For a smaller rtol the first grid is the same and is refined, so a smaller rtol does not give wider bounds.
         """
         return max(self._rtol, PairSums.finest)
 
     def _accurate_step(self, rtol: float) -> float:
-        """Return the grid step with which the relative change of eps is about rtol/20 in either bound.
+        """Return the grid step with which either bound of eps changes by about a relative rtol/20.
 
         The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
         relative change of the total variance.
@@ -285,20 +285,19 @@ class Composer:
     def _shortest_step(self) -> float:
         """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
 
-        The losses of the upper bound may have variance 0 while those of the lower bound do not, so both limit the step.
+        Both bounds limit the step, because the losses of the upper bound may have variance 0 while those of the lower do not.
         """
         sides = self._upper if self.tight else [*self._upper, *(pair for side in self._lower for pair in side)]
         scales = [release.scale(FIRST_TAIL) for release, _ in sides]
         return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
 
     def _anchor(self, release: DominatingPairInfo, step: float) -> float:
-        """Return the offset of the grid of a release, for which the losses with the largest masses are on or just above grid
-        points.
+        """Return the offset of the grid of a release: the losses with the largest masses are then on or just above grid points.
 
         The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
-        above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass lies within a few
-        steps, as for a record that is rarely sampled, merging would use up the large losses that decide delta. So the losses with
-        the largest masses should not be below grid points.
+        above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
+        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses that decide
+        delta.
         """
         hint = self._hint(release)
         if hint is None:
@@ -313,9 +312,9 @@ class Composer:
     def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
         """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
 
-        Normally these are the release's own lattice, or its most probable loss and the distance to the nearest other loss. If the
-        release has neither and the distribution of the loss is the same for (P, Q) and (Q, P), the result is (eps0, 2 eps0) for a
-        pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
+        Normally these are the release's own lattice, or its most probable loss and the distance to the nearest other loss. A
+        release may have neither, and the same distribution of the loss for (P, Q) and (Q, P). Then the result is (eps0, 2 eps0) for
+        a pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
         """
         hint = release.hint or own_lattice(release.atoms)
         if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
@@ -325,8 +324,8 @@ class Composer:
     def _product(self, step: float, log_tail: float, middle: float, side: int, rtol: float) -> Product:
         """Return the composed distribution on a grid: for the upper bound if `side` is -1, otherwise for lower bound number `side`.
 
-        Distributions whose values are expensive are sampled at losses that are chosen for the eps `middle`, and for a relative gap
-        `rtol` of eps.
+        Distributions with expensive values are sampled at losses that are chosen for the eps `middle` and for a relative gap `rtol`
+        of eps.
         """
         releases = self._upper if side < 0 else self._lower[side]
         sampled = self._eps_of_key(releases, step, log_tail, middle)
@@ -346,8 +345,8 @@ class Composer:
     def _eps_of_key(releases: Releases, step: float, log_tail: float, middle: float) -> float:
         """Return the part of the cache key that depends on eps.
 
-        This is `middle` if some distribution is sampled at losses that are chosen for the eps `middle`. Otherwise it is inf,
-        because the composed distribution is then the same for every eps.
+        This is `middle` if some distribution is sampled at losses chosen for this eps. Otherwise the composed distribution is the
+        same for every eps, and the key is inf.
         """
         return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 
@@ -363,7 +362,7 @@ class Composer:
         """Return the log of the mass that may be truncated from each release.
 
         `log_delta` returns an estimate of log delta of the composition for a given log of the truncated mass. The result is smaller
-        than this estimate by a margin, so that the truncated mass of all releases changes delta by less than the rounding error.
+        than this estimate, so that the truncated mass of all releases changes delta by less than the rounding error.
         """
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
@@ -381,7 +380,7 @@ class Composer:
 
         `log_tail` is the log of the truncated mass of each release.
 
-        The estimate only chooses the truncation; `_on_grid` truncates less where the estimate was too large.
+        It only chooses the truncation; where it was too large, `_on_grid` truncates less.
         """
         mean = var = 0.0
         for release, r in self._upper:
@@ -399,16 +398,16 @@ class Composer:
 
     @property
     def chooses(self) -> bool:
-        """Whether both bounds are those of an adversary who may choose the pair of a release after every earlier result."""
+        """Whether both bounds are those of an adversary who may choose the pair of each release after all earlier results."""
         return self._free is not None and bool(self._free.pairs)
 
     def without_choice(self, eps: float) -> float:
-        """Return a lower bound of log delta at eps, without adaptive choice. It takes less time than :meth:`bounds`."""
+        """Return a lower bound of log delta at eps, without adaptive choice, in less time than :meth:`bounds`."""
         with self._lock:
             return self._refined(min(eps, self._farthest)).lower
 
     def account(self, eps: float) -> Account:
-        """Return how the bounds at eps are computed on a grid. They are computed again if the cache no longer has them."""
+        """Return how the bounds at eps are computed on a grid; compute them again if they are not cached."""
         eps = min(eps, self._farthest)
         self.bounds(eps)
         with self._lock:
@@ -432,7 +431,7 @@ class Composer:
     def _middle(self, eps: float) -> float:
         """Return the middle of the interval that contains eps. All eps of an interval share one set of samples.
 
-        The intervals are 2 NEAR standard deviations of the total loss wide. The first one extends down to -inf.
+        The intervals have the length of 2 NEAR standard deviations of the total loss. The first one extends down to -inf.
         """
         width = 2 * NEAR * self._spread
         place = max(0, math.ceil((eps - self._mean) / width - 0.5)) if width > 0 else 0
@@ -446,7 +445,7 @@ class Composer:
         return account if self._agree(found, account, eps) else None
 
     def summed(self, eps: float) -> bool:
-        """Return whether the bounds at eps are sums over all pairs of outcomes. They are computed again if they are not cached."""
+        """Return whether the bounds at eps are sums over all pairs of outcomes; compute them again if they are not cached."""
         self.bounds(eps)
         return eps in self._summed
 
@@ -460,7 +459,7 @@ class Composer:
         return Interval(max(low, found.lower), min(high, found.upper))
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
-        """Return whether the gap of bounds by inversion is at most rtol in eps; the slope of log delta is about minus the tilt."""
+        """Return whether the gap of bounds by inversion is at most a relative rtol of eps; log delta has about the slope -tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:
@@ -490,7 +489,7 @@ class Composer:
             return Interval(-math.inf, self.bounds(self._farthest).upper)
         low, high = self._refined(eps)
         # The recursion over adaptive strategies is skipped if the bounds without adaptive choice agree to rtol. It is also skipped
-        # if eps is more than 200 standard deviations above the mean loss: there rare outcomes decide delta, and the recursion would
+        # if eps is more than 200 standard deviations above the mean loss: rare outcomes decide delta there, and the recursion would
         # need a long grid for a small improvement.
         if self._free is None or not high - low > self._rtol or not self._spread > 0 or eps > self._mean + 200 * self._spread:
             return Interval(low, high)
@@ -503,7 +502,7 @@ class Composer:
         log_tail, middle = self._tail(eps), self._middle(eps)
         guide = self._product(self.first_step, log_tail, middle, -1, self._rtol)
         if not guide.finite:
-            # All losses of one release are infinite, so the bound without adaptive choice is exact already.
+            # All losses of one release are infinite: the bound without adaptive choice is already exact.
             return Interval(-math.inf, 0.0)
         size = points(self._spread, 1.0, guide.tilt(eps), eps)
         known, times = self._upper[free.place]
@@ -511,7 +510,7 @@ class Composer:
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = self._rtol, CHOSEN
             if known.blocks:
-                # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
+                # The bounds for blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(self._accurate_step(rtol), size * transforms / most, size / TABLE_SIZE)
@@ -571,8 +570,8 @@ class Composer:
         """Return bounds on refined grids, and the gap of log delta that changes eps by a factor e."""
         finer, final = 0, False
         found, allowed = Interval(-math.inf, 0.0), 1.0
-        # If the lower bound comes from other distributions, the gap may be far larger than rtol, and the losses at which expensive
-        # divergences are sampled need not be chosen for rtol.
+        # If the lower bound comes from other distributions, the gap may be far larger than rtol. Then the losses at which expensive
+        # divergences are sampled are not chosen for rtol.
         rtol = self._rtol if self.tight else max(self._rtol, LOOSE)
         while True:
             step = math.ldexp(self.first_step, -finer)
@@ -593,10 +592,10 @@ class Composer:
                 continue
             last = found.upper - found.lower
             found = Interval(max(low, found.lower), min(high, found.upper))
-            # Stop if the finer grid reduced the gap by less than 20 %, because something else causes it. If the two bounds use
-            # different distributions, these usually do: then stop at the first rtol.
+            # Stop if the finer grid reduced the gap by less than 20 %: something else causes it. If the two bounds use different
+            # distributions, these usually cause it, so stop at the first rtol.
             apart = not gap < 0.8 * last or (not self.tight and self._rtol == self._first_rtol)
-            # Where the gap is large, sums have a smaller gap than several refinements.
+            # Where the gap is large, sums reduce it more than several refinements.
             sums = self.inversion is None and self.sums is not None and gap > 100 * allowed * self._first_rtol and high > LOG_TINY
             room = finer < MOST_ROUNDS and step > 40 * self._spread / TABLE_SIZE
             if gap <= allowed * self._rtol or sums or final or apart or self._lattice is not None or not room:
@@ -628,8 +627,8 @@ class Composer:
     def _placed(
         self, release: DominatingPairInfo, log_tail: float, middle: float, rtol: float
     ) -> tuple[SampledProfile, SampledProfile]:
-        # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce, and the
-        # upper bound is computed to the relative accuracy LOOSE.
+        # SAME_LOG keeps the goal positive if the standard deviation is 0. Without a lower bound there is no gap to reduce: the
+        # upper bound is then computed to the relative accuracy LOOSE.
         rtol = rtol if self._lower else max(rtol, LOOSE)
         goal = max(0.25 * rtol * max(middle - NEAR * self._spread, self._spread), SAME_LOG) / self._count
         return release.refined(log_tail, self._theta(middle), goal)
@@ -639,13 +638,13 @@ class Composer:
         """Whether the bounds are useless because the first step is much larger than the spread of many releases.
 
         A loss much smaller than the step is split between two grid points, which adds about the product of the loss and the step to
-        the variance. The bounds are useless if such releases add more than four times the variance of all releases.
+        the variance. `coarse` is true if this adds more than four times the variance of all releases.
         """
         small = sum(r * math.sqrt(release.scale(FIRST_TAIL).var) for release, r in self._upper if not self.resolves(release, 0.25))
         return self.first_step * small > 4 * self._spread**2
 
     def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
-        """Whether the spread of a release is at least this number of steps of the first grid."""
+        """Return whether the loss's standard deviation is at least `steps` steps of the first grid, or losses lie on a lattice."""
         return self._lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first_step
 
     @cached_property
@@ -660,7 +659,7 @@ class Composer:
     def _farthest(self) -> float:
         """The largest eps that is evaluated on a grid: 1e6 times the largest loss above a mass of e^FIRST_TAIL, or the pure budget.
 
-        For larger eps the grid points have large rounding errors, and the square of eps overflows.
+        For larger eps the rounding errors of grid points are too large, and the square of eps overflows.
         """
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)

@@ -16,16 +16,16 @@ from shufflebounds._losses.tilted_sum import Summand, TiltedSum
 __all__ = ["NEAR", "Product"]
 
 NEAR = 1.5
-"""Largest distance between eps and the eps to which a Fourier transform was tilted, in standard deviations of the total loss.
+"""Largest distance between eps and the eps for which a Fourier transform was tilted, in standard deviations of the total loss.
 
 Raised: fewer transforms and larger rounding errors. Lowered: more transforms.
 """
 
 
 class Product(TiltedSum):
-    """The distribution of the total loss of independent releases on one grid, as an upper or a lower bound of a composition.
+    """The distribution of the total loss of independent releases on one grid, for an upper or a lower bound of a composition.
 
-    Each release has a distribution of losses on a grid of the same step, and a number of repetitions.
+    Each release has a distribution of losses on a grid of the same step, and is repeated a number of times.
     """
 
     def __init__(self, laws: Sequence[GridPLD], times: Sequence[int], *, upper: bool) -> None:
@@ -35,7 +35,7 @@ class Product(TiltedSum):
         for law, r in zip(laws, times):
             held = np.flatnonzero(law.log_p > -np.inf)
             logs = law.log_p[held]
-            # Indices are relative to the heaviest point, so that tilting changes the total mass little.
+            # Indices relative to the heaviest point: tilting then changes the total mass little.
             middle = int(held[np.argmax(logs)]) if held.size else 0
             summands.append(Summand(logs, (held - middle).astype(np.float64), r))
             origin += r * (law.anchor + law.step * (law.first + middle))

@@ -9,9 +9,10 @@ The trapezoidal rule with spacing tau is used. By Poisson's summation formula th
 
 .. math:: \sum_{k \in \mathbb{Z}} e^{\theta k P} H(\varepsilon + k P), \qquad P = 2 \pi / \tau,
 
-so all of its error terms are positive: they leave an upper bound valid, and a bound of them is subtracted from a lower bound. For
-k < 0 they are at most e^(theta k P), since H <= 1; for k > 0 the Chernoff bound of H at a larger theta is used. The nodes beyond
-the last one are bounded with a bound of \|E e^(z L)\| that the transform of each release states for all larger frequencies.
+so all of its error terms are positive: an upper bound remains valid, and a bound of these terms is subtracted from a lower bound.
+The terms with k < 0 are at most e^(theta k P), since H <= 1. For k > 0 the Chernoff bound of H at a larger theta bounds them.
+Beyond the last node, the integrand is bounded by the bound of \|E e^(z L)\| that the transform of each release has for larger
+frequencies.
 
 References
 ----------
@@ -41,32 +42,32 @@ from shufflebounds._losses.transform import LossTransform, TiltedTransform
 __all__ = ["Inversion", "InversionAccount"]
 
 RATIO = 1.06
-"""Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that neighbouring eps share transforms. With a larger ratio
-the tilt is farther from the saddle point; with a smaller one a curve delta(eps) needs more transforms."""
+"""Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that neighbouring eps share transforms. Raised: tilts
+farther from the saddle point. Lowered: more transforms for a curve delta(eps)."""
 
 TILTS = range(-480, 197)
-"""Exponents j of the allowed tilts RATIO**j, which are between 7e-13 and 9e4. The number of quadrature points grows with the tilt.
-With a smaller range the bounds by inversion fail for larger or for smaller losses."""
+"""Exponents j of the allowed tilts RATIO**j, from 7e-13 to 9e4. The number of quadrature points grows with the tilt. With a smaller
+range, inversion fails for larger or for smaller losses."""
 
 OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 24)
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
 
-The entries up to 0 are tried as contours of the integral, all entries as rates of the Chernoff bound. The aliasing sum of the
-module docstring has the terms e^(theta k P) H(eps + k P). At a smaller tilt its terms with k < 0 decrease more slowly and need a
-longer period P; at a larger tilt those with k > 0 do. More tilts take longer to compare.
+The entries up to 0 are tried as contours of the integral, all entries as tilts of the Chernoff bound. In the aliasing sum of the
+module docstring, the terms with k < 0 decrease more slowly at a smaller tilt, those with k > 0 at a larger tilt; either needs a
+longer period P. More tilts take longer to compare.
 """
 
 TILTS_AT_ONCE = (OFFSETS[-1] - OFFSETS[0]) // 2
-"""Number of neighbouring tilts that are computed together; those around one eps lie in three such blocks. Raised: more tilts that
+"""Number of neighbouring tilts that are computed together; those around one eps are in three such blocks. Raised: more tilts that
 no eps needs. Lowered: more calls of the transform."""
 
 FREQUENCY_RATIO = 1.25
-"""Ratio of neighbouring frequencies at which the integral is truncated; a larger ratio leaves more nodes than necessary,
-a smaller one takes longer to search."""
+"""Ratio of neighbouring frequencies at which the integral may be truncated. Raised: more nodes than necessary. Lowered: a longer
+search."""
 
 
 class InversionAccount(NamedTuple):
-    """How the bounds at one eps were computed: the tilt of the contour, the distance of its nodes and their number."""
+    """How the bounds at one eps were computed: the tilt of the contour, the spacing of its nodes, and their number."""
 
     tilt: float
     spacing: float
@@ -77,8 +78,8 @@ class InversionAccount(NamedTuple):
 class _Nodes:
     """The integrand at the nodes, without the factor e^(-z eps), and bounds of its errors summed over the nodes.
 
-    `error` comes from the moment generating functions and `rounding` from the arithmetic. `turning` times ulp times eps bounds the
-    rounding error of the factor e^(-z eps).
+    `error` comes from the moment generating functions and `rounding` from the arithmetic. The rounding error of the factor e^(-z
+    eps) is at most `turning` times ulp times eps.
     """
 
     integrand: NDArray[np.complex128]
@@ -90,7 +91,7 @@ class _Nodes:
 class _Parts(NamedTuple):
     """The moment generating functions of the releases on one contour, and the cumulant K(theta) of the sum of all losses.
 
-    The cumulant is inf if a function is not known.
+    K(theta) is inf if some function is not known.
     """
 
     parts: tuple[tuple[TiltedTransform, int], ...]
@@ -98,7 +99,7 @@ class _Parts(NamedTuple):
 
 
 class _Tilt(NamedTuple):
-    """Values at one tilt theta that belong to the sum L of all losses.
+    """Values at one tilt theta, for the sum L of all losses.
 
     `cumulant` is K(theta) with the error bound `error`, `mean` and `var` are K'(theta) and K''(theta), and `log_weight` is
     log(theta (theta + 1)). `log_largest` is the log of the largest value of (1 - e^-x) e^(-theta x) over x >= 0.
@@ -114,7 +115,7 @@ class _Tilt(NamedTuple):
 
     @classmethod
     def several(cls, releases: Sequence[tuple[LossTransform, int]], theta: FloatArray) -> list[_Tilt | None]:
-        """Return the sum of the losses at increasing tilts; None where a moment generating function is not known."""
+        """Return the values at increasing tilts; None where a moment generating function is not known."""
         cumulant, error, mean, var, size = np.zeros((5, theta.size))
         for transform, times in releases:
             one = transform.cumulants(theta)
@@ -154,9 +155,7 @@ class _Tilt(NamedTuple):
 class _Window:
     """The tilts around a saddle point and the fields of :class:`_Tilt` there, as arrays over increasing tilts.
 
-    `cumulant` is rounded up.
-
-    Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`.
+    `cumulant` is rounded up. Entry i of `places` is the exponent k of the tilt theta = RATIO**k in entry i of `theta`.
     """
 
     places: tuple[int, ...]
@@ -178,7 +177,7 @@ class _Window:
         return self.cumulant - self.theta * eps - self.log_weight
 
     def chernoff(self, eps: float) -> FloatArray:
-        """Return for every tilt its Chernoff bound of the log hockey-stick divergence at any eps."""
+        """Return, for every tilt, its Chernoff bound of the log hockey-stick divergence at eps."""
         exponent = self.theta * eps
         return self.log_largest + self.cumulant - exponent + 4 * ULP * (np.abs(self.cumulant) + np.abs(exponent))
 
@@ -192,7 +191,7 @@ def _rounded_up(value: float) -> float:
 
 
 def normal_estimate(eps: float, mean: float, spread: float) -> float:
-    """Return an estimate of log delta at eps for a total loss with this mean and standard deviation, as if it were normal.
+    """Return an estimate of log delta at eps for a normal total loss with this mean and standard deviation.
 
     It is 0 if the standard deviation is 0.
     """
@@ -220,7 +219,7 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._most = tuple(releases), most
-        # The goal for the gap of log delta. A larger share of rtol leaves a larger gap, a smaller one needs more nodes.
+        # The goal for the gap of log delta. A larger fraction of rtol gives a larger gap, a smaller one needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
         # There is one entry for each of TILTS at most.
         self._tilts: dict[int, _Tilt | None] = {}
@@ -235,14 +234,14 @@ class Inversion:
     def possible(self) -> bool:
         """Whether the moment generating functions are known at the smallest tilt.
 
-        If not, they need too many quadrature points at every tilt, and inversion is not possible.
+        If not, every tilt needs too many quadrature points.
         """
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
         """Return the sum of the losses at the tilt RATIO**place.
 
-        Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed at once.
+        Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed together.
         """
         if place not in self._tilts:
             first, count = place, 1
@@ -280,8 +279,8 @@ class Inversion:
 
     def _find_saddle(self, eps: float) -> int:
         one = self._tilt(TILTS[0])
-        # The search starts at the saddle point of a Gaussian with the mean and variance at the smallest tilt, or at the tilt 29 if
-        # this saddle point is larger, because the quadrature needs few points up to the tilt 29.
+        # Start at the saddle point of a Gaussian with the mean and variance at the smallest tilt, but at most at the tilt 29, up to
+        # which the quadrature needs few points.
         deviation = math.sqrt(max(one.var, 1e-300))
         guess = min(max(eps - one.mean, 0.0) / deviation**2 + 1 / deviation, RATIO**58)
         place = max(math.ceil(math.log(guess) / math.log(RATIO)), TILTS[0])
@@ -290,7 +289,7 @@ class Inversion:
             tilt = self._known(place)
             return place == TILTS[-1] or tilt is None or not tilt.slope(eps) < 0
 
-        # Searches ask for neighbouring eps one after the other: the last answer is tried first. The answer does not depend on it.
+        # Searches evaluate neighbouring eps in sequence, so the last answer is tried first; the result does not depend on it.
         low = self._last_saddle
         if low is None or not rises(low) or (low > TILTS[0] and rises(low - 1)):
             low = least_int(rises, TILTS[0], TILTS[-1], place)
@@ -299,7 +298,7 @@ class Inversion:
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
-        # The cumulant may increase by many orders of magnitude from one tilt to the next, so the two tilts are compared.
+        # From one tilt to the next the cumulant may increase by orders of magnitude, so both are compared.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -318,7 +317,7 @@ class Inversion:
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
 
-        If it was not computed, the lower bound is -inf, the upper bound is a Chernoff bound, and the second result is None.
+        If it would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
@@ -326,7 +325,7 @@ class Inversion:
         estimate = tilt.approximate(eps)
         account, gap = None, math.inf
         tolerance = self._tolerance_at(eps, tilt)
-        # For log delta below about -5000 the saddle point is too far from the nearest tilt, and the caller uses a grid instead.
+        # For log delta below about -5000 the saddle point is too far from the nearest tilt; the caller then uses a grid.
         if not estimate > -5000.0:
             return Interval(low, high), account
         for _ in range(MOST_ROUNDS):
@@ -338,7 +337,7 @@ class Inversion:
             if high - low <= 4 * tolerance or 0.5 * gap < high - low < math.inf:
                 break
             gap = high - low
-            # The integral is far below its estimate, so its error is relatively larger: repeat with a smaller estimate.
+            # The integral is far below `estimate`, so its relative error is large: repeat with a smaller estimate.
             estimate = min(estimate - 1, size if size > -math.inf else estimate - 6)
         return Interval(low, high), account
 
@@ -356,11 +355,11 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: that of eps times the slope of log delta, which is about the tilt."""
+        """Return the goal for the gap of log delta: the goal for eps times the slope of log delta, which is about the tilt."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
-        """Return both bounds by the integral whose error is about tolerance * e^estimate, its log, and how it was computed.
+        """Return (both bounds, log of the integral, how it was computed); its error is about tolerance * e^estimate.
 
         The result is None if the integral would take too long.
         """
@@ -373,7 +372,7 @@ class Inversion:
         return found, size, InversionAccount(theta, spacing, count)
 
     def _contour(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[int, float, int]:
-        """Return the k of the contour's tilt RATIO**k, the spacing of the nodes and their number.
+        """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.
 
         They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
         A number above TABLE_SIZE means that no contour is possible.
@@ -383,16 +382,16 @@ class Inversion:
         lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
-        # The error terms with k > 0 (module docstring) are bounded by a Chernoff bound at a larger tilt; adding 0.7 > log 2 bounds
-        # the sum over all k > 0.
+        # At a larger tilt, the Chernoff bound bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the
+        # sum over all k > 0.
         apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than e^digits. With this limit the rounding
-        # error of the integrand, about 1e-14, stays below the tolerance. A larger limit means more cancellation, a smaller one
-        # excludes short periods.
+        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: at this limit the
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: no short
+        # periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))
@@ -416,9 +415,9 @@ class Inversion:
         return self._windows.of(saddle, made)
 
     def _last(self, place: int, eps: float, goal: float, spacing: float) -> float:
-        """Return a frequency beyond which the rest of the integral is below e^goal, or inf if none is found.
+        """Return a frequency beyond which the integral is below e^goal, or inf if none is found.
 
-        `place` is the exponent of the tilt, `spacing` the distance of the nodes.
+        `place` is the exponent of the tilt, `spacing` that of the nodes.
         """
         tilt = self._tilt(place)
         top = self._part(place).cumulant - tilt.theta * eps
@@ -442,7 +441,7 @@ class Inversion:
     def _read(self, nodes: _Nodes, window: _Window, place: int, spacing: float, eps: float) -> tuple[Interval, float]:
         """Return both bounds of the log divergence at eps, and the log of the value of the trapezoidal rule.
 
-        The second result is -inf if the value is below its error.
+        This log is -inf if the value is below its error.
         """
         tilt, size = self._tilt(place), nodes.integrand.size
         period = 2 * math.pi / spacing
@@ -452,10 +451,10 @@ class Inversion:
         total, error = (value * spacing / (2 * math.pi) for value in (total, error * (1 + 1e-9)))
         cumulant = self._part(place).cumulant
         base = cumulant - tilt.theta * eps
-        # Transforms use the rounded order theta + 1, which changes the cumulant by its derivative times this rounding error.
+        # Transforms use the rounded theta + 1, whose rounding error changes the cumulant by its derivative times this error.
         slack = 8 * ULP * (1 + abs(cumulant) + (tilt.theta + 1) * (eps + abs(tilt.mean)))
-        # The integrand beyond the last node is bounded by its decay from the largest power of FREQUENCY_RATIO that is at most the
-        # frequency of the last node.
+        # The integrand beyond the last node is bounded by the decay from the last power of FREQUENCY_RATIO that is at most the
+        # frequency of this node.
         last = spacing * (size - 1)
         step = math.floor(math.log(last) / math.log(FREQUENCY_RATIO) - 1e-9)
         decay = self._decay(place, step) + 1e-9
@@ -476,9 +475,9 @@ class Inversion:
 
 
 def _polar(differences: NDArray[np.complex128]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return for complex d the modulus of 1 + d, the log of the modulus, the angle, and a bound of their rounding errors in ulp.
+    """Return for complex d: abs(1 + d), its log, the angle of 1 + d, and a bound of rounding errors in ulp.
 
-    The bound is for the rounding errors of the log of the modulus and of the angle together.
+    The bound is for the errors of the log and of the angle together.
     """
     real, imaginary = differences.real, differences.imag
     modulus = np.maximum(np.hypot(1 + real, imaginary), 1e-300)
@@ -508,8 +507,8 @@ def _nodes(tilted: _Parts, theta: float, spacing: float, count: int) -> _Nodes:
     both[0] = 1.0
     sizes *= both
     with np.errstate(over="ignore", invalid="ignore"):
-        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. If it exceeds 1, |r| may be close to 0, and
-        # the bound (|r| + error)^n replaces the difference from |r|^n.
+        # `growth` is the log of ((|r| + error)/|r|)^n for the transform r of a release. Where it exceeds 1, |r| may be close to 0,
+        # and (|r| + error)^n bounds the error instead of the difference from |r|^n.
         wrong = np.where(growth < 1, sizes * np.expm1(np.minimum(growth, 1.0)), np.exp(size + growth) * np.abs(weight) * both)
     integrand = np.asarray(np.exp(size + 1j * turn) * weight, dtype=np.complex128)
     return _Nodes(integrand, float(wrong.sum()), float(ULP * (rounding @ sizes)) + 1e-300, float(4 * (frequency @ sizes)))

@@ -1,16 +1,16 @@
 """Hockey-stick divergences of releases with rare large losses, computed as sums over all pairs of outcomes.
 
 If records are rarely sampled, nearly all losses are tiny, and a few large ones decide delta. A grid that resolves both is too long,
-and no exponential tilt moves the mean of the total loss to eps. Here the outcomes of one release are losses at nodes whose distance
-is proportional to the loss, and smaller near eps. The sum of two losses is reduced to such nodes again: for the upper bound, the
-mass of a cell goes to its two ends, and for the lower bound to one loss inside the cell. The divergence is the expectation of a
-convex, decreasing function of e^-loss. It increases in the first case, if the mean of e^-loss does not increase, and decreases in
-the second, if this mean does not decrease (`_base.convex_order`). All terms are positive, so small divergences have a small
-relative error. The number of sums grows with the logarithm of the number of releases.
+and no exponential tilt moves the mean of the total loss to eps. Here the losses of one release are moved to nodes whose distance is
+proportional to the loss, and smaller near eps. The sum of two losses is moved to such nodes again: for the upper bound, the mass of
+a cell between nodes moves to its two ends, for the lower bound to one loss inside the cell. The divergence is the expectation of a
+convex, decreasing function of e^-loss. It increases in the first case if the mean of e^-loss does not increase, and decreases in
+the second if this mean does not decrease (`_base.convex_order`). All terms are positive, so small divergences have a small relative
+error. The number of sums grows with the logarithm of the number of releases.
 
-Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them, so that TINY, which an upper bound adds at
-every sum, bounds their total under P, and that of the cells whose mass is below 1e-300 and has an inaccurate mean. Under Q their
-total has the weight e^eps in delta: there is no lower bound below TINY e^eps.
+Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them; TINY, which an upper bound adds at every
+sum, bounds their total under P, and the mass of cells below 1e-300, whose means are inaccurate. Under Q their total has the weight
+e^eps in delta: there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from shufflebounds._losses.release import MOST_VALUE_EFFORT, DominatingPairInfo
 __all__ = ["PairSums"]
 
 SPACING = 0.5
-"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases or more; for fewer it falls
-with the fourth root of their number, as they take fewer sums. The gap of eps is about rtol for 32 releases, and up to 50 times as
-large for thousands whose small losses matter, too. Below, nodes are five times as far apart, and above 25 times. Lowered: tighter
-bounds in more time, which grows with the square of the number of nodes."""
+"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases or more; for fewer it falls with
+the fourth root of their number, because fewer sums are needed. The gap of eps is about rtol for 32 releases, and up to 50 times
+rtol for thousands of releases if small losses matter. Nodes are five times as far apart below this range, and 25 times above.
+Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
 class _Losses(NamedTuple):
     """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
@@ -50,7 +50,7 @@ class _Losses(NamedTuple):
 
     @classmethod
     def of(cls, atoms: LossAtoms, *, upper: bool) -> _Losses:
-        """Return the outcomes with all their errors on the side of the bound."""
+        """Return the outcomes with all errors rounded towards the bound."""
         way = 1 if upper else -1
         loss = np.maximum.accumulate(atoms.moved(way))
         # The exponentials have an error of at most 4 ulp.
@@ -62,20 +62,20 @@ class _Losses(NamedTuple):
 class PairSums:
     """Both bounds of the hockey-stick divergence of up to `most` releases.
 
-    Every release adds about 1e-12 to the gap of log delta, by the rounding of its masses.
+    The rounding of its masses adds about 1e-12 to the gap of log delta for every release.
 
-    The nodes depend on an interval that contains eps, so that the bounds at one eps do not depend on earlier calls.
+    The nodes depend on an interval that contains eps, so the bounds at one eps do not depend on earlier calls.
 
     Parameters
     ----------
     releases : sequence of (DominatingPairInfo, int)
-        The ordered pairs, which are attained, and how often each is released.
+        The ordered pairs, each attained by neighbouring datasets, and how often each is released.
     rtol : float
-        The largest relative gap of eps that the composition accepts. Below `finest` the gap stays that of `finest`.
+        The largest relative gap of eps that the composition accepts. Below `finest` the gap is that of `finest`.
     scale : float
-        The standard deviation of the sum of all losses; the nodes for smaller eps are those for this eps.
+        The standard deviation of the sum of all losses; smaller eps have the nodes of this eps.
     ratio : float, optional
-        Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are near some eps.
+        Ratio of the ends of an interval of eps that shares its nodes. With a larger ratio more nodes are close to eps.
     """
 
     most: ClassVar[int] = 10**6
@@ -91,7 +91,7 @@ class PairSums:
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
-        """Return whether all of several releases are single pairs whose divergence takes little time."""
+        """Return whether sums are possible: all of several releases are single pairs whose divergence takes little time."""
         single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
@@ -112,8 +112,8 @@ class PairSums:
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [(reach(known.hockey_stick, tail, min(known.pure, 1e5)), reach(known.back, tail, min(known.reverse_pure, 1e5)))
                 for known, _ in self._releases]
-        # Splitting the loss of a release between nodes near 0 adds at most the square of their distance to the variance, in every
-        # release: for more than 1000 the distance falls with the root of their number.
+        # Splitting the loss of each release between nodes near 0 adds at most the square of their distance to its variance. For
+        # more than 1000 releases the distance therefore falls with the square root of their number.
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
@@ -126,9 +126,9 @@ class PairSums:
 
 
 class _Placed(NamedTuple):
-    """How nodes are placed: `spacing` apart relative to the loss between `first` and `last`, a range around eps.
+    """How nodes are placed: `spacing` apart, relative to the loss, between `first` and `last`, a range around eps.
 
-    They are evenly spaced up to `unit`. Losses above `large` contribute little to delta.
+    Up to `unit` they are evenly spaced. Losses above `large` contribute little to delta.
     """
 
     unit: float
@@ -159,7 +159,7 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
 
 
 class _Table:
-    """A bound of the divergence of the releases, as two independent parts whose losses are not added to nodes."""
+    """A bound of the divergence of the releases, from two independent parts whose sums of losses are not moved to nodes."""
 
     def __init__(self, single: Sequence[_Losses], times: tuple[int, ...], placed: _Placed, *, upper: bool) -> None:
         self._placed, self._upper, self._known = placed, upper, dict[tuple[int, ...], _Losses]()
@@ -175,7 +175,7 @@ class _Table:
         return sum(one.loss.nbytes + one.p.nbytes + one.q.nbytes for one in self._known.values())
 
     def _product(self, times: tuple[int, ...]) -> _Losses:
-        """Return the losses of these numbers of releases at nodes."""
+        """Return the losses of `times` releases, moved to nodes."""
         if times not in self._known:
             first, second = (self._product(part) for part in _halves(times))
             self._known[times] = _sum(first, second, self._placed, upper=self._upper)
@@ -191,7 +191,7 @@ class _Table:
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
         # Sums have a relative error of an ulp for each term. The rounding error of the level, an ulp of eps + |loss|, is a relative
-        # error of `lost`. As lost <= tail, `error` covers both.
+        # error of `lost`, which is at most `tail`. So `error` covers both.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
@@ -201,8 +201,8 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    They are equal if all numbers are even; otherwise one consists of zeros and ones. So a table takes at most two sums for each
-    binary digit of the numbers.
+    They are equal if all numbers are even; otherwise one has zeros and ones only. So a table needs at most two sums for each binary
+    digit of the numbers.
     """
     odd = tuple(number % 2 for number in times)
     if sum(times) == sum(odd):
@@ -213,18 +213,18 @@ def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _Losses:
-    """Return an upper or a lower bound of the sum of two independent losses, at nodes or at one loss in each cell."""
+    """Return an upper or a lower bound of the sum of two independent losses, moved to nodes or to one loss in each cell."""
     rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
     if not first.loss.size or not second.loss.size:
-        # If every loss of one part is infinite, so is every sum of losses.
+        # If every loss of one part is infinite, every sum is infinite.
         return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
     gap = np.diff(nodes)
-    # A cell from a to a + gap has the mass p and the mean loss a + mean. The charge covers the roundings of both sums, of the sums
-    # of losses, and of the functions below. `lean` is a bound of the mean of 1 - e^(a - loss), a concave function of the loss: by
-    # Jensen's inequality at most its value at the mean, and at least that of its chord over the cell.
+    # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the roundings of the sums of masses, of
+    # the sums of losses, and of the functions below. `lean` bounds the mean of 1 - e^(a - loss), a concave function of the loss: by
+    # Jensen's inequality it is at most its value at the mean, and at least that of its chord over the cell.
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
     width = -np.expm1(-gap)

@@ -1,10 +1,10 @@
 r"""A lower bound of a composition from delta(eps) of one release, if no pair of distributions is known.
 
 Write E = e^eps, and delta(E) for the maximum of the divergence over all pairs of neighbours. The pair (P, Q) that attains the
-maximum at E has a test S, a set of outcomes, with P(S) - E Q(S) = delta(E). The divergence of this pair is nowhere above delta, so
--Q(S) is a subgradient of delta at E. Secants of the convex function delta bound this subgradient, which gives a lower bound of P(S)
-and an upper bound of Q(S). If the test is repeated in every release, the number of releases in which S occurs is binomial under P
-and under Q, and the divergence of these two binomial distributions is the lower bound.
+maximum at E has a test S, a set of outcomes, with P(S) - E Q(S) = delta(E). At other E the divergence of this pair is at most
+delta, so -Q(S) is a subgradient of delta at E. Secants of the convex function delta bound this subgradient, which gives a lower
+bound of P(S) and an upper bound of Q(S). If the test is repeated in every release, the number of releases in which S occurs is
+binomial under P and under Q, and the divergence of these two binomial distributions is the lower bound.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def log_repeated(samples: SampledProfile, times: int, eps: float) -> float:
     if not first.size:
         return -math.inf
     gain, loss = np.log(first / second), np.log1p(-first) - np.log1p(-second)
-    # The composed test rejects if S occurs in at least `count` releases. Every count gives a lower bound; this one is optimal up to
-    # rounding.
+    # The composed test rejects if S occurs in at least `count` releases. Every count gives a valid lower bound; this count is the
+    # best up to rounding.
     count = np.clip(np.ceil((eps - times * loss) / (gain - loss)), 0.0, float(times))
     inside, outside = (binom_logsf(count - 1, float(times), chance) for chance in (first, second))
     slack = COMPUTED_ERROR + 16 * ULP * (np.abs(inside) + np.abs(outside) + eps)

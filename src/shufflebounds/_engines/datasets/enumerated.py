@@ -5,10 +5,10 @@ Let :math:`c_x` of the other users have input x. The probabilities of the number
 (Kronecker's substitution). The target's message is one more factor. All terms are positive, so every coefficient has a small
 relative error.
 
-For many users, datasets in which all others have the same input are evaluated instead, for the following reason. If the counts are
+For many users, only datasets in which all others have the same input are evaluated, for the following reason. If the counts are
 nearly normal, delta grows with :math:`d^\top C^{-1} d`, where d is the difference of the target's distributions and C the mean
 covariance of the others' messages. This is convex in the fractions of users with each input, so in the limit the largest value is
-at a dataset in which all others have the same input. This is no proof for finite n. In an experiment with 50 random matrices (2 to
+at a dataset in which all others have the same input. For finite n this is no proof. In an experiment with 50 random matrices (2 to
 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412 cases), i.i.d. mixtures of two inputs exceeded the best
 dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and by 0.14 and 0.04 at deltas of e^-20 and e^-55.
 """
@@ -32,7 +32,7 @@ __all__ = ["MixedData", "Shares", "merged_outputs"]
 
 
 class MixedData:
-    """The largest delta over all datasets of few users of a small randomizer, or over those that a short search finds.
+    """The largest delta of a small randomizer over all datasets of few users; for more users, over the datasets of a short search.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class MixedData:
         self.users = users
         inputs, outputs = self.rows.shape
         self._every = EveryDataset(self.rows, users)
-        # Datasets are searched only if the table of coefficients has at most 2048 entries, including the zeros that Kronecker's
-        # substitution leaves.
+        # Datasets are searched only if the table of coefficients has at most 2048 entries, including the zeros due to Kronecker's
+        # substitution.
         few = users >= 3 and inputs <= FEW and (outputs - 1) * math.log(users + 1) <= math.log(2 * MANY)
         self.listed = few or self._every.listed
 
@@ -61,8 +61,7 @@ class MixedData:
     def _error(self) -> float:
         """Bound of the relative error of a coefficient, from the products and sums of the convolutions."""
         cells = float((self.users + 1) ** (self.rows.shape[1] - 1))
-        # The first term is the error of the convolutions. The last term is that of the probabilities in `rows`: a few ulp for every
-        # user.
+        # Errors of the convolutions, and of the probabilities in `rows`: a few ulp for every user.
         return ULP * ((cells + 4) * (2 * self.users.bit_length() + len(self.rows) + 4) + 8 * self.users)
 
     @kept(CACHED_BYTES, attrgetter("nbytes"))
@@ -94,7 +93,7 @@ class MixedData:
     def _possible(self, shares: Shares) -> NDArray[np.bool_]:
         """Return a mask of the entries of `_law` whose exact values are positive; the computed ones may have underflowed to 0."""
         def power(x: int, count: int) -> FloatArray:
-            # The loop adds one message at a time and only records which coefficients are positive, so that nothing underflows.
+            # Adding one message at a time, record only which coefficients are positive, so that nothing underflows.
             out, one = np.ones(1), np.zeros(self._shifts[-1] + 1)
             one[self._shifts] = self.rows[x] > 0
             for _ in range(count):
@@ -104,21 +103,20 @@ class MixedData:
         return self._convolved(shares, power)[:, self._convolved(shares, self._power).any(axis=0)] > 0
 
     def _value(self, shares: Shares, eps: float) -> tuple[float, Shares, tuple[int, int]]:
-        """Return a lower bound of the largest divergence over the target's pairs of inputs, the dataset and this pair."""
+        """Return (lower bound of the largest divergence over the target's pairs of inputs, the dataset, the pair)."""
         law = self._law(shares)
         low = law * (1 - self._error)
         if eps <= LARGEST_EXPONENT:
-            # Underflow changes each product by at most half of the smallest positive double; 1e-316 suffices for 4e7 products.
+            # Underflow changes each of at most 4e7 products by at most half of the smallest positive double: in total below 1e-316.
             high = (law * (1 + self._error) + 1e-316) * math.exp(eps) + 1e-290
         else:
-            # e^eps would overflow. A lower bound follows from the outcomes that are impossible for the other input alone.
+            # e^eps would overflow. Outcomes that are impossible for the other input alone give a lower bound.
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
         return values[best] * (1 - self._error), shares, best
 
-    # The caches of `best` and `_every_largest` keep the answers of a composition, which evaluates up to some thousand eps, each for
-    # both bounds.
+    # The caches of `best` and `_every_largest` keep the answers of a composition: up to some thousand eps, for both bounds.
     @kept(4 * MANY)
     def best(self, eps: float) -> tuple[float, Shares, tuple[int, int]]:
         """Return a lower bound of log delta, the number of other users with each input, and the target's two inputs.
@@ -186,7 +184,7 @@ class MixedData:
 
 
 def merged_outputs(rows: FloatArray) -> FloatArray:
-    """Return the rows without zero columns; proportional columns, which are equally informative outputs, are added.
+    """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are added.
 
     Parameters
     ----------

@@ -1,15 +1,15 @@
 r"""The largest hockey-stick divergence over every dataset of few users of a small randomizer, from enumerated distributions.
 
 The divergence of two distributions is jointly convex, and the distribution of the messages is linear in the distribution R_x of the
-message of each user. So its maximum is attained where the input of every user, the target's two among them, is an extreme point of
+message of each user. So its maximum is attained where the inputs of all users, including the target's two, are extreme points of
 the convex hull of the R_x (docs/theorems/worst-dataset). With two outputs, 0 and 1, only two inputs are extreme: those with the
-least and the largest probability of output 1. A dataset is then given by the number of other users with the second of these inputs.
-Let S be the number of 1s among the other users' messages, p and p' the probabilities that the target's message is 1 for its two
-inputs, and E = e^eps. Then
+smallest and the largest probability of output 1. A dataset is then given by the number of other users with the second of these
+inputs. Let S be the number of 1s among the other users' messages, p and p' the probabilities that the target's message is 1 for its
+two inputs, and E = e^eps. Then
 
 .. math:: \delta = \max_k \; \Pr[S \ge k] (1 - E) + \Pr[S = k - 1] (p - E p'), \qquad p > p'
 
-since Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so that the best test is a threshold. The case p < p'
+because Pr[S = k - 1]/Pr[S = k] increases in k (S is a sum of independent bits), so the best test is a threshold. The case p < p'
 follows by exchanging the names of the outputs.
 """
 
@@ -73,7 +73,7 @@ class EveryDataset:
         return ULP * float((cells + 4) * (inputs + 3) + (16 + 2 * outputs) * users + 16)
 
     def _powers(self, x: int) -> list[FloatArray]:
-        """Return, for two outputs, the distributions of the number of messages 1 of 0, 1, ..., users - 1 users with input x."""
+        """Return, for j = 0..users - 1, the distribution of the number of messages 1 of j users with input x (two outputs)."""
         out = [np.ones(1)]
         for _ in range(self._users - 1):
             out.append(np.convolve(out[-1], self._rows[x]))
@@ -97,7 +97,7 @@ class EveryDataset:
     def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return the probabilities of the multisets of messages, one row for each input of the target.
 
-        The columns of all datasets follow one another; the second array has the first column of each dataset.
+        The columns of one dataset follow those of the other; the second array has the index of the first column of each dataset.
         """
         steps = _one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
@@ -110,9 +110,9 @@ class EveryDataset:
         return np.concatenate(blocks, axis=1), np.array(starts)
 
     def _others(self, steps: list[NDArray[np.intp]], x: int, left: int, law: FloatArray) -> Iterator[FloatArray]:
-        """Yield the probabilities of the other users' messages, for all ways to distribute `left` users over the inputs from x on.
+        """Yield the probabilities of the other users' messages, for all ways to distribute `left` users over inputs from x on.
 
-        The order is that of `all_shares`. `law` has the probabilities of the messages of the users with an input before x.
+        The order is that of `all_shares`. `law` has the probabilities of the messages of the users with inputs before x.
         """
         last = x == len(self._rows) - 1
         for moved in range(left + 1):
@@ -171,7 +171,7 @@ class EveryDataset:
         best = (-math.inf, 0.0, 0, (0, 0))
         # Blocks of this size fit in the cache of the processor.
         step = max(1, BLOCK // equal.shape[1])
-        # The sums with the target's bit, whose probability of 1 is p, have the tails Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
+        # With the target's bit, whose probability of 1 is p: Pr[S + bit > j] = Pr[S > j] + p Pr[S = j] and
         # Pr[S + bit <= j] = Pr[S < j] + (1 - p) Pr[S = j].
         for pair, tail, p, q in (((1, 0), above, p1, p0), ((0, 1), below, q0, q1)):
             widened = [(1 + error, factor * (1 - error)) for error in (self._error, -self._error)]
@@ -209,9 +209,9 @@ class EveryDataset:
 class _Losses(NamedTuple):
     """The log masses under P and the privacy losses of the outcomes of many pairs (P, Q), for an upper or a lower bound.
 
-    `away` are the losses moved away from 0 by their errors for an upper bound, and towards 0 for a lower one; `raised` are losses
-    increased or decreased by these errors. `starts` are the first outcomes of the pairs. `lost` is the number of outcomes with a
-    probability below TINY, whose losses are at most `budget`; an upper bound includes them.
+    For an upper bound, `away` are the losses moved away from 0 by their errors, and `raised` the losses increased by them; for a
+    lower bound, losses are moved towards 0 and decreased. `starts` has the first outcome of each pair. `lost` is the number of
+    outcomes with a probability below TINY, whose losses are at most `budget`; an upper bound includes them.
     """
 
     log_p: FloatArray
@@ -230,7 +230,7 @@ class _Losses(NamedTuple):
         first = np.cumsum(count) - count
         log_p, log_q = np.log(p[seen]), np.log(q[seen])
         loss, side = log_p - log_q, 1 if upper else -1
-        # The rounding of the logarithms and of their products with an order, which is at most that of an order times a loss.
+        # Rounding of the logarithms and of their products with an order; the latter is at most that of an order times a loss.
         rounding = ULP * (4 - 2 * log_p - 2 * log_q)
         blur = 2 * error + rounding
         size = np.abs(loss) + side * blur
@@ -259,19 +259,19 @@ class _Losses(NamedTuple):
 
 
 def _affordable(inputs: int, outputs: int, users: int) -> bool:
-    """Return whether every dataset of that number of users is enumerated. If so, every dataset of fewer users is, too."""
+    """Return whether every dataset of `users` users is enumerated; every dataset of fewer users is then enumerated, too."""
     if min(inputs, outputs, users) < 2:
         return False
     datasets = math.comb(users - 2 + inputs, inputs - 1)
     cells = math.comb(users + outputs - 1, outputs - 1)
     # For two outputs the tables do not contain the target's message, so one table serves both of its inputs.
     copies = 1 if outputs == 2 else inputs
-    # With more than two outputs the number of datasets is limited, too, because the distribution of each takes at least 50 us.
+    # More than two outputs: the number of datasets is limited, too, because each distribution takes at least 50 us.
     return (outputs == 2 or datasets <= MOST_ENUMERATED // 4) and datasets * cells * copies <= TABLE_SIZE
 
 
 def enumerated(rows: FloatArray, users: int) -> bool:
-    """Return whether all datasets of that number of users are enumerated, for a matrix as in :func:`most_enumerated`."""
+    """Return whether all datasets of `users` users are enumerated, for a matrix as in :func:`most_enumerated`."""
     inputs, outputs = rows.shape
     return _affordable(min(inputs, 2) if outputs == 2 else inputs, outputs, users)
 
@@ -287,7 +287,7 @@ def most_enumerated(rows: FloatArray) -> int:
     inputs, outputs = rows.shape
     extreme = min(inputs, 2) if outputs == 2 else inputs
     beyond = least_int(lambda users: not _affordable(extreme, outputs, users), 2)
-    # The limit is exceeded below 2**53 users, unless there is only one input or one output.
+    # More than 2**53 users are possible only with one input or one output.
     return 1 if beyond is None else beyond - 1
 
 
@@ -298,8 +298,8 @@ def _one_message_less(outputs: int, users: int) -> list[NDArray[np.intp]]:
     multisets of t - 1 messages. If the multiset has no message y, the entry is the length of this list. The multiset :math:`e_1 \le
     \dots \le e_t` has the index :math:`\sum_i \binom{e_i + i - 1}{i}`.
     """
-    # choose[a, i] = C(a + i, i + 1). The entries in use are at most the number of multisets, which the caller limits, so they do
-    # not overflow.
+    # choose[a, i] = C(a + i, i + 1). The entries in use do not overflow: they are at most the number of multisets, which the
+    # caller limits.
     choose = np.ones((outputs, users + 1), dtype=np.intp)
     choose[:, 0] = np.arange(outputs)
     for i in range(1, users + 1):

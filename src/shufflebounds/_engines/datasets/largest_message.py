@@ -1,13 +1,13 @@
-r"""A lower bound of delta by the largest message: whether the likelihood ratio of some message exceeds a threshold.
+r"""A lower bound of delta by the largest message: the test whether some message has a likelihood ratio above a threshold.
 
 The other n - 1 users send independent messages with the distribution m, and the target's message has the distribution R_0 or R_1.
-For a set of outputs with the masses c under m, :math:`\pi_0` under R_0 and :math:`\pi_1` under R_1, some message lies in it with
-the probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)`, so that
+Consider a set of outputs with the masses c under m, :math:`\pi_0` under R_0 and :math:`\pi_1` under R_1. Some message lies in it
+with the probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)` if the target's message has the distribution R_x, so that
 
 .. math:: \delta(\varepsilon) \ge S_0 - e^\varepsilon S_1, \qquad \varepsilon(\delta) \ge \ln \frac{S_0 - \delta}{S_1}
 
-for every set. The sets here are those of the outputs with the largest R_0/m. Where one large likelihood ratio decides, as for
-Gaussian noise at very small delta, this is close to the exact value.
+for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value where one large
+likelihood ratio decides, as for Gaussian noise at very small delta.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class LargestMessage:
         log_mass = law.log_mass[order]
         other, *target = (np.minimum(np.logaddexp.accumulate(log_mass + move), 0.0)
                           for move in (0.0, law.log_a[order], law.log_b[order]))
-        # Sums of as many terms, each with an error of a few ulp.
+        # Each entry is a sum of order.size terms, each with an error of a few ulp.
         slack = ULP * (64 + 8 * order.size + 8 * float(np.abs(log_mass).max(initial=0.0)))
         others = math.log(users - 1) + _log_exponent(other) if users > 1 else np.full(order.size, -np.inf)
         first, second = (_some(np.logaddexp(others, _log_exponent(log_prob))) for log_prob in target)
@@ -61,7 +61,7 @@ class LargestMessage:
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:
-    """Return log(-log(1 - p)) for p = e^log_prob; log p itself for tiny p, which is smaller."""
+    """Return log(-log(1 - p)) for p = e^log_prob; for tiny p, log p, which is smaller."""
     with np.errstate(divide="ignore"):
         return np.where(log_prob < -40, log_prob, np.log(-log1mexp(np.minimum(log_prob, 0.0))))
 

@@ -41,41 +41,41 @@ NODES = 197
 """Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
 
 _COARSER = 4.0
-"""Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds, of
-which eps rises by half of the smoothing. Lowered: they take longer."""
+"""Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds; eps rises by half
+of the smoothing. Lowered: coarse bounds take longer."""
 
 _LARGE = 7.0
-"""Values above c = _LARGE/theta count as large, about; every limit c gives a valid bound."""
+"""Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
 
 _LIGHT = 9.0
-"""Largest theta X without large values. Raised: a larger bound. Lowered: longer run time."""
+"""Largest theta X for which no values are split off. Raised: a larger bound. Lowered: longer run time."""
 
 _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values, of which three are tried."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
-"""Ratios of the theta that are used where large values were split off, to the best one without them. Raised: longer run time, in
-proportion to their number. Lowered: a larger bound."""
+"""Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
+run time, in proportion. Lowered: a larger bound."""
 
 _JUMPS = 600
-"""Number of points to which large values are rounded up, a tenth as many for two of them. Lowered: a larger bound."""
+"""Number of points to which a single large value is rounded up; a tenth as many for each of two. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""With cells of pairs and inputs the bound is raised by this much in log delta, so that cells that are nearly the worst need not be
-divided further: without and with large values, of which the latter take ten times as long. Raised: a larger bound. Lowered: longer
-run time, as the inverse square root near the worst pair."""
+"""Increase in log delta of the bound of cells of pairs and inputs, so that cells that are nearly the worst need not be divided
+further: without and with large values; the latter take ten times as long. Raised: a larger bound. Lowered: longer run time, as the
+inverse square root near the worst pair."""
 
 _DIVISIONS = 64
-"""Number of divisions of cells, or the number of cells if that is larger, after which the bound is raised by _SLACK, after as many
-more by twice that, and so on. Raised: longer run time. Lowered: a larger bound where rare values dominate."""
+"""Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After as many more it
+is raised by twice _SLACK, and so on. Raised: longer run time. Lowered: a larger bound where rare values dominate."""
 
 _DEEPER = 10.0
-"""Outputs may be left out if their probability is below e^-10 of the bound. Lowered: the bound is larger by this fraction, and less
-smooth in eps. Raised: longer tables."""
+"""Outputs may be omitted if their probability is below e^-10 of the bound, which they increase by at most this fraction. Lowered: a
+larger bound, less smooth in eps. Raised: longer tables."""
 
 
 class SumChoices(NamedTuple):
-    """The numbers of Lemma H for `users` terms; all others give valid bounds, too. With theta = 0 the bound is k E X_+."""
+    """The numbers of Lemma H for `users` terms; other numbers give valid bounds, too. With theta = 0 the bound is k E X_+."""
 
     users: int
     theta: float
@@ -154,7 +154,7 @@ class LargestSums:
     def bound(self, place: int = 0, *, every: bool = True) -> float:
         """Return the bound for counts[place].
 
-        Without `every` the cells of the distributions are not evaluated; the result is then an approximation, equal to the bound
+        With `every` False the cells of the distributions are not evaluated. The result is then an approximation, equal to the bound
         unless a cell is the worst.
         """
         cut, cells, log_count = self._laws.log_cut, self._kinds.cells(), float(self._logs[place])
@@ -205,9 +205,9 @@ def _nodes(coarser: float) -> int:
 
 
 class _Moments(NamedTuple):
-    """The largest E X_+, the least mean and the largest variance of distributions, and their means and variances.
+    """Moments of several distributions: the largest E X_+, the smallest mean, the largest variance, and (mean, variance) pairs.
 
-    `pairs` has only those (mean, variance), by decreasing mean, for which no other distribution has both larger.
+    `pairs` omits every (mean, variance) for which some distribution has both larger; it is sorted by decreasing mean.
     """
 
     gain: float
@@ -239,7 +239,7 @@ def _maximal(pairs: Iterable[tuple[float, float]]) -> tuple[tuple[float, float],
 
 
 def _without(laws: Laws, limit: float) -> tuple[Laws, FloatArray, NDArray[np.bool_]]:
-    """Return the distributions given that the value is at most `limit`, the probabilities of larger values, and a mask of these."""
+    """Return the distributions given values of at most `limit`, the probabilities of larger values, and a mask of these values."""
     large = laws.values > limit
     rare = np.add.reduceat(np.where(large, laws.mass, 0.0), laws.starts[:-1])
     left = np.add.reduceat(~large, laws.starts[:-1], dtype=np.intp)
@@ -249,7 +249,7 @@ def _without(laws: Laws, limit: float) -> tuple[Laws, FloatArray, NDArray[np.boo
 
 
 class _Sum:
-    """The bound of E S_+ for the sum S over users with some distributions, to which more can be added.
+    """The bound of E S_+, where S is the sum over users, for a set of distributions to which more can be added.
 
     Parameters
     ----------
@@ -312,8 +312,8 @@ class _Sum:
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
-        `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that
-        need not be divided has a larger one, and the log of the contribution of outputs that are not among the atoms.
+        `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that is
+        not divided has a larger bound, and the log of the contribution of outputs that are not among the atoms.
         """
         divided, most = 0, max(_DIVISIONS, len(cells))
         left, first = list(cells), enough - 0.5 * slack

@@ -1,7 +1,7 @@
-"""The distributions of a randomizer that the upper bound over all datasets needs, for all inputs of the users.
+"""The distributions that a randomizer states for the upper bound over all datasets, for all inputs of the users.
 
-The bound is that of docs/theorems/worst-dataset, which `worst` evaluates. The method `dataset_laws` of a randomizer
-returns them.
+The bound is that of docs/theorems/worst-dataset, which `worst` evaluates. The method `dataset_laws` of a randomizer returns a
+`DatasetLaws`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["Blocks", "Cell", "DatasetLaws", "FiniteKinds", "Kinds", "Laws"]
 
 
 class Laws(NamedTuple):
-    """Distributions with finitely many values, one after the other, in the format of the kernel `_moments`.
+    """Several distributions with finitely many values, one after the other, in the format of the kernel `_moments`.
 
-    `values`, `mass` and `log_mass` have the atoms of all distributions, and `starts` the index of the first atom of each, and the
-    end. The remaining mass of each distribution is at 0. `log_cut` is the logarithm of the contribution to delta of outputs that
-    are not among the atoms, the largest of all distributions.
+    `values`, `mass` and `log_mass` have the atoms of all distributions. `starts` has the index of the first atom of each, and last
+    the number of all atoms. The remaining mass of each distribution is at 0. `log_cut` is the log of the contribution to delta of
+    outputs that are not among the atoms, the largest over the distributions.
     """
 
     values: FloatArray
@@ -41,7 +41,7 @@ class Laws(NamedTuple):
 
 
 class Cell(ABC):
-    """A set of pairs and inputs, whose distributions of X are bounded by finitely many."""
+    """A set of pairs of the target's inputs and of inputs of another user, with distributions of X that bound all of theirs."""
 
     @abstractmethod
     def laws(self, eps: float, log_cut: float) -> Laws:
@@ -57,14 +57,14 @@ class Cell(ABC):
 
     @abstractmethod
     def halves(self, loss: float) -> Sequence[Cell]:
-        """Return smaller cells that together cover this one; empty if a, b and the masses are off by at most a relative `loss`."""
+        """Return smaller cells that cover this one; none if the bounds of a, b and the masses are within `loss` of exact."""
 
 
 class Kinds(ABC):
     """The distributions of X for the pairs of the target's inputs and the inputs of another user.
 
-    If `cells` is empty, the distributions of `laws` are those of all pairs and inputs. Otherwise those of the cells are added; they
-    are usually below the largest of `laws`.
+    If `cells` is empty, `laws` has those of all pairs and inputs. Otherwise the distributions of the cells are added, which are
+    usually smaller than the largest of `laws`.
     """
 
     @property
@@ -95,17 +95,17 @@ class Kinds(ABC):
 class FiniteKinds(Kinds):
     """Distributions of X with finitely many atoms.
 
-    If they are the kinds of `DatasetLaws`, there is one for every pair of the target's inputs and every kind of another user's
-    input, and for every pair and input the distribution of X must be a mixture of these.
+    In `DatasetLaws.kinds` there is one for every pair of the target's inputs and every kind of another user's input. For every pair
+    and input the distribution of X must be a mixture of these.
 
     Parameters
     ----------
     log_mass, log_a, log_b : ndarray
         The atoms of all distributions, as for `ExcessLaw`.
     starts : ndarray
-        Index of the first atom of each distribution, and the end.
+        Index of the first atom of each distribution, and last the number of all atoms.
     cuts : tuple of (ndarray, ndarray)
-        For each distribution with outputs that are not among the atoms, their log masses under R_0 and R_1.
+        Log masses under R_0 and R_1 of the outputs that are not among the atoms, for each distribution that has such outputs.
     error : float
         Bound of the relative error of the masses beyond that of their logarithms.
     """
@@ -133,7 +133,7 @@ class FiniteKinds(Kinds):
     def widened(cls, log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray, loss_error: float = 0.0) -> FiniteKinds:
         """Return distributions given as rows of arrays, with X increased by more than the rounding errors.
 
-        `loss_error` bounds the relative errors of the masses beyond a few units in the last place.
+        `loss_error` bounds the relative errors of the masses in addition to a few ulp.
         """
         move = ULP * (2 + np.abs(log_a) + np.abs(log_b) + 2 * np.abs(log_mass)) + loss_error
         starts = np.arange(0, log_mass.size + 1, log_mass.shape[-1])
@@ -165,8 +165,8 @@ class FiniteKinds(Kinds):
 class Blocks(NamedTuple):
     """The masses c_- if the drawn users are matched at random within blocks of four users.
 
-    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users are left, and `rough` an
-    approximation that takes less time and decreases in the number of pairs where it is not negligible.
+    `bound` returns an upper bound of c_- for an even number of pairs, valid if at least `fewest` users remain. `rough` returns an
+    approximation in less time; where it is not negligible, it decreases in the number of pairs.
     """
 
     bound: Callable[[int], float]
@@ -186,27 +186,28 @@ class DatasetLaws:
     ----------
     blankets : FiniteKinds
         The distributions of :math:`(R_0/m, R_1/m)` under m for the pairs, or larger ones in the convex order. A pair may be left
-        out if its distribution is smaller in the convex order than that of another pair.
+        out if another pair has a larger distribution in the convex order.
     kinds : Kinds
         The distributions of :math:`(R_0/R_j, R_1/R_j)` under :math:`R_j`, for the same pairs.
     heights : FiniteKinds
-        For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or one that is larger in the convex order.
+        For each kind of input x the distribution of :math:`(1, R_x/m)` under m, or a larger one in the convex order.
     log_minorant : float
-        Logarithm of the mass g of m.
+        Logarithm of g, the total mass of m.
     distance : float
-        At least :math:`\max_\pi \sum_{a < j} \pi_a \pi_j \int (R_a - R_j)^2/m` over distributions :math:`\pi` of inputs.
+        Upper bound of :math:`\max_\pi \sum_{a < j} \pi_a \pi_j \int (R_a - R_j)^2/m` over distributions :math:`\pi` of inputs.
     local_eps : float
-        At least the largest :math:`|\ln(R_a/R_j)|` over all inputs a, j and outputs; inf where there is no bound.
+        Upper bound of :math:`|\ln(R_a/R_j)|` over all inputs a, j and outputs; inf if the ratios are unbounded.
     ratio_tail : callable
-        Given an array of t > 1, at least the largest :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a and j, for each t.
+        Given an array of t > 1, returns for each t an upper bound of :math:`R_a\{y : R_a(y) > t\, R_j(y)\}` over all inputs a, j.
     cut_norm : float
-        At least the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
+        Upper bound of the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
     others : FiniteKinds, optional
-        The distributions under m for all other pairs, for which the privacy blanket is used.
+        The distributions under m for all other pairs, which the bound by the privacy blanket covers.
     blocks : Blocks, optional
         The masses c_- for blocks of users, if they are known.
     lost : float
-        Total variation distance, at most, between these R_x and those of the randomizer. It adds n (1 + e^eps) times itself.
+        Upper bound of the total variation distance between these R_x and those of the randomizer. It adds n (1 + e^eps) `lost` to
+        delta.
     """
 
     blankets: FiniteKinds
@@ -223,7 +224,7 @@ class DatasetLaws:
 
     @cached_property
     def signed(self) -> list[tuple[int, float]]:
-        """Numbers s of drawn pairs, and for each the mass c_- of `pair_weights`."""
+        """Pairs (s, c_-): numbers s of drawn pairs that are tried, each with its mass c_- of `pair_weights`."""
         return signed_choices(self.ratio_tail)
 
     def thinned(self, share: float) -> DatasetLaws:
@@ -237,7 +238,7 @@ class DatasetLaws:
         Returns
         -------
         DatasetLaws
-            The data of the randomizer :math:`s R_x + (1 - s) [\text{no message}]`, with s = `share`.
+            The distributions of the randomizer :math:`s R_x + (1 - s) [\text{no message}]`, with s = `share`.
         """
         if share == 1:
             return self

@@ -1,6 +1,6 @@
-"""The distributions of a randomizer with a known matrix for the upper bound over all datasets (docs/theorems/worst-dataset).
+"""The distributions that the upper bound over all datasets needs, for a randomizer with a known matrix.
 
-R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
+See docs/theorems/worst-dataset. R_x is the row of input x, the distribution of its outputs, and m = min_x R_x the privacy blanket.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class MatrixDatasets:
     rows : ndarray, shape (inputs, outputs)
         Probabilities of the outputs. Outputs that no input can produce are dropped.
     loss_error : float
-        Relative error of the probabilities beyond a few units in the last place.
+        Relative error of the probabilities, in addition to a few ulp.
     lost : float
-        Total variation distance, at most, between the rows and those of the randomizer that they stand for.
+        Upper bound of the total variation distance between the rows and those of the randomizer that they approximate.
     """
 
     def __init__(self, rows: FloatArray, loss_error: float = 0.0, lost: float = 0.0) -> None:
@@ -40,9 +40,9 @@ class MatrixDatasets:
 
     @property
     def offered(self) -> bool:
-        """Whether the bound is available: every output must have a positive probability under every input, and two rows differ.
+        """Whether the bound is available: every output has a positive probability under every input, and two rows differ.
 
-        The error term of the bound grows with the inverse of the mass of m = min_x R_x.
+        The mass of m = min_x R_x must also be above COMPUTED_ERROR: the error term of the bound grows with its inverse.
         """
         return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR and self._kinds.size > 1
 
@@ -53,9 +53,9 @@ class MatrixDatasets:
 
     @cached_property
     def _sorted_ratios(self) -> list[tuple[FloatArray, FloatArray]]:
-        """For each ordered pair of different rows: their likelihood ratios in increasing order, and for each the tail probability.
+        """For each ordered pair of different rows: the increasing likelihood ratios, and for each its tail probability.
 
-        The tail probability of a ratio is the probability of a ratio at least as large.
+        That is the probability of a ratio that is at least as large.
         """
         rows = self._rows[self._kinds]
         found = []
@@ -79,7 +79,7 @@ class MatrixDatasets:
     def _ball(self) -> tuple[float, FloatArray]:
         """The squared radius of a ball that contains all rows, and its centre as weights of the different rows.
 
-        Every centre gives a valid radius. More iterations approach the centre of the smallest ball.
+        Every centre gives a valid bound; the iterations approach the centre of the smallest ball.
         """
         scaled = self._scaled
         weights = np.full(len(scaled), 1.0 / len(scaled))
@@ -101,9 +101,9 @@ class MatrixDatasets:
         return weights
 
     def _distance(self) -> float:
-        """Return the squared radius, increased by more than the rounding errors.
+        """Return the squared radius, increased by a bound of its rounding errors.
 
-        These dominate if all rows are equal up to rounding.
+        If all rows are equal up to rounding, these errors exceed the radius.
         """
         scaled = self._scaled
         radius: float = math.sqrt(self._ball[0]) + 4 * ULP * float(np.linalg.norm(scaled)) * len(scaled)
@@ -123,7 +123,7 @@ class MatrixDatasets:
             others = self._laws(log_base, ratios[first[order[most:]]], ratios[second[order[most:]]])
             first, second = first[order[:most]], second[order[:most]]
             blankets = self._laws(log_base, ratios[first], ratios[second])
-        # The axes are the pair, the kind of another user's input, and the output.
+        # The axes: pair, kind of another user's input, output.
         kinds = self._laws(log_rows, log_rows[first][:, None] - log_rows, log_rows[second][:, None] - log_rows)
         local_eps = float(np.log(self._ratios().max())) + 8 * ULP + 2 * self._loss_error
         return DatasetLaws(blankets, kinds, self._laws(log_base, np.zeros_like(ratios), ratios), math.log(math.fsum(self._base)),

@@ -1,16 +1,16 @@
 r"""The signed distribution W of the messages of s drawn pairs of users, in the proof of docs/theorems/worst-dataset.
 
-With weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`, W is a sum over sets of pairs whose distributions
-:math:`R_a R_j` are replaced by :math:`(R_a - R_j)^2`. The error term of the bound has the factors
-:math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
+W has weights :math:`\omega_0 = 1, \omega_1, \ldots, \omega_K`, :math:`K \le s`. It is a sum over sets of k drawn pairs, with weight
+:math:`\omega_k`, in which the distributions :math:`R_a R_j` of these pairs are replaced by :math:`(R_a - R_j)^2`. The error term of
+the bound has the factors :math:`|\omega_{k-1} - \omega_k|`, k = 1, ..., K + 1. Relative to the product of all :math:`R_a R_j`, W is
 
 .. math:: \sum_k \omega_k (-\gamma)^k \bar e_k(t_1, \ldots, t_s), \qquad 0 \le \gamma < \tfrac12,
 
 where :math:`\bar e_k` is the mean of the products of k of the :math:`t_i`. If all likelihood ratios are in
 :math:`[e^{-\varepsilon_0}, e^{\varepsilon_0}]`, every :math:`t_i` is in :math:`[-\tau/C, \tau]` with
-:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so that it is nonnegative if
-and only if it is at the corners: j of the :math:`t_i` at the upper end, the others at the lower one. These are s + 1 linear
-conditions.
+:math:`C = \cosh \varepsilon_0` and :math:`\tau = 2 (C - 1)`. The sum is affine in each :math:`t_i`, so it is nonnegative everywhere
+if it is at the corners, where j of the :math:`t_i` are at the upper end and the others at the lower one. By symmetry these are
+s + 1 linear conditions on the weights.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ from shufflebounds._base.types import ULP, FloatArray
 __all__ = ["BLOCK_PAIRS", "EXCEEDED", "ORDERS", "Weights", "bounded_choices", "negative_mass", "signed_choices", "signed_product"]
 
 ORDERS = 16
-"""Largest order k of the error term whose weight is kept. The sum of later ones is bounded by a geometric series."""
+"""Largest order k of the error term whose weight is kept; a geometric series bounds the sum of later orders."""
 
 _MOST = 5
-"""Largest K of the weights from a linear program. More reduce the error term by less than 1 %."""
+"""Largest K of weights from a linear program. A larger K reduces the error term by less than 1 %."""
 
 _FALL = 0.05
-"""Ratio of the terms of two orders that the linear program assumes. The weights are the same to three digits from .003 to .1."""
+"""Ratio of the terms of consecutive orders that the linear program assumes. From .003 to .1 the weights agree to three digits."""
 
 _STEP = 1e-9
-"""The weights of a linear program are multiplied by 1 - 1e-9, because its solution lies on its constraints up to rounding."""
+"""The weights of a linear program are multiplied by 1 - 1e-9: its solution may violate its constraints by rounding."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0)
-"""Numbers s of drawn pairs that are tried, as multiples of C - 1. No weights exist for s < C - 1."""
+"""Numbers s of drawn pairs that are tried, as multiples of C - 1. For s < C - 1 no weights exist."""
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""
 
 BLOCK_PAIRS = (*range(2, 25, 2), 28, 32, 38, 46, 54, 64, 78, 94, 112, 134, 160, 200)
-"""Numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users. They are even."""
+"""Even numbers s of drawn pairs that are tried if the pairs are matched within blocks of four users."""
 
 _SIGNED = 0.1
 """Largest c_- that is tried."""
 
 EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many values reduce c_- by 6 to 8 %."""
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many reduce c_- by 6 to 8 %."""
 
 _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
 """Likelihood ratios, as multiples of A, at which their tail is bounded."""
@@ -62,8 +62,8 @@ _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
 class Weights(NamedTuple):
     """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the orders 1..ORDERS.
 
-    `later` bounds the ratio of the factors of orders k + 1 and k, times 2k + 3, for k >= ORDERS; 0 if these factors are 0. `omegas`
-    are the weights of a linear program, valid for C - 1 <= `less`; without them W is a product.
+    For k >= ORDERS, the ratio of the factors of orders k + 1 and k is at most `later`/(2k + 3); 0 if these factors are 0. `omegas`
+    are the weights of a linear program, valid for C - 1 <= `less`, or empty if W is a product.
     """
 
     pairs: int
@@ -83,21 +83,21 @@ def _steps(weights: tuple[float, ...]) -> FloatArray:
 
 
 def bounded_choices(local_eps: float, most: int) -> list[Weights]:
-    """Return choices of s >= 1 and the weights with c_- = 0, for likelihood ratios of at most e^local_eps.
+    """Return choices of s >= 1 with weights for which c_- = 0, for likelihood ratios of at most e^local_eps.
 
     Parameters
     ----------
     local_eps : float
-        Upper bound of the absolute logarithm of all ratios, or inf.
+        Upper bound of the absolute logs of all likelihood ratios, or inf.
     most : int
         Largest s.
     """
-    # Beyond, C - 1 pairs are more than 2**53 users.
+    # For larger budgets s >= C - 1 would need more than 2**53 users.
     if not local_eps < 36:
         return []
     half = math.sinh(0.5 * local_eps * (1 + 8 * ULP))
     less = 2 * half * half * (1 + 16 * ULP)
-    # C - 1 is rounded up to 12 bits, so that weights are found once for many randomizers.
+    # C - 1 is rounded up to 12 bits, so that many randomizers share cached weights.
     scale = 2.0 ** (math.frexp(less)[1] - 12)
     less = math.ceil(less / scale) * scale
     found = []
@@ -112,12 +112,12 @@ def _optimal(pairs: int, less: float) -> tuple[float, ...] | None:
     """Return omega_1..omega_K with W >= 0 for C - 1 = `less` that nearly minimize the error term, or None if none are found."""
     most = min(pairs, _MOST)
     if pairs >= 4096:
-        # The corners are too many to be verified one by one.
+        # There are too many corners to verify each.
         return None
     table = _corners(pairs, most, less)
     signs = -table * (-0.5) ** np.arange(1.0, most + 1)
     size = np.maximum(1.0, np.abs(signs).max(axis=1))
-    # The unknowns are omega_1..omega_K and the absolute differences of neighbouring ones.
+    # The unknowns are omega_1..omega_K and the absolute differences of consecutive ones.
     steps = np.eye(most + 1, most, -1) - np.eye(most + 1, most)
     start = np.append(1.0, np.zeros(most))
     inequalities = np.block([[signs / size[:, None], np.zeros((pairs + 1, most + 1))], [steps, -np.eye(most + 1)],
@@ -134,7 +134,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
     """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
     high, low = 2 * less, -2 * less / (1 + less)
     j = np.arange(pairs + 1.0)
-    # C(j, i) high^i and C(s - j, i) low^i. An elementary symmetric polynomial is a sum of products of two of them.
+    # Products of C(j, i) high^i and C(s - j, k - i) low^(k - i): an elementary symmetric polynomial is a sum of these.
     parts = [[np.ones_like(j)], [np.ones_like(j)]]
     for i in range(most):
         parts[0].append(parts[0][-1] * (j - i) / (i + 1) * high)
@@ -144,7 +144,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
 
 def _nonnegative(pairs: int, less: float, weights: tuple[float, ...]) -> bool:
     """Return whether W is nonnegative at every corner, in integer arithmetic."""
-    # C - 1 = p/q, and all terms are multiplied by the same positive integer.
+    # With C - 1 = p/q, all terms are multiplied by the same positive integer.
     p, q = less.as_integer_ratio()
     ratios = [(1, 1), *(omega.as_integer_ratio() for omega in weights)]
     below = math.lcm(*(bottom * math.comb(pairs, k) for k, (_, bottom) in enumerate(ratios)))
@@ -167,15 +167,15 @@ def signed_product(pairs: int, signed: float) -> Weights:
     with np.errstate(divide="ignore"):
         log_choices = np.cumsum(np.log(np.maximum(1 - (i - 1) / pairs, 0.0)) - np.log(i))
     steps = log_choices + np.log((k - 1) * (pairs + 1) / (k * pairs)) + 64 * ULP
-    # The next step is at most (1 + 1/(k^2 - 1))/k times this one, and (2k + 3)/k decreases.
+    # The factor of order k + 1 is at most (1 + 1/(k^2 - 1))/k times that of order k, and (2k + 3)/k decreases in k.
     later = (1 + 1 / (ORDERS**2 - 1)) * (2 * ORDERS + 3) / ORDERS if pairs >= ORDERS else 0.0
     return Weights(pairs, signed, np.concatenate([[-np.inf], steps]), later)
 
 
 def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
-    """Return numbers s of drawn pairs, and for each c_- of :func:`signed_product`.
+    """Return numbers s of drawn pairs, and for each the c_- of :func:`signed_product`.
 
-    c_- (E - 1) is added to delta, so numbers of pairs with a large c_- are never the best.
+    c_- (E - 1) is added to delta, so numbers of pairs with c_- >= _SIGNED are never the best and left out.
     """
     beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
     found = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
@@ -185,12 +185,12 @@ def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple
 def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) -> float:
     r"""Return an upper bound of c_- for :func:`signed_product`.
 
-    Two independent messages of users with one input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to R_j,
-    the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
+    Two independent messages of users with the same input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to
+    R_j, the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
     :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
-    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w'. So an upper bound of F is the
-    expectation for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), with W rounded
-    up to the next number of EXCEEDED.
+    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w', so F is at most its expectation
+    for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), where W is rounded up to
+    the next number of EXCEEDED.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 

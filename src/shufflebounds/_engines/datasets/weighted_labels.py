@@ -1,24 +1,22 @@
 r"""An upper bound of delta over every dataset of users with different randomizers: theorem w of docs/theorems/weighted-labels.
 
-User i's message has the distribution R_i, and the target's message has R_0 or R_1; d = R_0 - e^eps R_1. Every message carries a
-label, and the target takes the label of slot i with a probability proportional to a weight v_i. The likelihood ratio is then a
-weighted mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound is
+User i's message has the distribution R_i, and the target's message has R_0 or R_1; d = R_0 - e^eps R_1. In the proof every message
+has a label, and the target takes label i with a probability proportional to a weight v_i. The likelihood ratio is then a weighted
+mean, and with :math:`X_i = (d/R_i)(Y), Y \sim R_i`, the main term of the bound is
 
 .. math:: \max \frac1{V}\, \mathbb{E}\Bigl(\sum_i v_i X_i\Bigr)_+, \qquad V = \sum_i v_i,
 
-over the inputs of all users. The users of a group have one weight, the inverse of the largest variance of their X at eps = 0, for
-which all terms contribute in proportion to the information that they hide. For bits with the flip probability q_i = 1 - p_i it is
-proportional to p_i q_i.
-
-For exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
+where the maximum is over the inputs of all users. The users of a group have the same weight: the inverse of the largest variance of
+their X at eps = 0. For bits with the flip probability q_i = 1 - p_i it is proportional to p_i q_i.
+With exponents :math:`\alpha_i` of sum 1, Hoelder's inequality separates the users, so that each input is chosen by itself:
 
 .. math:: \log \mathbb{E}(\textstyle\sum_i v_i X_i)_+ \le \sum_i \alpha_i \max_x \log \frac{D}{2\pi} \sum_m w_m \rho_m
     |\varphi_{i,x}(z_m)|^{1/\alpha_i}, \qquad z_m = \theta + i m D,
     \quad w_m = \frac{e^{\eta^2 (\theta^2 - m^2 D^2)/2}}{\theta^2 + m^2 D^2} .
 
-phi_(i,x) is the moment generating function of :math:`v_i X_i` for the input x, and :math:`\rho_m` stands for the users whom the
-proof draws and the one whom it doubles. Nothing is lost if all :math:`|\varphi_i|^{1/\alpha_i}` are proportional, which nearly
-holds if alpha_i is proportional to the variance of the tilted term.
+phi_(i,x) is the moment generating function of :math:`v_i X_i` for the input x. The factor :math:`\rho_m` accounts for the users
+whom the proof draws and the one whom it doubles. The inequality is an equality if all :math:`|\varphi_i|^{1/\alpha_i}` are
+proportional, which is nearly the case if alpha_i is proportional to the variance of the exponentially tilted term.
 """
 
 from __future__ import annotations
@@ -42,23 +40,23 @@ from shufflebounds._losses.budget import log_odds
 __all__ = ["WeightedLabels"]
 
 _GROUPS = 200
-"""Largest number of different budgets; others are rounded up, which is less private. Raised: longer run time, in proportion.
-Lowered: a larger bound, by about 0.2 % of eps for 100."""
+"""Largest number of different budgets. If there are more, budgets are rounded up, which means less privacy. Raised: longer run
+time, in proportion. Lowered: a larger bound, by about 0.2 % of eps for 100."""
 
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
-"""Values of theta that are tried, in inverse standard deviations of the sum; about as many again around the best one."""
+"""Values of theta that are tried, in inverse standard deviations of the sum, before a finer grid around the best one."""
 
 _STEEPEST = 300.0
-"""Largest theta X. Every theta gives a bound, and the best one is far smaller."""
+"""Largest theta X. Every theta gives a valid bound, and the best one is far smaller."""
 
 _POWERS = 1.0, 0.75, 0.5, 0.25, 0.0
-"""Powers of the weights that are tried until few enough pairs need be drawn. Every choice of weights gives a bound."""
+"""Powers of the weights that are tried until the number of pairs to draw is small enough. Every choice gives a valid bound."""
 
 _FEWEST, _LARGEST = 16, 12.0
-"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; beyond it is 1, or close."""
+"""Smallest number of users, and largest budget and eps, for which the bound is evaluated; outside this range it is about 1."""
 
 _MOST_PAIRS = 512
-"""Largest number s of drawn pairs. The largest budgets of 2, 4 and 6 need 2, 6 and 18. Raised: a bound also for larger budgets."""
+"""Largest number s of drawn pairs. Budgets of at most 2, 4 and 6 need 2, 6 and 18. Raised: a bound for larger budgets, too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +66,7 @@ class WeightedLabels:
     Parameters
     ----------
     counts : ndarray
-        Numbers of other users of each group.
+        The distributions of X for the inputs of the first group, then for those of the second group, and so on.
     kinds : FiniteKinds
         The distributions of X for the inputs of the first group, then of the second one, and so on.
     firsts : ndarray
@@ -78,8 +76,8 @@ class WeightedLabels:
     blanket : ndarray
         For each group a mass g_i with g_i b <= R_i, for one probability distribution b.
     distance, square, product : float
-        In L^2(1/b): the largest sum of pi_a pi_j abs(R_a - R_j)^2 over weights pi of sum 1 and a < j, the squared norms of
-        R_0 - b and R_1 - b, and their scalar product.
+        In L^2(1/b): the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; the squared norm of R_0 - b
+        and of R_1 - b; and the scalar product of these two.
     offered : bool
         Whether there are enough users and the bound is not 1.
     """
@@ -122,24 +120,24 @@ class WeightedLabels:
     def of_records(cls, others: int, fakes: int, bins: int, flip: float) -> WeightedLabels | None:
         """Return the bound for records of flipped bits of `others` users and `fakes` uniform dummies, or None if it is 1.
 
-        A record has one bit for each bin, 1 in the bin of its value, flipped with the probability `flip`. b is the distribution of
-        a record whose bits are all 0 before the flips.
+        A record has one bit for each bin, 1 in the bin of its value and 0 elsewhere, each flipped with the probability `flip`. b is
+        the distribution of a record whose bits are all 0 before the flips.
         """
         if not (others and fakes and others + fakes + 1 >= _FEWEST and bins <= MANY and math.exp(-_LARGEST / 2) < flip < 0.5):
             return None
         odds, rest = log_odds(flip).above, bins - 2
 
-        # A user's bin is the target's first one, its second one, or another one, whose bit is c. R_x/b is (1 - q)/q or its inverse.
+        # A user's bin is the target's first, its second, or another one, whose bit is c. R_x/b is (1 - q)/q or its inverse.
         bits = np.array([0.0, 1.0])
         a, b, c = (x.ravel() for x in np.meshgrid(bits, bits, bits, indexing="ij"))
         parts = []
         for own in (a, b, c)[: 2 + (rest > 0)]:
             parts.append((log_of_ones(a + b + c, 3, flip) + (2 * own - 1) * odds, 2 * (a - own) * odds, 2 * (b - own) * odds))
-        # A dummy has each bin with probability 1/d. With T ones, R/b is the mean of T times (1 - q)/q and d - T times its inverse.
+        # A dummy has each bin with probability 1/d. With T ones, R/b is (T (1 - q)/q + (d - T) q/(1 - q))/d.
         a, b, t = (x.ravel() for x in np.meshgrid(bits, bits, np.arange(rest + 1.0), indexing="ij"))
         ones = a + b + t
         ratio = np.log((ones * math.exp(odds) + (bins - ones) * math.exp(-odds)) / bins)
-        # Masses below TINY are raised to it, so that they have relative accuracy. theta X is at most _STEEPEST.
+        # Masses below TINY are raised to TINY, so that they have relative accuracy. theta X is at most _STEEPEST.
         log_mass = np.maximum(log_of_ones(a + b, 2, flip) + binom_logpmf(t, rest, flip) + ratio, LOG_TINY)
         parts.append((log_mass, (2 * a - 1) * odds - ratio, (2 * b - 1) * odds - ratio))
         mass, first, second = (np.concatenate([part[i] for part in parts])[None, :] for i in range(3))
@@ -147,7 +145,7 @@ class WeightedLabels:
         # The errors of the masses are those of sums of `bins` log probabilities.
         wide = FiniteKinds.widened(mass, first, second, ULP * (64 + 8 * bins))
         kinds = FiniteKinds(wide.log_mass, wide.log_a, wide.log_b, starts, error=wide.error)
-        # The likelihood ratios of users and dummies are largest where a user's own bit is 0 and all others are 1.
+        # Likelihood ratios of users and dummies are largest if the user's own bit is 0 and all others are 1.
         larger = math.expm1(2 * odds)
         users, mixed = (x * x / (1 + x) for x in (larger, larger * (bins - 1) / bins))
         norm = (1 - 2 * flip) ** 2 / (flip * (1 - flip))
@@ -161,7 +159,7 @@ class WeightedLabels:
 
     @cached_property
     def _weight(self) -> FloatArray:
-        """The weight of each group; they are scaled so that their sum over all other users is the number of these."""
+        """The weight of each group, scaled so that the weights of all other users sum to their number."""
         laws = self.kinds.laws(0.0, 0.0)
         hidden = 1 / np.maximum.reduceat(np.add.reduceat(laws.mass * laws.values**2, laws.starts[:-1]), self.firsts)
         found = []
@@ -178,11 +176,11 @@ class WeightedLabels:
         return float(self.counts @ self._weight)
 
     def _left(self, pairs: int) -> float:
-        """Return a lower bound of the sum of the weights if any 2 `pairs` users are left out."""
+        """Return a lower bound of the sum of the weights after removing any 2 `pairs` users."""
         return self._total - 2 * pairs * float(self._weight.max())
 
     def _drawn(self, weight: FloatArray) -> int:
-        r"""Return the least number s >= 1 of drawn pairs for which no probability of the proof is negative; 0 if it is too large.
+        r"""Return the smallest number s >= 1 of drawn pairs for which no probability of the proof is negative; 0 if s is too large.
 
         The condition is, for all users a and j, that beta_aj is at most R/(R - 1)^2, where R is the largest likelihood ratio of
         their messages and :math:`\beta_{aj} \le v_a v_j (n-1-2s)(n-2-2s)/(2 s V_-^2)`.
@@ -199,16 +197,16 @@ class WeightedLabels:
 
     @cached_property
     def _choices(self) -> tuple[int, ...]:
-        """The numbers s of drawn pairs that are used."""
+        """The values of s, the number of drawn pairs, for which the bound is evaluated."""
         return tuple(sorted({0, self._drawn(self._weight)}))
 
     def _log_error(self, eps: float, pairs: int) -> float:
-        """Return the log of the error term for s = `pairs`: mu = 1/4 bounds the variance of the test."""
+        """Return the log of the error term for s = `pairs`, with the bound mu = 1/4 of the variance of the test."""
         n, more = self._users, math.expm1(eps)
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
-        # g is the mean mass that users share with b, without the users whom a term leaves out.
+        # g is the mean mass that users share with b, without the users that a term removes.
         masses = np.repeat(self.blanket, np.minimum(self.counts, 2 * orders[-1]).astype(np.intp))
         removed = float(np.sort(masses)[::-1][: 2 * int(orders[-1])].sum())
         g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)
@@ -233,7 +231,7 @@ class WeightedLabels:
         first = factorial[2 * orders] + log_norm - falling
         second = factorial[2 * orders - 1] + 2 * (math.log(more) if more > 0 else -math.inf) - falling + math.log(n)
         found = weights + k * math.log(ratio) - math.log(2) + 0.5 * np.logaddexp(first, second)
-        # More than the rounding of the sums of logarithms.
+        # 1e-9 exceeds the rounding of the sums of logarithms.
         return float(np.logaddexp.reduce(found)) + 1e-9
 
     def _log_main(self, eps: float) -> list[float]:
@@ -262,7 +260,7 @@ class WeightedLabels:
         alpha = fall / float(counts @ fall)
         found = []
         for pairs in self._choices:
-            # At each node, the 2s drawn users divide the product of the others', and one user is doubled.
+            # At each node, the product of the other users is divided by the 2s drawn users, and one user counts twice.
             moved = logs.max(0) - 2 * pairs * least.min(0) if pairs else logs.max(0)
             each = [float(_moments.log_contour(group, np.array([1 / share]), theta, step, smoothing, moved).max())
                     for group, share in zip(groups, alpha.tolist())]
@@ -275,5 +273,5 @@ class WeightedLabels:
         if not self.offered or not 0 <= eps < _LARGEST:
             return 0.0
         parts = [np.logaddexp(main, self._log_error(eps, pairs)) for main, pairs in zip(self._log_main(eps), self._choices)]
-        # A value that is not a number would come from a moment generating function that vanishes, for few users.
+        # For few users a moment generating function may vanish, which gives NaN: such parts are skipped.
         return min([0.0, *(float(part) for part in parts if not math.isnan(part))])

@@ -13,9 +13,9 @@ The target's message has the distribution R_0 or R_1, and R_x that of a user wit
 mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in L^2(1/m), and r is the radius of
 a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
-:math:`\mu_q` is a bound of the variance of the best test f if q users send a message drawn from b instead of their own. It follows
-from a bound of the probability of f. Without exchanged messages this is :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and
-any bound :math:`\Delta` over all datasets. If one more message is exchanged, the probability rises from P'(f) to at most
+:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. It follows from a
+bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and any
+bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
 """
 
@@ -47,12 +47,12 @@ _PADDING = 1e-9
 """Relative increase of the error term, more than the rounding of its sums."""
 
 _LITTLE = math.log(1e-6)
-"""If the error term is below this fraction of the main term, its log, the probability of the test is not bounded. Raised: a larger
-bound. Lowered: longer run time."""
+"""Log of the fraction of the main term below which the error term is accepted without a bound of the probability of the test.
+Raised: a larger bound. Lowered: longer run time."""
 
 _MUCH = math.log(1e-3)
-"""If the error term is above this fraction of the main term, its log, the probability of the test is bounded by the bound at a
-smaller eps, and not only by the privacy blanket. Raised: a larger bound. Lowered: longer run time."""
+"""Log of the fraction of the main term above which the error term uses the bound at a smaller eps, and not only the privacy
+blanket, for the probability of the test. Raised: a larger bound. Lowered: longer run time."""
 
 _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
@@ -92,10 +92,10 @@ class _Chosen(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An upper bound of log delta, and what was chosen for it: the weights, the place of s among all numbers of pairs, and E'.
+    """An upper bound of log delta, and the choices that gave it: the weights, the place of s among all numbers of pairs, and E'.
 
-    `before` is ln E', or nan if the probability of the test is not bounded, and `twice` says whether the bound over all datasets is
-    used there, beside the privacy blanket.
+    `before` is ln E', or NaN if the probability of the test is not bounded. `twice` states whether the bound over all datasets was
+    used at E', beside the privacy blanket.
     """
 
     log_delta: float
@@ -106,10 +106,10 @@ class _Found(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The numbers on which the bound at one eps depends; all others give valid bounds, too.
+    """The numbers on which the bound at one eps depends; other numbers give valid bounds, too.
 
-    `before` is ln E', or nan if the probability of the test is not bounded. At E' it follows from the sum `blanket` of the
-    distributions under m, and, if it is not None, from the bound `earlier`.
+    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' is that of the sum `blanket` of the
+    distributions under m, and, if it is not None, that of `earlier`.
     """
 
     eps: float
@@ -279,7 +279,7 @@ class WorstDataset:
     def _less(self, eps: float, log_delta: float, shared: bool) -> float:
         """Return eps - eps' > 0, where delta at eps' bounds the probability of the test; `log_delta` is about log delta at eps.
 
-        If it is `shared`, eps' is rounded, so that it is the same for neighbouring eps.
+        If `shared`, eps' is rounded, so that neighbouring eps have the same eps'.
         """
         # Any eps' < eps gives a valid bound. The choice eps - `less` nearly minimizes it if delta decreases as for Gaussian noise.
         fall = self.approximate_log_delta(0.0) - max(log_delta, -LARGEST_EXPONENT)

@@ -1,5 +1,5 @@
 """Estimates from counts of messages, and bounds of the quantiles of their errors.
 
-Start with `counted`, the methods of every randomizer and protocol that estimates; `accuracy` has the distribution of an error,
-`count_errors` that of one count, `worst_count` its largest tail over the numbers of users who have the value.
+Start with `counted`, the methods of every randomizer and protocol that estimates. `accuracy` has the distribution of an error,
+`count_errors` that of an estimated count, and `worst_count` its largest tail over the number of users who have the value.
 """

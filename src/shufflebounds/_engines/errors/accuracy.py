@@ -30,7 +30,7 @@ Of = Literal["bin", "any"]
 
 
 class Histogram(NamedTuple):
-    """A histogram of the users: the different numbers of users in a bin, and how many bins have each of them."""
+    """The different numbers of users in a bin (`totals`), and for each the number of bins that have it (`bins`)."""
 
     totals: tuple[int, ...]
     bins: tuple[int, ...]
@@ -42,11 +42,11 @@ def _doubles(value: Interval) -> int:
 
 
 COUNTED = 2**33
-"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users: more
-than the number of people. Raised: these quantiles increase by 1e-16 of it. Lowered: they hold for smaller counts only."""
+"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users: above
+the number of people. Raised: quantiles increase by 1e-16 times it. Lowered: quantiles are valid for smaller counts only."""
 
 _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
-"""Bounds of log Pr[S >= above or S <= below] by bits, above and below. One worst dataset needs up to 512 of them."""
+"""Bounds of log Pr[S >= above or S <= below], by bits, above and below. One worst dataset needs up to 512 entries."""
 
 
 @explained
@@ -55,7 +55,7 @@ class ErrorLaw(ABC):
     """Base class for the distribution of the error, estimate minus exact value.
 
     ``_error(a, truth)`` returns bounds of log Pr[|error| > a] for one bin and the given truth, or for the worst dataset if `truth`
-    is None. ``_any_error`` does so for the largest error of any bin. A protocol that estimates one number has one bin.
+    is None. ``_any_error`` returns them for the largest error of any bin. A protocol that estimates one number has one bin.
     """
 
     @property
@@ -75,7 +75,7 @@ class ErrorLaw(ABC):
         return self.error_quantile(beta, of="any")
 
     def _check_users(self, users: int | None) -> None:
-        """Raise ValueError if a number of users is given that is not that of the class."""
+        """Raise ValueError if `users` is given and is not the number of users of the class."""
         own = getattr(self, "users", None)
         if users is not None and _validate.integer("users", users, 1) != own and own is not None:
             raise ValueError(f"users={users} must be {own}, as in the protocol, or left out")
@@ -161,7 +161,7 @@ class ErrorLaw(ABC):
         Parameters
         ----------
         beta : float
-            Probability of a larger error, in (0, 1). Above 1/2 a UserWarning says what it is.
+            Probability of a larger error, in (0, 1). A value above 1/2 draws a UserWarning: it may be meant as a confidence.
         truth, users : optional
             As in :meth:`error_tail`.
         of : {"bin", "any"}
@@ -254,7 +254,7 @@ class CountErrorLaw(ErrorLaw):
         return Interval(max(low for low, _ in sides), min(0.0, high * (1 - 8 * ULP)))
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
-        """Return bounds of log Pr[|error| > a for any bin] over all histograms, or those with this largest number of users."""
+        """Return bounds of log Pr[|error| > a for any bin] over all histograms, or those whose largest bin has `largest` users."""
         high = self._one_error(a, None).upper + math.log(self._many()) * (1 + ULP)
         return Interval(self._one_error(a, largest).lower, min(0.0, high))
 
@@ -275,8 +275,8 @@ def log_exceeded(
     below = -((reach * parts - mean * pieces) // (parts * pieces)) - 1
     if counts.size > 3:
         return _log_outside(one, zero, counts, center, above, below, rounding)
-    # Tails of up to three groups of bits are cached: they are those of protocols that count, and a search for a quantile repeats
-    # most of them.
+    # Tails of up to three groups of bits, as protocols that count have them, are cached: a search for a quantile repeats most of
+    # them.
     key = (one.tobytes(), zero.tobytes(), counts.tobytes(), center.as_integer_ratio(), above, below, rounding)
     return _OUTSIDE.of(key, lambda: _log_outside(one, zero, counts, center, above, below, rounding))
 
@@ -289,7 +289,7 @@ def _log_outside(
     for k, upper in ((above, True), (below, False)):
         value, error = _tail(one, zero, counts, k, upper)
         if rounding and value > -math.inf:
-            # An error e of the log-odds of the bits changes the log of a tail at k by at most e times |k - mean|.
+            # An error e of the log-odds of the bits changes the log of the tail at k by at most e |k - mean|.
             spread = math.sqrt(float((counts * one) @ zero))
             error += 2 * rounding * (abs(float(k - center)) + 10 * spread + 10)
         logs.append((value - error, value + error))

@@ -75,14 +75,14 @@ class CountErrors(CountErrorLaw):
         return max(own * not_own, other * not_other)
 
     def _largest_error(self, a: Fraction, largest: int | None) -> Interval:
-        # The counts of all values add up to `users`, so their mean is users/bins. The union bound is at most `bins` times the
-        # concave envelope of the tail, as a function of the count, at this mean.
+        # The counts of all values sum to `users`, so their mean is users/bins. The tails of all bins sum to at most `bins` times
+        # the concave envelope of the tail, as a function of the count, at this mean.
         reach = a * Fraction(self.probabilities.gap)
         mean = self.users / self.bins
         lower, points = tails_over_counts(self.users, self._known, self._largest_variance, reach)
         high = _envelope(points, mean)
         if largest is not None:
-            # With fewer counts the blocks are shorter. Their bounds may be larger all the same, because they depend on the tails.
+            # With fewer counts the blocks are shorter, but their bounds may be larger, because they depend on the tails.
             lower = self._one_error(a, largest).lower
             points = tails_over_counts(self.users, self._known, self._largest_variance, reach, largest).points
             high = min(high, _envelope(points, mean))
@@ -106,7 +106,7 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
     x = np.array([float(x) for x, _ in points])
     y = np.exp(np.array([y for _, y in points]) - top)
     # The smallest value at the mean of a line above all points is a convex, piecewise linear function of its slope. Its minimum is
-    # at one of finitely many slopes: 0 and those between a point on the left and a point on the right.
+    # at the slope 0 or at the slope between a point on the left and a point on the right.
     right = x > mean
     slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
     increasing: list[float] = np.unique(np.maximum(slopes, 0.0)).tolist()

@@ -47,7 +47,7 @@ def message_rows(messages: ArrayLike, width: int, kind: str) -> NDArray[Any]:
 @explained
 @with_passages
 class Counted(ABC, Generic[Counts, Estimate]):
-    """A randomizer or protocol whose estimate is a function of the counts of its messages, which add up over parts of the users.
+    """A randomizer or protocol that estimates from counts of its messages; the counts of parts of the users add up.
 
     Arrays of values and of messages have one row for each user or message.
     """
@@ -58,7 +58,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     @abstractmethod
     def _messages(self, values: NDArray[Any], source: np.random.Generator) -> NDArray[Any]:
-        """Return one message for each validated value."""
+        """Return one message for each valid value."""
 
     @abstractmethod
     def _checked_messages(self, messages: ArrayLike) -> NDArray[Any]:
@@ -84,7 +84,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
 
     @property
     def _fixed_users(self) -> int | None:
-        """Number of users whose messages an estimate needs; None if their number is not a parameter."""
+        """Number of users whose messages an estimate needs; None if it is not a parameter."""
         return None
 
     @property

@@ -1,6 +1,6 @@
 """Bounds of Pr[|error of an estimated count| > x], over every number of users who have the counted value.
 
-The users who have the value are called holders. The errors of the counting protocols cover every dataset in this way.
+A holder is a user who has the value. The errors of counting protocols cover every dataset by covering every number of holders.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Known = Callable[[int, int, Fraction], Interval]
 class CountTails(NamedTuple):
     """Bounds of the log tail probability over all numbers of holders: one lower bound, and a list of upper bounds.
 
-    An entry (first number of holders, upper bound) is valid for the numbers from `first` up to the next entry.
+    An entry (first, upper bound) is valid for the numbers of holders from `first` up to the next entry.
     """
 
     lower: float
@@ -38,11 +38,11 @@ class CountTails(NamedTuple):
 
 
 class _Blocks:
-    """Bounds of the log tail for blocks of counts.
+    """Bounds of the log tail for blocks of numbers of holders.
 
-    In a block first, ..., end the value of end - first users is undetermined. Their part of the error exceeds a with probability at
-    most 2 e^-depth by Bernstein's inequality. So the tail at `reach` of any count in the block is at most the tail of the other
-    users at reach - a, plus that probability.
+    In a block first, ..., end it is undetermined whether end - first users have the value. By Bernstein's inequality their part of
+    the error exceeds a with probability at most 2 e^-depth. So the tail at `reach` of any number in the block is at most the tail
+    of the other users at reach - a, plus this probability.
     """
 
     def __init__(self, users: int, known: Known, variance: float, reach: Fraction, last: int) -> None:
@@ -53,7 +53,7 @@ class _Blocks:
         self._left: dict[int, Fraction] = {}
 
     def left(self, undetermined: int) -> Fraction:
-        """Return the error that is left to the other users, reach - a, in a block with this number of undetermined users."""
+        """Return reach - a, the error that the other users must exceed, in a block with this number of undetermined users."""
         # Blocks have few different sizes, and exact arithmetic takes longer than a look-up.
         if undetermined not in self._left:
             self._left[undetermined] = self._reach - Fraction(bernstein(undetermined * self._variance, self._depth))
@@ -98,7 +98,7 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     ----------
     users, known, variance, reach
         As for :func:`tails_over_counts`.
-    last : int, optional
+    Largest number of holders to evaluate, n by default; larger numbers must follow by symmetry.
         Largest number of holders that is evaluated, if larger ones follow by symmetry; n by default.
     """
     last = users if last is None else last
@@ -111,13 +111,13 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         return block[1] - block[0] < width
 
     def measure(several: Sequence[IntRange], enough: float) -> list[tuple[float, float, float]]:
-        # A block of the smallest size is not divided further. Its upper bound is also passed as its value, so that the search does
-        # not divide blocks with smaller upper bounds.
+        # A block of the smallest size is not divided further. Its upper bound is also passed as its value, so that the search drops
+        # blocks with smaller upper bounds.
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    # A block whose undetermined users alone may cause the error has the upper bound 0, the largest possible one. These blocks are
-    # divided before the search, because the search would divide them first and evaluate them in vain.
+    # A block whose undetermined users alone may cause the error has the upper bound 0. The search would divide these blocks first,
+    # in vain, so they are divided before.
     starts, wide = [], [(0, last)]
     while wide:
         block = wide.pop()

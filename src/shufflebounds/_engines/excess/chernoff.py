@@ -22,8 +22,8 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     top = float(values.max())
     if not top > 0:
         return -math.inf
-    # Every theta gives a bound. The best one is found by bisection of the slope of the convex function below, up to 600/top.
-    # Negative values may be far larger than `top`, so that their terms underflow.
+    # Every theta gives a valid bound. Bisect the slope of the convex function below for the best theta, up to 600/top. Negative
+    # values may be far larger than `top`, so that their terms underflow.
     low, high = math.log(600 / top) - 80, math.log(600 / top)
     for _ in range(30):
         theta = math.exp(0.5 * (low + high))
@@ -33,8 +33,8 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
             high = math.log(theta)
         else:
             low = math.log(theta)
-    # Each term has an error of a few ulp of its two parts, and the sum one of an ulp for each term. Only terms that are not
-    # negligible in the sum count.
+    # Each term has an error of a few ulp of its two parts, and the sum one ulp for each term. Terms that are negligible in the sum
+    # are not counted.
     seen = terms > terms.max() - NEGLIGIBLE
     error = ULP * users * (64 + 2 * values.size + 4 * float((np.abs(theta * values[seen]) - log_mass[seen]).max()))
     bound = users * float(np.logaddexp.reduce(terms)) - math.log(theta) - 1
@@ -48,9 +48,9 @@ def log_moment(values: FloatArray, mass: FloatArray, theta: float) -> float:
 
 
 def saddle(values: FloatArray, mass: FloatArray, users: float) -> float:
-    """Return theta close to the solution of n K'(theta) = 2/theta, where K is the cumulant generating function and n = `users`.
+    """Return theta close to the solution of n K'(theta) = 2/theta, with K the cumulant generating function and n = `users`.
 
-    Any theta > 0 gives a valid bound.
+    Chernoff's bound is valid at any theta > 0.
     """
     low, high = 0.0, 600 / float(np.abs(values).max())
     theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)

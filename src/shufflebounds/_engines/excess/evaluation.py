@@ -1,9 +1,9 @@
 """Bounds of the expected positive part E S_+ of S = X_1 + ... + X_n, for independent X_i with the same discrete distribution.
 
-A distribution is passed as an array of values and an array of their log masses, which sum to 1: the mass at X = 0 is among them.
-X is the privacy-amplification random variable (`ExcessLaw`), n the number of users, and delta of a shuffled randomizer is
-E S_+ / n. Atoms with negligible mass are dropped, distributions with more than 1024 atoms are merged to fewer, and distributions
-with large values are passed to `heavy_tails`. The kernel `_core/_excess` evaluates the rest.
+A distribution is passed as an array of values and an array of their log masses, which sum to 1 and include the mass at X = 0. X is
+the privacy-amplification random variable (`ExcessLaw`), n the number of users; delta of a shuffled randomizer is E S_+ / n. Atoms
+with negligible mass are dropped, distributions with more than 1024 atoms are merged to fewer atoms, and distributions with large
+values are passed to `heavy_tails`. The kernel `_core/_excess` evaluates all others.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = [
 ]
 
 HEAVY = 1e6
-"""A distribution with a value above this in absolute value has heavy tails: a normal approximation does not describe its sums."""
+"""A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
 
-In an upper bound it is added to both, which corresponds to a measure m that is smaller by a relative 2**-42. Raised: less tight
-bounds. Lowered: rounding errors may exceed it.
+In an upper bound it is added to both, as if the measure m were smaller by a relative 2**-42. Raised: less tight bounds. Lowered:
+rounding errors may exceed it.
 """
 
 class Effort(Enum):
-    """How closely the kernel bounds log E S_+: the relative gap that it aims at, and the most evaluations of an atom.
+    """How closely the kernel bounds log E S_+: (the relative gap to reach, the limit of evaluations of atoms).
 
-    FINE serves single answers. SAMPLED serves results that interpolate between many values of delta, whose own error is larger; a
-    value takes about an eighth of the time, and its gap may be BLUR/4 of -log delta. For heavy tails SAMPLED has no lower bound of
-    E S_+ below 1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among distributions; it is less
-    close for heavy tails, too. Raised work: longer run time. Lowered: a larger gap.
+    FINE serves single answers. SAMPLED serves interpolation between many values of delta, whose own error is larger: a value takes
+    about an eighth of the time, and its gap may be BLUR/4 of -log delta. For heavy tails, SAMPLED has no lower bound of E S_+ below
+    1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among distributions, with larger gaps for heavy
+    tails. Raised limit: longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)
@@ -58,7 +58,7 @@ def rounding(log_mass: FloatArray, log_a: FloatArray, log_b: FloatArray) -> floa
     """
     all_logs = np.stack([log_mass, log_a, log_b])
     sizes: list[float] = np.abs(np.where(all_logs > -np.inf, all_logs, 0.0)).max(axis=1, initial=0.0).tolist()
-    # The second term is for subnormal masses, with a log below -708, which have larger relative errors.
+    # Subnormal masses, with a log below -708, have larger relative errors: the second term.
     return 4 * ULP * (1 + 2 * sum(sizes)) + 64 * math.exp(min(0.0, sizes[0] - 744.0))
 
 
@@ -68,12 +68,12 @@ def largest_of(rough: Sequence[float], value: Callable[[int], float], error: flo
     Parameters
     ----------
     rough : sequence of float
-        Approximations of log E S_+ of the candidates by the saddle point. They are within 0.1 of it for 100 users or more and light
-        tails, and above it for heavy tails.
+        Saddle-point approximations of log E S_+ of the candidates. For 100 users or more and light tails their error is below 0.1;
+        for heavy tails they are too large.
     value : callable
         Returns the value of a candidate, given its index.
     error : float
-        Candidates are evaluated by decreasing approximation until this is smaller than the largest value by more than `error`.
+        Candidates are evaluated by decreasing approximation until the next one is below the largest value by more than `error`.
     """
     best, largest = 0, -math.inf
     for place in np.argsort(np.negative(rough), kind="stable").tolist():
@@ -89,9 +89,9 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
     """Return an approximation of log E S_+ for `users` users by the saddle point.
 
     For heavy tails the saddle point alone may be too large by orders of magnitude. With `parted` the largest values are split off,
-    of which a sum has 1/4 on average: the result is about the larger one of the saddle point of the other values and of
-    :func:`one_large_value`. It is at most n E X_+, which is an upper bound of E S_+ and is close to it if the sum is 0 unless one
-    user has a positive value.
+    so that a sum has 1/4 of them on average: the result is about the larger of the saddle point of the other values and of
+    :func:`one_large_value`. The result is at most n E X_+, an upper bound of E S_+ that is close to it if only one user at a time
+    has a positive value.
     """
     gains = values > 0
     if not gains.any():
@@ -113,7 +113,7 @@ def approximate_excess(values: FloatArray, log_mass: FloatArray, users: float, p
 
 
 def log_gain(log_cut: ArrayLike, log_cut_b: ArrayLike, eps: float) -> float:
-    """Return the log of the sum of (A - e^eps B)_+ over sets with the masses A and B, which may underflow, from their logs."""
+    """Return, from log A and log B of several sets, the log of the sum of (A - e^eps B)_+; A and B themselves may underflow."""
     cut, other = np.broadcast_arrays(log_cut, log_cut_b)
     seen = cut > -np.inf
     loss = cut[seen] - other[seen] - eps
@@ -125,7 +125,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
          effort: Effort) -> Interval:
     """Return bounds of log E S_+ for `users` users, by the kernel.
 
-    If `upper` is True or False, only that bound is needed, and the other one may be trivial to save time.
+    If `upper` is True or False, only that bound is needed, and the other may be trivial, which saves time.
     """
     if float(values.max()) <= 0:
         return Interval(-math.inf, -math.inf)
@@ -134,7 +134,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     # The run time of the kernel grows with the number of atoms. Merging atoms widens the bounds more for heavy tails than for
     # other distributions, so heavy tails keep more atoms.
     if log_mass.size > (8 * MANY if heavy else MANY):
-        # Merging gives one distribution for the lower bound and another for the upper bound.
+        # Merge to one distribution for the lower bound and to another for the upper bound.
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
@@ -144,24 +144,24 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
     near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
     if near < LOG_TINY / 2:
-        # Sampled results do not depend on a delta below 1e-145, and the kernel would take long for heavy tails.
+        # Interpolation does not need delta below 1e-145, where the kernel would take long for heavy tails.
         if heavy:
             return Interval(-math.inf, chernoff(values, log_mass, users))
         work *= 0.1
-        # The shift of the distributions by BLUR moves log delta by more than this.
+        # The shift of the distributions by BLUR moves log delta by more than this gap.
         rtol = max(rtol, 0.25 * BLUR * -near)
-    # Masses that underflow have larger rounding errors, which the caller adds (`rounding`).
+    # The rounding errors of masses that underflow are not in these bounds; the caller adds them (`rounding`).
     both = partial(_both, users=users, rounded=float(log_mass.min()) < LOG_TINY)
     found = nothing = Interval(-math.inf, math.inf)
     if heavy and float(values.max()) <= HEAVY and effort is not Effort.ROUGH:
-        # A sum with a large negative value is not positive. If no positive value is large, the kernel therefore needs little work
-        # in most cases, and `sum_with_jumps` takes longer.
+        # A large negative value makes the sum negative. If no positive value is large, the kernel therefore needs little work in
+        # most cases, less than `sum_with_jumps`.
         found = both(nothing, _excess.log_excess(values, log_mass, starts, count, rtol, 0.1 * Effort.ROUGH.value[1]))
         if found.upper - found.lower <= 10 * rtol:
             return found
     few = effort is Effort.SAMPLED and few_enough(users)
-    # `sum_with_jumps` is not used for few users, for whom the kernel enumerates heavy values itself, nor for rough bounds, which
-    # must take less time. For up to 40 users `sum_of_few` takes less time if the gap may be larger.
+    # `sum_with_jumps` is not used for up to FEW users, for whom the kernel enumerates heavy values itself, nor for rough bounds,
+    # which must take less time, nor where a larger gap is allowed and `sum_of_few` takes less time (up to 40 users).
     if heavy and users > FEW and effort is not Effort.ROUGH and not few:
         found = both(found, sum_with_jumps(values, log_mass, users, upper is True))
     if few and not heavy and (users > FEW + 2 or log_mass.size <= 2 * FEW):
@@ -172,15 +172,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         step = (0.3 if heavy else 0.12) if few else 0.06
         chosen = upper if few else None
         if heavy and not few and upper is not None and few_enough(users):
-            # The gap is proportional to the square of the step, so a coarse step shows whether it will be small. Then one bound is
-            # enough.
+            # The gap is proportional to the square of the step. If it is small enough at a coarse step, compute one bound only.
             coarse = sum_of_few(values, log_mass, users, 5 * step)
             chosen = upper if coarse.upper - coarse.lower < 25 * 2 * SEARCH_GAP else None
         added = sum_of_few(values, log_mass, users, step, chosen)
         found = both(found, added)
         if chosen is not None and math.isfinite(added[chosen]):
             return found
-    # Where `sum_with_jumps` has a gap above 2 SEARCH_GAP, that of the kernel is most often larger.
+    # Where the gap of `sum_with_jumps` is above 2 SEARCH_GAP, that of the kernel is most often larger.
     if found.upper - found.lower < (math.inf if few else 0.1 if heavy and effort is Effort.SAMPLED else 2 * SEARCH_GAP):
         return found
     # For heavy tails the kernel either succeeds with little work, or not at all.
@@ -194,9 +193,9 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
 
 
 def _both(one: tuple[float, float], other: tuple[float, float], users: float, rounded: bool) -> Interval:
-    """Return the larger lower and the smaller upper bound of two pairs of bounds of log E S_+ for `users` users.
+    """Combine two pairs of bounds of log E S_+ for `users` users: the larger lower and the smaller upper bound.
 
-    Raises InconsistentBoundsError if they contradict each other, unless rounding errors are not included in them (`rounded`).
+    Raises InconsistentBoundsError if they contradict each other, unless rounding errors are missing in them (`rounded`).
     """
     found = Interval(max(one[0], other[0]), min(one[1], other[1]))
     if found.lower > found.upper and not rounded:
@@ -206,16 +205,16 @@ def _both(one: tuple[float, float], other: tuple[float, float], users: float, ro
 
 def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, selected: bool | None,
                        effort: Effort) -> tuple[float, float, NDArray[np.bool_]]:
-    """Return bounds of log E S_+ and a mask of the atoms that were evaluated; atoms that cannot matter are dropped.
+    """Return bounds of log E S_+ without negligible atoms, and a mask of the atoms that were evaluated.
 
-    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of this change is subtracted from the lower and
-    added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+.
+    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of these changes is subtracted from the lower and
+    added to the upper bound. Fewer atoms are dropped until the total is below e^-30 of E S_+.
     """
     with np.errstate(divide="ignore"):
         size = log_mass + np.log(np.abs(values))
     order = np.argsort(size, kind="stable")
     total = np.logaddexp.accumulate(size[order])
-    # E S_+ is at most n E X_+. If it is far smaller, more atoms matter.
+    # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. Where E S_+ is far below it, more atoms matter.
     floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
@@ -224,7 +223,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         kept[order[:place]] = False
         lower, upper = sums(*at_zero(values, log_mass, kept), users, selected, effort)
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
-        # If only the upper bound is needed, the change may be compared with it.
+        # If only the upper bound is needed, the change is compared with the upper bound.
         answer = upper if selected else lower
         if moved == -math.inf or moved < answer - 30:
             break
@@ -239,9 +238,9 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
                      effort: Effort) -> float:
     """Return one bound of log E S_+ from a merged distribution with at most MANY values, plus those of tiny mass and 0.
 
-    For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to the
-    nodes and keeps its mean. For the lower bound it is smaller in this order: the mass between two nodes moves to its mean. Shifts
-    of the values cover the rounding. The density of nodes is proportional to the cube root of that of the masses, which changes the
+    For the upper bound the merged distribution is larger in the convex order: the mass between two neighbouring nodes moves to
+    these nodes and keeps its mean. For the lower bound it is smaller: the mass between two nodes moves to its mean. Shifts of the
+    values cover the rounding. The density of nodes is proportional to the cube root of the density of the masses, which changes the
     variance the least; 30 % of the nodes are spread evenly in asinh(x / standard deviation).
     """
     light = (log_mass < LOG_TINY) | (values == 0)
@@ -257,7 +256,7 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
     share = 0.7 * weight / weight[-1] + 0.3 * (even - even[0]) / (even[-1] - even[0])
     ends = x[nodes_at(share, MANY)]
     size = np.maximum(np.abs(ends[:-1]), np.abs(ends[1:]))
-    # Each value is shifted by more than the rounding errors of its mass and of its mean.
+    # Shift each value by a bound of the rounding errors of its mass and of its mean.
     error = largest_charge(x, ends, -float(log_mass[~light].min()))
     if upper:
         total = spread(x, mass, ends)
@@ -271,9 +270,9 @@ def _gathered_excess(values: FloatArray, log_mass: FloatArray, count: FloatArray
 
 
 def excesses(log_a: FloatArray, log_b: FloatArray, eps: float) -> FloatArray:
-    """Return a - e^eps b from the logarithms of a and b, with the relative accuracy of the difference log a - log b - eps."""
+    """Return a - e^eps b from log a and log b; its relative error is that of the difference log a - log b - eps."""
     with np.errstate(invalid="ignore", over="ignore"):
         loss = np.where(log_a == log_b, 0.0, log_a - log_b) - eps
-        # The larger of the two terms is factored out, so that no exponential overflows unless the result overflows.
+        # The larger term is factored out, so that no exponential overflows unless the result overflows.
         value = np.where(loss > 0, np.exp(log_a) * -np.expm1(-loss), np.exp(log_b + eps) * np.expm1(loss))
     return np.asarray(np.where((log_a == -np.inf) & (log_b == -np.inf), 0.0, value))

@@ -32,8 +32,8 @@ from shufflebounds._engines.excess.tilted_inversion import LEFT, WIDE, Gains, Li
 __all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]
 
 _MOST = 60
-"""Largest number of heavy values in a sum. Raised: longer run time if the tails are so heavy that more values must be enumerated.
-Lowered: fewer distributions are in the range of this method."""
+"""Largest number of heavy values in a sum. Raised: longer run time for tails that need more enumerated values. Lowered: fewer
+distributions are in the range of this method."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -97,11 +97,10 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     if not abs(x[0]) < SQUARABLE:
         return _NOTHING
     count = np.cumsum(np.where(x != 0, np.exp(log_w), 0.0)) * users
-    # If a sum has fewer than 16 nonzero values on average, all of them count as heavy.
+    # If a sum has fewer than 16 nonzero values on average, all nonzero values count as heavy.
     if count[-1] < 16:
         return _all_heavy(x, log_w, users, upper)
-    # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
-    # the light values.
+    # `few` is the expected number of heavy values. Smaller: less enumeration. Larger: a narrower integrand for the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:

@@ -56,24 +56,24 @@ class ExcessLaw:
         Logarithms of the masses under m, one for each atom.
     log_a, log_b : array_like
         Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom where the privacy loss is the pure
-        budget, log_a - log_b must be exactly this double: X is computed from the difference, which avoids cancellation for eps
-        close to the budget.
+        budget, log_a - log_b must be exactly this double: X is computed from this difference, without cancellation for eps close to
+        the budget.
     log_rest : float
-        Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Its relative error must be small, like
-        those of the masses, because delta is proportional to a power of it if the sum is positive only where nearly all other users
-        have X = 0. It may be far below an ulp of 1, so never compute it as 1 minus the masses. If only bounds of it are known, pass
-        the upper one for an upper bound and the lower one for a lower bound.
+        Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Its relative error must be as small as
+        those of the masses: if the sum is positive only where nearly all other users have X = 0, delta is proportional to a power
+        of this probability. It may be far below an ulp of 1, so never compute it as 1 minus the masses. If only bounds of it are
+        known, pass the upper one for an upper bound and the lower one for a lower bound.
     log_cut, log_cut_b : float or array_like
-        Logarithms of the masses of one or several sets of outputs that are not among the atoms, under :math:`R_0` and under
-        :math:`R_1`: because m = 0 there, or because a tail is truncated. For masses A and B of a set,
-        :math:`(A - e^\varepsilon B)_+` is added to the bound. For a lower bound pass only outputs that no other user can send
-        (m = 0), which identify the target's message, and drop a truncated tail. Without `log_cut_b`, B = 0.
+        Logarithms of the masses A and B, under :math:`R_0` and under :math:`R_1`, of one or several sets of outputs that are not
+        among the atoms: because m = 0 there, or because a tail is truncated. For each set, :math:`(A - e^\varepsilon B)_+` is added
+        to the bound. For a lower bound pass only outputs that no other user can send (m = 0), which identify the target's message,
+        and drop a truncated tail. Without `log_cut_b`, B = 0.
 
     Notes
     -----
     A density is discretized: its outputs are divided into intervals (cells). For a lower bound each cell becomes an atom with the
-    means of a and b in the cell; a cell may be dropped only if X can be positive in it. For an upper bound the mass of each cell is
-    spread to the two ends of the cell, so that the mean stays the same.
+    means of a and b in the cell; only cells in which X <= 0 must not be dropped. For an upper bound the mass of each cell is split
+    between the two ends of the cell, so that the mean stays the same.
     """
 
     log_mass: FloatArray = field(repr=False)
@@ -112,9 +112,9 @@ class ExcessLaw:
         r0, r1 : array_like
             Masses of the outputs under the two inputs, 1-D.
         base : array_like
-            Masses of m. Outputs with proportional masses need not be merged; this is done when X is computed.
+            Masses of m. Outputs with proportional masses need not be merged: they are merged when X is computed.
         rest : float
-            1 minus the mass of m, from where it is known accurately (`log_rest` of the class).
+            1 minus the mass of m, computed without cancellation (see `log_rest` of the class).
 
         Returns
         -------
@@ -137,7 +137,7 @@ class ExcessLaw:
         upper : bool
             Increase X, for an upper bound; otherwise decrease it.
         error : float
-            Relative error of the probabilities of outputs beyond a few units in the last place.
+            Relative error of the probabilities of outputs, in addition to a few ulp.
 
         Returns
         -------
@@ -151,8 +151,7 @@ class ExcessLaw:
         cut = sign * (ULP * (2 + np.abs(np.where(self.log_cut > -np.inf, self.log_cut, 0.0))) + error)
         rest = self.log_rest
         if upper and error and rest > -math.inf:
-            # A measure that is smaller than m by the relative `error` is below every input's distribution, and leaves as much more
-            # at X = 0.
+            # The measure (1 - `error`) m is below every input's distribution; the mass `error` is added at X = 0.
             rest = float(np.logaddexp(rest, math.log(error)))
         return replace(self, log_a=self.log_a + move, log_b=self.log_b - move, log_rest=rest, log_cut=self.log_cut + cut,
                        log_cut_b=self.log_cut_b - cut)
@@ -181,7 +180,7 @@ class ExcessLaw:
                          self.log_cut + move, self.log_cut_b + move)
 
     def lowered(self, share: float) -> ExcessLaw:
-        """Return the distribution of X with `share` times m instead of m, rounded up.
+        """Return the distribution of X with `share` times m in place of m, increased by a bound of the rounding errors.
 
         Parameters
         ----------
@@ -191,7 +190,7 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            The values divided by `share`, with `share` times their masses; the rest of the mass moves to 0. It is larger in the
+            The values divided by `share`, with `share` times their masses; the remaining mass moves to 0. It is larger in the
             convex order.
         """
         if share == 1:
@@ -202,7 +201,7 @@ class ExcessLaw:
         return law.widened(upper=True)
 
     def values(self, eps: float) -> FloatArray:
-        """Return the values of X at one eps, with high relative accuracy also for eps close to a pure budget.
+        """Return the values of X at one eps, with high relative accuracy even for eps close to a pure budget.
 
         Parameters
         ----------
@@ -218,9 +217,9 @@ class ExcessLaw:
 
     @cached_property
     def _distinct(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The whole distribution as (log_mass, log_a, log_b): the atoms, those of equal a and b merged, and that at X = 0.
+        """The whole distribution as (log_mass, log_a, log_b), with atoms of equal a and b merged.
 
-        The atom at X = 0 has log_a = log_b = -inf.
+        It includes the atom at X = 0, for which log_a = log_b = -inf.
         """
         masses = np.append(self.log_mass, self.log_rest)
         kept = masses > -np.inf
@@ -248,7 +247,7 @@ class ExcessLaw:
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The largest privacy loss: X <= 0 for all eps at least this. It is inf if some output has no mass under R_1."""
+        """The largest privacy loss, from which on X <= 0. It is inf if some output has no mass under R_1."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
@@ -278,7 +277,7 @@ class ExcessLaw:
         """
         seen = self.log_mass > -np.inf
         with np.errstate(over="ignore"):
-            # Squaring sqrt(mass) * value instead of the value avoids underflow of tiny masses.
+            # Square sqrt(mass) * value, because tiny masses could underflow before they are multiplied by a squared value.
             return float(((np.exp(0.5 * self.log_mass[seen]) * self.values(eps)[seen]) ** 2).sum())
 
     def log_phi(self, eps: ArrayLike, users: float, effort: Effort = Effort.FINE) -> IntervalArray:
@@ -324,8 +323,8 @@ class ExcessLaw:
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
 
-        Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. It saves the kernel,
-        which would take up to a second at such an eps.
+        This is decided by Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X. It saves a kernel
+        call, which would take up to a second at such an eps.
         """
         gain = self._log_gain(eps)
         log_mass, log_a, log_b = self._distinct
@@ -338,8 +337,8 @@ class ExcessLaw:
         mean, square = float(mass @ values), float(mass @ values**2)
         if not mean < 0:
             return None
-        # The candidates t are multiples of the best exponent for a normal sum. Smaller t are better if X is large for a few
-        # outcomes only.
+        # The candidates t are multiples of the best exponent for a normal sum; smaller t are better if only few outcomes have large
+        # X.
         exponents = -mean / square * np.array([0.001, 0.004, 0.015, 0.06, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0])
         moments = np.logaddexp.reduce(log_mass + exponents[:, None] * values, axis=1)
         moments += self._slack + 1e-13 * (1 + np.abs(exponents) * float(np.abs(values).max()))
@@ -398,15 +397,15 @@ class ExcessLaw:
         Returns
         -------
         float
-            Within 0.1 for 100 users or more and light tails, and most often within 1 for heavy tails. For fewer users it may be
-            too large by orders of magnitude, or, with `parted`, too small.
+            The error is below 0.1 for 100 users or more and light tails, and most often below 1 for heavy tails. For fewer users it
+            may be too large by orders of magnitude, or, with `parted`, too small.
         """
         log_mass, log_a, log_b = self._distinct
         rough = -math.inf
         if log_mass.size:
             values = excesses(log_a, log_b, eps)
             rough = approximate_excess(values, log_mass, users, parted or float(np.abs(values).max()) > HEAVY)
-        # Where values overflow, the law counts as a candidate.
+        # Where values overflow, return inf, so that the distribution is evaluated as a candidate for the largest.
         if not rough < math.inf:
             return math.inf
         return self._with_cut(Interval(rough, rough), 0.0, eps, users).upper
@@ -439,9 +438,9 @@ class ExcessLaw:
         return log_gain(self.log_cut, self.log_cut_b, eps)
 
     def _with_cut(self, log_excess: Interval, slack: float, eps: float, users: float) -> Interval:
-        """Return bounds of log Phi: E S_+ / n of the atoms, whose logarithm is given, plus the contribution of the cut sets.
+        """Return bounds of log Phi: E S_+ / n of the atoms, from bounds of log E S_+, plus the contribution of the cut sets.
 
-        `slack` is the relative error of E S_+.
+        `slack` bounds the relative error of E S_+.
         """
         lower = log_excess.lower - math.log(users) * (1 + 4 * ULP)
         upper = log_excess.upper - math.log(users) * (1 - 4 * ULP)
@@ -456,17 +455,14 @@ class ExcessLaw:
 
     @cached_property
     def expensive(self) -> bool:
-        """Whether the atoms are simplified before the kernel evaluates them: many atoms, subnormal masses or very large values.
+        """Whether the atoms are simplified before the kernel call: more than 1024 atoms, subnormal masses or very large values.
 
-        Many means more than 1024. The gap may then depend on eps irregularly, and a search cannot assume smooth bounds.
+        The gap may then depend on eps irregularly, so a search cannot assume smooth bounds.
         """
         return self.heavy or self._distinct[0].size > MANY or self._has_light
 
     def adds_few(self, users: float) -> bool:
-        """Whether the atoms are too many to enumerate the sums of these few users.
-
-        Then the kernel takes long for a gap that may be large, and :func:`sum_of_few` takes less time.
-        """
+        """Whether `sum_of_few` takes less time than the kernel: there are too many atoms to enumerate the sums of so few users."""
         size = self._distinct[0].size
         if not few_enough(users) or size <= FEW:
             return False
@@ -474,9 +470,10 @@ class ExcessLaw:
         return size > COMPARED or (size > 2 * FEW and math.comb(size + int(users), int(users)) > 2e5)
 
     def effort(self, users: float) -> float:
-        """Return a bound of the run time of one value, in seconds, from which the number of samples of delta is chosen.
+        """Return a bound of the run time of one value, in seconds.
 
-        It decides digits, so it is a formula of sizes, with the times of one machine when it was made.
+        The number of samples of delta depends on it. To make results the same on every machine, it is a formula of sizes, fitted to
+        the times of one machine.
         """
         size = self._distinct[0].size
         if self.lost > 0:
@@ -497,7 +494,7 @@ class ExcessLaw:
 
     @cached_property
     def _known(self) -> Kept[tuple[float, float, bool | None, Effort], Interval]:
-        """A cache of answers by (eps, users, selected bound, effort), which is used for distributions with heavy tails only."""
+        """A cache of answers by (eps, users, selected bound, effort), for distributions with heavy tails only."""
         return Kept(CACHED_ANSWERS)
 
     @cached_property
@@ -520,7 +517,7 @@ class PairLaws:
     upper : ExcessLaw
         X for a measure m that is at most the output distribution of every input.
     lower : tuple of (str, ExcessLaw), or a function that returns it
-        X for m the output distribution of one input x* (or a mixture of inputs), each with a description of the other users'
+        X for m the output distribution of one input x* (or of a mixture of inputs), each with a description of the other users'
         inputs, such as "every other user has input 2". Exchanging a and b gives the distributions of the reversed pair, except that
         log a and log b may differ by 2**-42 for rounding. A function is called when the attribute is first used.
     symmetric : bool

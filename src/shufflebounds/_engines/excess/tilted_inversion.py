@@ -26,14 +26,13 @@ _REACH = 8.5
 Raised: more nodes. Lowered: a larger truncation error."""
 
 LEFT = 20.0
-"""Logarithm of the smallest ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
+"""Log of the smallest permitted ratio of the answer to a truncated part. Raised: longer run time. Lowered: a larger gap."""
 
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
 
-The grid of y is then even within WIDE standard deviations around the mean.
-
-`heavy_tails` declines distributions whose even grid is wider than ten times this number of standard deviations.
+The grid of y is then even within WIDE standard deviations of the mean. `heavy_tails` declines distributions whose even grid is
+wider than 10 * WIDE standard deviations.
 """
 
 _BAND = math.exp(-40.0)
@@ -61,8 +60,8 @@ class Light:
     def deviation(self) -> float:
         """Standard deviation of the sum of n users, or 64 ulp of n * max |X| if this is larger.
 
-        A larger value is valid in every bound. The minimum keeps it positive if all values are equal doubles, as for densities at
-        large eps, where every X rounds to -e^eps.
+        A larger value is valid in every bound. The minimum keeps the value positive if all values of X are equal doubles, as for
+        densities at large eps, where every X rounds to -e^eps.
         """
         spread = math.sqrt(self.users * float(self.w @ (self.x - self.mean) ** 2))
         # The steps of the grid of y are a twelfth of the standard deviation. With this minimum, neighbouring grid points are
@@ -133,8 +132,9 @@ class _Contour:
         """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for each number m of users.
 
         The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
-        function of one user. Every tilt on either side of theta gives a bound of the alias on that side. Relative to e^(theta y) it
-        is largest at the upper end of the interval of sign * y for larger tilts, and at the lower end for smaller ones.
+        function of one user. The error has two parts, from masses above and below; each larger tilt bounds one of them, and each
+        smaller tilt the other. A bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end
+        for larger tilts, the lower end for smaller ones.
         """
         light, theta, cumulants = self.light, self.theta, self.light.cumulants[self.way]
         beyond = light.tilts > theta

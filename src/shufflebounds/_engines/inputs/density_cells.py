@@ -1,10 +1,11 @@
-r"""Cells of the outputs of densities, on which the likelihood ratio of any two inputs lies between its values at the two ends.
+r"""Cells of the outputs of densities, on which the likelihood ratio of any two inputs is between its values at the two ends.
 
-Let R_x have the density p_x, for finitely many inputs x. Between two neighbouring breakpoints the log likelihood ratio of any two
-inputs is monotone in the output y, so on a cell between them each ratio lies between its values at the ends of the cell. The
-probabilities of cells are differences of distribution functions.
+R_x has the density p_x, for finitely many inputs x. Between two neighbouring breakpoints the log likelihood ratio of any two inputs
+is monotone in the output y, so on a cell between them each ratio is between its values at the ends of the cell. The probabilities
+of cells are differences of distribution functions.
 
-Next to an end of the outputs a ratio may be unknown or unbounded. Such cells are divided until they are rare.
+Next to the first or last possible output a ratio may be unknown or unbounded. Such cells are divided until their probability is
+negligible.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ Tails = tuple[FloatArray, FloatArray]
 """Probabilities of outputs up to some points and above them, each of shape (inputs, points)."""
 
 RARER = 5.0
-"""Log of the factor by which the probability of a cell next to an end is divided. Raised: fewer cells with a larger range of
-likelihood ratios, which are divided later. Lowered: more rounds."""
+"""Log of the factor by which a division reduces the probability of a cell next to an end. Raised: fewer cells, with a larger range
+of likelihood ratios, which are divided again later. Lowered: more rounds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ class Densities:
     accuracy: float
 
     def _values(self, name: str, function: Function, y: FloatArray, high: float) -> FloatArray:
-        """Return the values of a function for all inputs, shape (inputs, y.size), or raise ValueError if one is impossible."""
+        """Return the values for all inputs, shape (inputs, y.size), or raise ValueError if the function returns an invalid one."""
         rows = []
         for x in self.inputs:
             with np.errstate(all="ignore"):
@@ -113,7 +114,7 @@ class Cells:
     left, right : ndarray, shape (cells,)
         The ends.
     log_left, log_right : ndarray
-        Log densities just inside the ends, up to a common number for each end; NaN where no ratio is determined.
+        Log densities just inside the ends, up to a constant for each end that all inputs share; NaN where no ratio is determined.
     tails_left, tails_right : Tails
         The tails at the ends.
     piece : ndarray, shape (cells,)
@@ -132,7 +133,8 @@ class Cells:
     def pieces(cls, densities: Densities, points: FloatArray, limits: tuple[FloatArray | None, FloatArray | None]) -> Cells:
         """Return one cell for each piece between neighbouring breakpoints.
 
-        `limits` has the log densities at the first and the last point, up to a common number, or None if the functions tell.
+        `limits` has the log densities at the first and the last point, up to a constant that all inputs share. An entry is None if
+        the functions determine them.
         """
         inputs = len(densities.inputs)
         tails = np.zeros((inputs, points.size)), np.zeros((inputs, points.size))
@@ -173,7 +175,7 @@ class Cells:
             return np.where(known, high - low, np.inf)
 
     def divided(self, densities: Densities, which: NDArray[np.bool_], at: FloatArray) -> Cells:
-        """Return the cells, with those that `which` selects divided at the points `at`; a ratio that turns raises ValueError."""
+        """Return the cells, those in `which` divided at the points `at`; raise ValueError if a ratio is not monotone."""
         logs, tails = densities.log_pdf(at), densities.tails(at)
         self._check_monotone(densities, which, at, logs)
         places = np.flatnonzero(which)
@@ -208,7 +210,7 @@ class Cells:
     @classmethod
     def of(cls, densities: Densities, points: FloatArray, limits: tuple[FloatArray | None, FloatArray | None], count: int,
            log_cut: float) -> Cells:
-        """Return about `count` cells whose ratios are known, and cells next to the ends with probabilities below e^log_cut.
+        """Return about `count` cells with known ratios, and cells next to the ends with probabilities below e^log_cut.
 
         The cells with the largest probability times squared range of the log ratio are divided first.
         """
@@ -220,11 +222,11 @@ class Cells:
             ranges = cells.ranges
             middle = _middles(densities, cells, np.isinf(ranges))
             divisible = (cells.left < middle) & (middle < cells.right)
-            # A cell next to an end is as rare as it can be if its probability is not above its error.
+            # A cell next to an end is not divided further if its probability is not above its error.
             ends = np.isinf(ranges) & (probable > least) & (mass > 2 * error).any(axis=0) & divisible
             inner = np.isfinite(ranges) & divisible
-            # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (least probability of an
-            # input), where `range` is that of the likelihood ratio. Both terms get the same share of the cells.
+            # A cell increases the variance of X by about range^2 probability + range^2 probability^2 / (smallest probability of an
+            # input), where `range` is that of the likelihood ratio. Half of the cells are spent on each of the two terms.
             plain = np.where(inner, probable * np.where(inner, ranges, 0.0) ** 2, 0.0)
             skewed = plain * probable / np.where(mass > error, mass, np.inf).min(axis=0)
             costs = plain / max(plain.sum(), TINY) + skewed / max(skewed.sum(), TINY)
@@ -243,7 +245,7 @@ class Cells:
 def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> FloatArray:
     """Return a point in each cell at which to divide it: the middle, or nearer to an end where no ratio is known.
 
-    There, and for cells without end, the point leaves about e^-RARER of the probability beyond it.
+    In the latter case, and in unbounded cells, about e^-RARER of the probability is beyond the point.
     """
     finite = np.isfinite(cells.left) & np.isfinite(cells.right)
     with np.errstate(invalid="ignore"):
@@ -259,9 +261,9 @@ def _middles(densities: Densities, cells: Cells, unknown: NDArray[np.bool_]) -> 
 
 
 def _beyond(densities: Densities, left: float, right: float) -> float:
-    """Return a point that leaves about e^-RARER of the probability of an endless interval beyond it, for the likeliest input."""
+    """Return a point beyond which about e^-RARER of the probability of an unbounded interval lies, for its most likely input."""
     if not math.isfinite(left) and not math.isfinite(right):
-        # Any point with probability on both sides will do.
+        # Any point with positive probability on both sides suffices.
         start, side = 0.0, 1 if densities.tails(np.zeros(1))[1].max() > 0.5 else -1
         if min(tail.max() for tail in densities.tails(np.zeros(1))) > 1e-3:
             return 0.0

@@ -1,8 +1,8 @@
 r"""Two randomizers with finitely many outputs, for upper and lower bounds of shuffled messages with densities.
 
-**Lower bounds.** The cell of the output y is a post-processing of y.
+**Lower bounds.** The output is the cell that contains y, a post-processing of y.
 
-**Upper bounds.** y must be a post-processing of an output of the other randomizer. Let J be a cell, r an input,
+**Upper bounds.** y must be a post-processing of the output. Let J be a cell, r an input,
 :math:`v(y) = (p_x(y)/p_r(y))_x`, and :math:`l_x \le v_x(y) \le h_x` on J. With k inputs, v(y) lies in the simplex with the vertices
 
 .. math:: l, \qquad l + (k - 1)(h_x - l_x)\, e_x \quad (x \ne r),
@@ -14,11 +14,11 @@ does not depend on x. The density of y is then :math:`\sum_i v^i_x w_i(y) p_r(y)
 and :math:`\int_J v_x p_r = R_x(J)`, so :math:`R_x(J, i)` follows from the probabilities of the cell alone. For two inputs the
 vertices are the two ends of the cell.
 
-Where no ratio is known the analyst is given the input: there is an output for each input, with the probability of the cells.
+Where no ratio is known the input is revealed: there is one output for each input, with the probability of these cells.
 
-**Errors.** The probability of a cell is known up to an error e_x. If it is small, it counts as an error of the likelihood ratios.
-Otherwise the density on the cell is divided by thinning into a part of probability :math:`\hat R_x(J) - e_x`, whose ratios have a
-wider range, and a rest of at most :math:`2 e_x`, with which the analyst is given the input.
+**Errors.** The probability of a cell is known up to an error e_x. If e_x is small, it counts as an error of the likelihood ratios.
+Otherwise the density on the cell is split by thinning into a part of probability :math:`\hat R_x(J) - e_x`, whose ratios have a
+wider range, and a rest of probability at most :math:`2 e_x`, with which the input is revealed.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from shufflebounds._engines.inputs.density_cells import Cells, Densities
 __all__ = ["lower_rows", "upper_rows"]
 
 SMALL_ERROR = 2.0**-32
-"""Largest relative error of the probability of a cell that counts as an error of the likelihood ratios. Raised: with many users,
-bounds are less tight. Lowered: more of the probability counts as revealed."""
+"""Largest relative error of the probability of a cell that counts as an error of the likelihood ratios. Raised: less tight bounds
+for many users. Lowered: the input is revealed with a larger probability."""
 
 
 def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArray, float]:
-    """Return the rows of the randomizer for upper bounds, the probabilities of revealed inputs, and the error of the ratios.
+    """Return the rows of the randomizer for upper bounds, the probabilities of revealing, and the error of the ratios.
 
     Returns
     -------
     rows : ndarray, shape (inputs, outputs)
-        Probabilities of the outputs (J, i); their sum and the probability of being revealed are 1 up to errors.
+        Probabilities of the outputs (J, i); with that of revealing the input they sum to 1 up to errors.
     revealed : ndarray, shape (inputs,)
-        Probabilities with which the analyst is given the input.
+        Probabilities with which the input is revealed.
     error : float
         Largest relative error of a likelihood ratio of the rows.
 
     Raises
     ------
     ValueError
-        If the probabilities of a cell do not fit the ratios at its ends.
+        If the probabilities of a cell contradict the ratios at its ends.
     """
     mass, miss = cells.masses(densities)
     count = len(mass)
@@ -80,7 +80,8 @@ def upper_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, FloatArr
     low, high, mean, reference = low[:, known], high[:, known], mean[:, known], kept[place][known]
     room = (count - 1) * (high - low)
     share = np.divide(np.clip(mean - low, 0.0, high - low), room, out=np.zeros_like(room), where=room > 0)
-    # The shares sum to at most 1, up to rounding. An error of the rest moves the probability of the cell by less than `error`.
+    # The shares sum to at most 1, up to rounding. An error of the remainder changes the probability of the cell by less than
+    # `error`.
     rows = [low * np.maximum(1 - share.sum(axis=0), 0.0) * reference]
     for x in range(count):
         vertex = low.copy()
@@ -108,7 +109,7 @@ def _check(densities: Densities, cells: Cells, known: NDArray[np.bool_], mean: F
 def lower_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, float]:
     """Return the rows of the randomizer for lower bounds, shape (inputs, outputs), and the error of the likelihood ratios.
 
-    Neighbouring cells are merged, from both ends, until the errors of their probabilities are small.
+    Neighbouring cells are merged, from both ends, until the relative errors of their probabilities are at most SMALL_ERROR.
     """
     edges = tuple(np.concatenate([left, right[:, -1:]], axis=1) for left, right in zip(cells.tails_left, cells.tails_right))
 
@@ -120,7 +121,7 @@ def lower_rows(densities: Densities, cells: Cells) -> tuple[FloatArray, float]:
     for at in range(1, size + 1):
         if relative(ends[-1], at) <= SMALL_ERROR:
             ends.append(at)
-    # The cells that are left join the last group, and groups are merged until the error of the last one is small.
+    # The last cells join the last group, which is merged with earlier groups until the error of its probability is small.
     ends = [*ends[: max(1, len(ends) - 1)], size]
     while len(ends) > 2 and relative(ends[-2], size) > SMALL_ERROR:
         del ends[-2]

@@ -1,18 +1,20 @@
 r"""The mass c_- for Gaussian noise if the drawn users are matched at random within blocks of four (docs/theorems/worst-dataset).
 
 In a block with the inputs :math:`x_1, \ldots, x_4`, W is the mean over the three matchings of the product of
-:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. Its negative part has a mass
-of at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
+:math:`C_{aj} = (1 + 2 g) R_a R_j - g\,(R_a^2 + R_j^2)` over the two pairs, with :math:`g = \gamma/s`. The mass of its negative part
+is at most :math:`\nu`, which gives :math:`c_- = ((1 + 2\nu)^{s/2} - 1)/2`. Four steps bound :math:`\nu` for all inputs in [0, L]:
 
-- **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs, so that one user has the
-  input 0 and another one L.
+- **Ends.** A contraction of the line plus noise maps the inputs 0, u, v, L to any other four inputs, so one user has the input 0
+and
+  another one L.
 - **Cells.** If u is in a cell of width h, W is at least a mixture, over the two ends of the cell, of W with factors: at least
   :math:`e^{-h^2 t^2/8}` for positive terms and at most :math:`e^{h^2/8}` for each message of a negative term.
-- **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs it is at
-  least the chord and at most its tangent, which is :math:`e^{\beta^2/8}` times the power at the ends of the bin or less, where
+- **Powers.** With :math:`r = R_L/R_0` every factor :math:`R_z/R_0` is a multiple of :math:`r^{z/L}`. In a bin of outputs this power
+is
+  at least its chord and at most its tangent, which is at most :math:`e^{\beta^2/8}` times the power at the ends of the bin, where
   :math:`2 \beta` is the width of the bin in :math:`\ln r`. So W is at least a function that is affine in r of each message.
-- **Bins.** The positive part of an affine function is convex: in each bin r is replaced by the two ends of the bin, with the same
-  mean.
+- **Bins.** The positive part of an affine function is convex: in each bin r is replaced by its values at the two ends of the bin,
+  with the same mean.
 """
 
 from __future__ import annotations
@@ -33,19 +35,19 @@ from shufflebounds._core import _matchings
 __all__ = ["FEWEST_LEFT", "WIDEST", "negative_mass", "rough_negative_mass"]
 
 WIDEST = 4.0
-"""Largest distance of two inputs in standard deviations. For wider intervals pairs of users are used."""
+"""Largest distance of two inputs in standard deviations. For longer intervals users are matched in pairs instead."""
 
 FEWEST_LEFT = 250
-"""Smallest number n' of users that are left. It determines the range of :math:`\\gamma = 1/2 - 1/n'`."""
+"""Smallest number n' of remaining users. It determines the range of :math:`\\gamma = 1/2 - 1/n'`."""
 
 _BEYOND = 7.3
 """Distance of the outermost edge from the nearer end of the interval in standard deviations."""
 
 _EDGES = (14, 22, 40)
-"""Numbers of bins that are tried, until a bound is below the largest one of other inputs. With 60 edges c_- is 25 % smaller."""
+"""Numbers of bins that are tried until a bound is below the largest bound of other inputs. With 60 edges c_- is 25 % smaller."""
 
 _GRID = (0.0, 0.1, 0.35, 0.65, 0.9, 1.0)
-"""Ends of the cells of inputs, relative to L. Inputs near the ends are the worst, so that the others may have wide cells."""
+"""Ends of the cells of inputs, relative to L. Inputs near the ends are the worst, so the cells between them may be wide."""
 
 _MATCHED = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
 
@@ -60,7 +62,7 @@ def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> 
     pairs : int
         The even number s of drawn pairs.
     inputs : tuple of float
-        The only values that users have, increasing from 0 to `length`; at most four are treated separately.
+        The values that users may have, increasing from 0 to `length`; more than four are treated as the whole interval.
     """
     return _from_block(_largest(length, pairs, inputs if len(inputs) <= 4 else ()), pairs)
 
@@ -69,7 +71,7 @@ def negative_mass(length: float, pairs: int, inputs: tuple[float, ...] = ()) -> 
 def rough_negative_mass(length: float, pairs: int) -> float:
     """Return an approximation of :func:`negative_mass`, within a factor of 3, in 3 ms."""
     found = max(_of_inputs(length, pairs, (0.0, 0.0, x, length), (0.0, 0.0), _EDGES[1]) for x in (0.0, length))
-    # So few edges give three times the mass.
+    # With so few edges the bound is about three times the mass.
     return _from_block(found / 3, pairs)
 
 
@@ -106,7 +108,7 @@ def _largest(length: float, pairs: int, inputs: tuple[float, ...]) -> float:
 def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return the edges of about `count` bins of outputs, symmetric about the middle, denser where W may change its sign.
 
-    For each edge also: the width of the wider of its two bins, its mass under R_0, and the factor of a power of r.
+    The other arrays have for each edge: the larger width of its two bins, its mass under R_0, and a factor of a power of r.
     """
     half = 0.5 * length + _BEYOND
     fine = np.linspace(0.0, half, 2001)
@@ -116,7 +118,7 @@ def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArra
     y = 0.5 * length + np.concatenate([-places[:0:-1], places])
     gaps = np.diff(y)
     widest = np.maximum(np.append(gaps, 0.0), np.append(0.0, gaps))
-    # R_0 is the reference. The mass of each bin goes to its two edges, so that the mean of r = R_L/R_0 stays the same.
+    # R_0 is the reference. The mass of each bin moves to its two edges, so that the mean of r = R_L/R_0 stays the same.
     ratio, mass = np.exp(length * (y - 0.5 * length)), np.exp(log_normal_masses(y, 0.0, 1.0))
     above = shares(np.exp(log_normal_masses(y, length, 1.0)) / mass, ratio[:-1], ratio[1:])
     weights = np.append(mass * (1 - above), 0.0) + np.append(0.0, mass * above)
@@ -126,13 +128,13 @@ def _edges(length: float, count: int) -> tuple[FloatArray, FloatArray, FloatArra
 def _of_inputs(length: float, pairs: int, inputs: tuple[float, ...], widths: tuple[float, float], count: int) -> float:
     """Return an upper bound of the mass of the negative part of W for four inputs in increasing order.
 
-    The second and the third one stand for all inputs in cells of the given widths on either side.
+    The second and the third input each stand for all inputs in a cell of the given width on either side.
     """
     y, widest, weights, bend = _edges(length, count)
     single, double, raised = [], [], []
     for x, h in zip(inputs, (0.0, *widths, 0.0)):
         power = np.exp(x * (y - 0.5 * x))
-        # An edge belongs to two bins, and factors are the smallest of all outputs in both and all inputs in the cells.
+        # An edge belongs to two bins: each factor is the smallest over the outputs of both bins and the inputs of the cells.
         one = np.abs(y - x) + widest + 0.5 * h
         two = np.abs(y[:, None] + y - 2 * x) + widest[:, None] + widest + h
         single.append(power * np.exp(-((h * one) ** 2) / 8))
@@ -146,6 +148,6 @@ def _of_inputs(length: float, pairs: int, inputs: tuple[float, ...], widths: tup
         tables[:, :, place, 1] = low * (double[a] + double[j])
         tables[:, :, place, 2] = (1 + 2 * high) * 0.5 * (mixed[1] + mixed[1].T)
         tables[:, :, place, 3] = high * (np.outer(raised[a], raised[a]) + np.outer(raised[j], raised[j]))
-    # At most four messages are beyond the outermost edges, and abs(W) has the mass (1 + 4 g)^2.
+    # At most four messages are beyond the outermost edges; the total mass of abs(W) is (1 + 4 g)^2.
     beyond = 8 * math.exp(float(log_ndtr(-_BEYOND))) * (1 + 4 * high) ** 2
     return (_matchings.negative_part(weights, tables) + beyond) * (1 + 1e-6)

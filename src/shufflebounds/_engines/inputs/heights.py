@@ -1,10 +1,9 @@
 r"""Upper bounds with fewer values for X = a - e^eps b, if X is a mixture of a few cases in each of which a and b are independent.
 
 a = R_0/m, b = R_1/m and X, the privacy-amplification random variable, are those of `ExcessLaw`, for a randomizer with many outputs,
-such as noise on a vector. To limit
-the number of values of X, the values of a and of b are reduced to a few nodes. A value e^l of a or b is called a height, and its
-logarithm l a level. The mass at a level between two neighbouring nodes is divided between the two nodes, so that the mean height
-stays the same. X is linear in a and in b, so this can only increase X in the convex order.
+such as noise on a vector. To limit the number of values of X, the values of a and of b are reduced to a few nodes. A value e^l of a
+or b is called a height, and its logarithm l a level. The mass at a level between two neighbouring nodes is divided between the two
+nodes, so that the mean height stays the same. X is linear in a and in b, so X can only increase in the convex order.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ __all__ = ["chosen", "law_at_nodes", "product_law"]
 
 
 def chosen(levels: FloatArray, log_mass: FloatArray, count: int = 128) -> FloatArray:
-    """Return at most `count` of the increasing levels, including both ends, dense where mass times squared height is large."""
+    """Return at most `count` of the increasing levels, with both ends, denser where mass times squared height is large."""
     if levels.size <= count:
         return levels
-    # 80 % of the nodes are placed with a density proportional to the cube root of mass * height^2 (height = e^level), and 20 % at
-    # equal distances of the level.
+    # 80 % of the nodes have a density proportional to the cube root of mass * height^2 (height = e^level); 20 % are at equal
+    # distances of the level.
     log_weight = (log_mass + 2 * levels) / 3
     weight = np.exp(log_weight - log_weight.max())
     climb, even = np.cumsum(weight), levels - levels[0]

@@ -27,17 +27,17 @@ __all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", 
 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
-    """Return the validated arguments of `excess_laws`, or raise ValueError."""
+    """Return the arguments of `excess_laws` if they are valid, or raise ValueError."""
     return _validate.integer("cells", cells, 1, TABLE_SIZE), _validate.real("log_cut", log_cut, -700, 0)
 
 
 def ends_are_worst(logs: FloatArray) -> bool:
     r"""Return whether :math:`X_{ab}` is smaller in the convex order than X of the two ends, for all inputs a, b and every eps.
 
-    The criterion is from steps 1 and 2 of docs/theorems/interval-inputs: for every mass c of m, the largest :math:`R_a(S)` over
-    sets with :math:`m(S) = c` is at most that of :math:`R_0`, and the smallest is at least that of :math:`R_0`. As functions of c
-    they are concave and convex, piecewise linear, with corners where outputs are added in the order of :math:`R_a/m`; so it
-    suffices to compare them at these corners.
+    Steps 1 and 2 of docs/theorems/interval-inputs give the criterion. For every mass c of m, the largest :math:`R_a(S)` over sets
+    with :math:`m(S) = c` must be at most the largest :math:`R_0(S)`, and the smallest at least the smallest. As functions of c the
+    two are concave and convex, piecewise linear, with corners where outputs are added in the order of :math:`R_a/m`, so comparing
+    them at these corners suffices.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def ends_are_worst(logs: FloatArray) -> bool:
     # The inputs in the upper half of the interval are mirror images of those in the lower half.
     for row in logs[1 : (len(logs) + 1) // 2]:
         up, left, gain, rest = _corners(row, base)
-        # Interpolate at the mass c = m(S) or at the mass of the complement, whichever is smaller and thus more accurate.
+        # Interpolate at the mass c = m(S) or at that of the complement: the smaller one is more accurate.
         few = up < left
         most, least = (np.where(few, np.interp(up, first[0], side), np.interp(-left, -first[1], side)) for side in first[2:])
         # The relative margin 2**-46 = 1.4e-14 covers the rounding of the sums.
@@ -60,9 +60,9 @@ def ends_are_worst(logs: FloatArray) -> bool:
 
 
 def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the masses, under m = `base` and under one row, of the sets of outputs with the largest ratios row/m.
+    """Return the masses, under m = `base` and under one row, of the sets of the k outputs with the largest ratios row/m, for all k.
 
-    One set for each number of outputs is considered; the masses of its complement are returned, too.
+    The masses of the complements follow.
     """
     order = np.argsort(base - log_row, kind="stable")
     masses = [np.exp(log[order]) for log in (base, log_row)]
@@ -71,10 +71,10 @@ def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
 
 
 def group_outcomes(log_far: FloatArray, log_near: FloatArray, loss: FloatArray, cells: int) -> tuple[FloatArray, ...]:
-    """Return at most `cells` runs of neighbouring outcomes, as arrays.
+    """Return at most `cells` runs of neighbouring outcomes.
 
-    These are the log masses of each run under the farther and under the nearer input, and the largest and smallest privacy loss in
-    it.
+    The arrays have the log masses of each run under the farther and under the nearer input, and its largest and smallest privacy
+    loss.
     """
     size = -(-loss.size // cells)
     starts = np.arange(0, loss.size, size)
@@ -105,14 +105,14 @@ def interval_laws(
     log_middle : ndarray, optional
         Log masses of the cells under the middle of the interval.
     unbounded_loss : bool
-        Whether the loss in the last cell is unbounded: the upper bound then counts this cell as cut.
+        Whether the loss in the last cell is unbounded: the upper bound then adds this cell as a cut set.
     loss_error : float
         An upper bound of the relative error of the masses.
     inputs : str
         Description of the pair.
     """
     mean = np.where(low == high, low, log_near - log_far)
-    # The masses under the first end are recomputed from those under the second one and the mean ratio, so that all three agree.
+    # Recompute the masses under the first end from those under the second one and the mean ratio, so that all three agree.
     log_near = log_far + mean
     kept = slice(0, -1) if unbounded_loss else slice(None)
     # The mass of each cell is split between the two ends of the cell such that the mean of a = R_0/m stays the same.
@@ -124,8 +124,8 @@ def interval_laws(
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
-    # Under m the masses of both inputs are those of the farther one. What the nearer input has more is at X = 0, and so are both
-    # masses of a cell that is cut.
+    # Under m both masses are those of the farther input. The excess of the nearer input is at X = 0, and so is the mass of a cell
+    # that is cut.
     rest = math.fsum(np.exp(log_near[kept]) * -np.expm1(-mean[kept])) + loss_error
     if unbounded_loss:
         rest += math.exp(log_far[-1]) + math.exp(log_near[-1])
@@ -154,10 +154,10 @@ def matrix_laws(
 ) -> tuple[PairLaws, ...]:
     """Return the distributions of X for ordered pairs of rows of a matrix (inputs, outputs); `names` are those of the inputs.
 
-    `error` is the relative error of the entries beyond a few units in the last place.
+    `error` is the relative error of the entries, in addition to a few ulp.
 
-    In the lower bounds all other users have the same input, or the inputs are equally frequent. Outputs that some input cannot
-    produce are cut sets, which identify the target's message, in the upper and the lower bound.
+    In the lower bounds all other users have the same input, or all inputs are equally frequent. Outputs that some input cannot
+    produce identify the target's message; in both bounds they are cut sets.
     """
     base, rest = blanket_of(rows)
     names = names or range(len(rows))
@@ -181,8 +181,8 @@ def matrix_laws(
 def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
     """Return m = min_x R_x for the rows R_x of a matrix (inputs, outputs), and an upper bound of 1 - sum(m), the mass at X = 0.
 
-    The bound is the largest sum(R_x - m) over x, whose terms do not cancel, so that it is accurate also if all rows are nearly
-    equal. The distance of sum(R_x) from 1, which rounding of the entries causes, is added.
+    The bound is the largest sum(R_x - m) over x, whose terms do not cancel, so it is accurate even if all rows are nearly equal.
+    The distance of sum(R_x) from 1, due to rounding of the entries, is added.
     """
     base = rows.min(axis=0)
     rests = [math.fsum(row - base) + abs(math.fsum([*row.tolist(), -1.0])) for row in rows]
@@ -190,11 +190,11 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
-    """Return for each pair of rows and each of the rows `others` whether the distribution of X is used for lower bounds.
+    """Return for each pair of rows and each of the rows `others` whether this distribution of X is used for lower bounds.
 
-    All are used if they are at most COMPARED. Otherwise these are used: the COMPARED ones that have the largest second moments of X
-    at some power of two of eps, at which `Shuffled` compares them, and the one with the largest mass of outputs that identify the
-    target.
+    Up to COMPARED distributions are all used. Of more, those are used that are among the COMPARED with the largest second moments
+    of X at eps = 0 or at some power of two, the points at which `Shuffled` compares them; and the one with the largest mass of
+    outputs that identify the target.
     """
     shape = len(pairs), len(others)
     if math.prod(shape) <= COMPARED:

@@ -3,13 +3,13 @@ r"""Distributions of X for noise on an interval, for every pair of the target's 
 R_x is the distribution of x + noise, x in [0, L], and :math:`X^{ab}_x = (R_a - e^\varepsilon R_b)/R_x` under R_x. Three steps, all
 proved in docs/theorems/worst-dataset, reduce a continuum of pairs and inputs to finitely many distributions:
 
-- **Families.** If x lies between a and b, the pair (0, L) has a larger X in the convex order (any log-concave noise). Otherwise,
-  and if the noise is self-decomposable, such as Gaussian and Laplace noise, the pairs (a, L) and (L, b) with x = 0 suffice. Noise
-  on the integers takes all pairs (a, b) with x = 0; other x follow by shifts and reflection.
+- **Families.** If x is between a and b, the pair (0, L) has a larger X in the convex order (any log-concave noise). Otherwise the
+  pairs (a, L) and (L, b) with x = 0 suffice if the noise is self-decomposable, such as Gaussian and Laplace noise. Noise on the
+  integers needs all pairs (a, b) with x = 0; other x follow by shifts and reflection.
 - **Cells.** On a cell of inputs, R_x is bounded above and below by a mixture of those of its two ends, times a factor or plus a
   term.
-- **Bins.** The outputs are divided into bins. On each bin R_a/R_x and R_b/R_x are monotone, and their means are known. X on a bin
-  is replaced by two atoms at the ends of an interval that contains it, with the same mean.
+- **Bins.** The outputs are divided into bins, on which R_a/R_x and R_b/R_x are monotone and have known means. X on a bin is
+  replaced by two atoms at the ends of an interval that contains its values, with the same mean.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ __all__ = [
 ]
 
 _BIN = 0.035
-"""Width of a bin of outputs in standard deviations of Gaussian noise. Twice the width adds .001 to log delta."""
+"""Width of a bin of outputs in standard deviations of Gaussian noise. Doubling it adds .001 to log delta."""
 
 _LEVEL = 16.0
-"""The truncated mass is e^-16, e^-32, ...: bins are kept for these values. Raised: fewer tables, more bins."""
+"""Truncated masses are e^-16, e^-32, ...: bins are cached for these values. Raised: fewer tables with more bins."""
 
 _GRID = (128, 1.6, 6, 0.25)
-"""The cells of inputs have the width L/128 at both ends and grow by the factor 1.6 up to L/6, and at most to .25 standard
-deviations or scales. Cells of width h near the worst input lose about h^2/8 of the users."""
+"""The cells of inputs have the width L/128 at both ends, and grow by the factor 1.6 up to L/6, but at most to .25 standard
+deviations or scales. A cell of width h near the worst input has the effect of about h^2/8 fewer users, relative to n."""
 
 _FARTHEST = 39.0
-"""No output is farther from the interval, in standard deviations: the masses beyond are below e^-LARGEST_EXPONENT."""
+"""Outputs farther than this from the interval, in standard deviations, are omitted: their mass is below e^-LARGEST_EXPONENT."""
 
 _MOST = MANY
 """Largest number of bins of noise on the integers. Lowered: a larger bound."""
 
 _NEAR = (0.0, 0.3, 0.94, 0.97, 1.0)
-"""Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More pairs: cells need fewer divisions."""
+"""Inputs x, relative to L, for which the pairs (L, x) are evaluated first. More of them: cells are divided less often."""
 
 
 class Bins(NamedTuple):
-    """Bins of outputs: their ends, and for noise on the integers the first output of each bin and the end."""
+    """Bins of outputs: their ends; for noise on the integers also the first output of each bin, and one past the last output."""
 
     left: FloatArray
     right: FloatArray
@@ -76,8 +76,8 @@ class IntervalNoise(ABC):
     length : float
         L.
     unit : float
-        Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers is
-        self-decomposable: for every alpha < 1 some noise added to alpha times it has its distribution.
+        Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers must be
+        self-decomposable: for every alpha < 1, alpha times it plus some independent noise has its distribution.
     """
 
     length: float
@@ -90,7 +90,7 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def bins(self, level: int) -> Bins:
-        """Return the bins if outputs with the probability e^(-_LEVEL level) under the nearest input may be left out."""
+        """Return the bins that remain if outputs with the probability e^(-_LEVEL level) under the nearest input are omitted."""
 
     @abstractmethod
     def log_masses(self, bins: Bins, x: float) -> FloatArray:
@@ -106,13 +106,13 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
-        """Return f for each bin with R_x >= f M_x for every input low <= x <= high, M_x some mixture of R_low and R_high."""
+        """Return f for each bin such that R_x >= f M_x for low <= x <= high, with M_x some mixture of R_low and R_high."""
 
     @abstractmethod
     def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for every input low <= x <= high, M_x some mixture of R_low and R_high.
+        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, M_x some mixture of R_low and R_high.
 
-        The results are f, and for each bin the mass of g and the largest g/R_0.
+        The function g is returned as two arrays over the bins: its mass and the largest g/R_0.
         """
 
 
@@ -121,8 +121,8 @@ class _Normal(IntervalNoise):
 
     @property
     def error(self) -> float:
-        # A place or an output has a relative error of a few ulp, and the log likelihood of an output at distance z from an input
-        # changes by z per unit. No output is farther than _FARTHEST beyond the interval.
+        # A place or an output has a relative error of a few ulp. The log likelihood of an output at distance z from an input
+        # changes by z per unit, and no output is farther than _FARTHEST beyond the interval.
         return BLUR + 8 * ULP * (self.length + _FARTHEST) ** 2
 
     def log_ratio(self, first: float, second: float, y: FloatArray) -> FloatArray:
@@ -179,7 +179,7 @@ class DiscreteGaussianNoise(_Normal):
 
     def beyond(self, bins: Bins, x: float) -> float:
         assert bins.starts is not None
-        # The masses fall by a factor of at most q from one output to the next, so that their sum is below the first one over 1 - q.
+        # Masses fall at least by the factor q from one output to the next, so their sum is at most the first one over 1 - q.
         total = 0.0
         for distance in (x - self.unit * (bins.starts[0] - 1), self.unit * bins.starts[-1] - x):
             total += math.exp(-0.5 * distance**2 - self.log_total) / -math.expm1(-self.unit * distance)
@@ -187,7 +187,7 @@ class DiscreteGaussianNoise(_Normal):
 
 
 def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
-    """Return the largest R_a{R_a > t R_j} for two inputs at most `length` apart, Gaussian noise of deviation 1, rounded up."""
+    """Return an upper bound of R_a{R_a > t R_j} for two inputs at most `length` apart and Gaussian noise of deviation 1."""
     return np.asarray(np.exp(log_ndtr(0.5 * length - np.log(t) / length)) * (1 + COMPUTED_ERROR))
 
 
@@ -226,7 +226,7 @@ class LaplaceNoise(_Exponential):
         return Bins(np.insert(edges, 0, 0.0), np.append(edges, self.length))
 
     def log_masses(self, bins: Bins, x: float) -> FloatArray:
-        # The part of each bin on either side of x, from its end that is nearer to x.
+        # The two parts of each bin, below and above x, measured from the end that is nearer to x.
         left, right = np.minimum(bins.left, x), np.maximum(bins.right, x)
         above, below = np.maximum(bins.left, x), np.minimum(bins.right, x)
         out = 0.5 * (np.exp(below - x) * -np.expm1(np.minimum(left - below, 0.0))
@@ -240,7 +240,7 @@ class LaplaceNoise(_Exponential):
 
 @dataclass(frozen=True)
 class GeometricNoise(_Exponential):
-    """Two-sided geometric noise: inputs are 0, unit, ..., length, and the outputs beyond them count as the nearest input."""
+    """Two-sided geometric noise: inputs are 0, unit, ..., length, and outputs outside count as the nearest input."""
 
     length: float
     unit: float
@@ -266,7 +266,7 @@ class GeometricNoise(_Exponential):
 
 
 def _grouped(first: int, last: int, unit: float) -> Bins:
-    """Return bins of neighbouring whole numbers first, ..., last, at most _MOST, in multiples of `unit`."""
+    """Return at most _MOST bins of neighbouring whole numbers first, ..., last, in multiples of `unit`."""
     starts = np.append(np.arange(first, last + 1, -(-(last - first + 1) // _MOST)), last + 1)
     return Bins(starts[:-1] * unit, (starts[1:] - 1) * unit, starts)
 
@@ -274,8 +274,8 @@ def _grouped(first: int, last: int, unit: float) -> Bins:
 class _Bounds(NamedTuple):
     """Bounds of a and b for several distributions of X, from which X follows for every eps.
 
-    `tables` has for each distribution and bin: the mass under the other user's distribution; the mean, the least and the largest
-    value of a; the same of b. Its shape is (7, distributions, bins). `beyond` is the contribution of other outputs to delta.
+    `tables` has for each distribution and bin: the mass under the other user's distribution; the mean, smallest and largest value
+    of a; the same of b. Its shape is (7, distributions, bins). `beyond` bounds the contribution of omitted outputs to delta.
     """
 
     tables: FloatArray
@@ -295,7 +295,7 @@ class IntervalKinds(Kinds):
     ----------
     noise : IntervalNoise
         The noise.
-    inputs : tuple of float
+    The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
         The values that users may have, increasing from 0 to the length of the interval; empty for all.
     share : float
         Probability with which each user sends a message.
@@ -316,8 +316,8 @@ class IntervalKinds(Kinds):
     def _known(self) -> Kept[tuple[object, ...], Any]:
         """A cache of bins, masses, and bounds of a and b, which do not depend on eps.
 
-        A search over cells asks for several hundred of them, of about 8 kB, at each eps in the same order: a cache that holds fewer
-        finds none of them again.
+        At each eps, a search over cells uses several hundred entries of about 8 kB in the same order. A smaller cache would have
+        dropped each entry before its next use.
         """
         return Kept(8 * CACHED_ANSWERS)
 
@@ -353,7 +353,7 @@ class IntervalKinds(Kinds):
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
         rows = [self._bounds(level, 0.0, length, places[i], weight=least[i]) for i in chosen]
         if ends and self.cells():
-            # Pairs of nearly equal inputs are the worst of sums without large values.
+            # Without large values, pairs of nearly equal inputs are the worst.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
         return _Bounds.of(rows)
 
@@ -378,7 +378,7 @@ class IntervalKinds(Kinds):
                 above: tuple[float, FloatArray, FloatArray] | None = None, below: FloatArray | float = 1.0) -> _Bounds:
         """Return bounds of a = (f R_a + g)/(w R_x) and b = h R_b/(w R_x) under w R_x.
 
-        w = `weight`, f and g are `above`, and h is `below`; g is 0 if x is not.
+        w = `weight`, (f, g) = `above` and h = `below`. If x is not 0, g must be 0.
         """
         bins, noise = self._bins(level), self.noise
         log_mass = self._log_masses(level, x)
@@ -392,10 +392,10 @@ class IntervalKinds(Kinds):
         return _Bounds(np.array([mass * weight, *found])[:, None], factor * noise.beyond(bins, a))
 
     def _atoms(self, bounds: _Bounds, eps: float) -> Laws:
-        """Return two atoms for each bin and distribution. X is raised by the errors of masses and ratios, at most `blur`."""
+        """Return two atoms for each bin and distribution. X is increased by the errors of masses and ratios, at most `blur`."""
         weight, mean_a, low_a, high_a, mean_b, low_b, high_b = bounds.tables
         up, down, cut = 1 + self.blur, math.exp(eps) * (1 - self.blur), bounds.beyond
-        # Limited, so that squares do not overflow; a larger value is an upper bound.
+        # Limit X, so that squares do not overflow; a larger value gives an upper bound.
         low, high = np.maximum(low_a * up - high_b * down, -SQUARABLE), np.maximum(high_a * up - low_b * down, -SQUARABLE)
         share = shares(mean_a * up - mean_b * down, low, high)
         values, mass = np.concatenate([low, high], axis=1), np.concatenate([weight * (1 - share), weight * share], axis=1)
@@ -410,7 +410,7 @@ class IntervalKinds(Kinds):
 
 
 class _Inputs(Cell):
-    """The pair (0, L) of the target's inputs, and all inputs of another user except for the two ends."""
+    """A cell: the target's inputs 0 and L, and all inputs of another user except the two ends."""
 
     def __init__(self, kinds: IntervalKinds) -> None:
         self._kinds = kinds
@@ -424,7 +424,7 @@ class _Inputs(Cell):
 
 
 class _Pairs(Cell):
-    """All pairs (a, b) of the target's inputs in two intervals, for another user's input 0."""
+    """A cell: the target's inputs a and b in two intervals, and another user's input 0."""
 
     def __init__(self, kinds: IntervalKinds, first: tuple[float, float], second: tuple[float, float]) -> None:
         self._kinds, self._first, self._second = kinds, first, second
@@ -443,7 +443,7 @@ class _Pairs(Cell):
         unit = self._kinds.noise.unit
         wide = max((0, 1), key=lambda i: (self._first, self._second)[i][1] - (self._first, self._second)[i][0])
         low, high = (self._first, self._second)[wide]
-        # The factors of a cell of width h change a and b by about a relative h^2/8.
+        # The factors of a cell of width h change a and b by a relative h^2/8.
         if high - low <= max(1.5 * unit, math.sqrt(8 * loss)):
             return ()
         middle = self._kinds._rounded(0.5 * (low + high))
@@ -464,7 +464,7 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
     local_eps, ratio_tail, cut_norm
         As for `DatasetLaws`.
     inputs : sequence of float
-        The values that users may have, as distances from the first one, or none for all.
+        The values that users may have, as distances from the first one; empty if all are possible.
     log_left_out : float
         Log of the mass of m at outputs that are not among the atoms of `blanket`.
     """
@@ -473,7 +473,7 @@ def interval_datasets(noise: IntervalNoise, blanket: ExcessLaw, local_eps: float
     if mass < COMPUTED_ERROR:
         return None
     log_g = math.log(mass)
-    # The farthest input is an end of the interval (Lemma R); the distance of the two ends is the second moment of X at eps = 0.
+    # The farthest inputs are the two ends (Lemma R), and their squared distance is the second moment of X at eps = 0.
     distance = 0.25 * (blankets.variance + cut_norm) * (1 + COMPUTED_ERROR)
     heights = FiniteKinds(blankets.log_mass, np.zeros_like(blankets.log_a), blankets.log_a - 2 * BLUR, blankets.starts,
                           ((np.array([log_left_out]), np.array([-np.inf])),), noise.error)

@@ -1,4 +1,4 @@
-"""Noise for users who have one of finitely many values in an interval."""
+"""Additive noise for users who have one of finitely many values in an interval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CELLS = 1200
 
 
 class _Noise(Protocol):
-    """Noise on an interval, of which the two ends are the worst pair of the privacy blanket."""
+    """Noise on an interval whose two ends are the worst pair of inputs in the privacy blanket's bound."""
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]: ...
 
@@ -42,7 +42,7 @@ class ListedInputs:
     noise : object
         The noise on the interval from the first to the last value.
     below : ndarray, shape (inputs, outputs)
-        Probabilities of the cells of the output, a post-processing of the noise, for lower bounds.
+        Probabilities of cells of the output under each input, for lower bounds; the cell is a post-processing of the noise.
     inputs : tuple of float
         The values, increasing.
     error : float
@@ -67,7 +67,7 @@ class ListedInputs:
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for all ordered pairs of the inputs, up to symmetry.
 
-        The upper bound is that of the first and the last value, which are the worst pair: all pairs share it.
+        All pairs share the upper bound of the first and the last value, which are the worst pair.
         """
         last = len(self.names) - 1
         places = [(i, j) for i, j in permutations(range(last + 1), 2) if not self._mirrored or (i, j) <= (last - i, last - j)]
@@ -102,13 +102,13 @@ def gaussian_cells(inputs: FloatArray) -> FloatArray:
 def laplace_cells(inputs: FloatArray) -> FloatArray:
     """Return the probabilities of the cells of the output of Laplace noise of scale 1, for increasing inputs.
 
-    All inputs are ends of cells, so that likelihood ratios are monotone on each cell; they are constant on the first and the last
-    one, beyond the inputs.
+    All inputs are ends of cells, so likelihood ratios are monotone on each cell. They are constant on the first and the last cell,
+    beyond the inputs.
     """
     gaps = np.diff(inputs)
     parts = np.maximum(1, np.ceil(0.25 * _CELLS * gaps / gaps.sum())).astype(int)
     ends = np.concatenate([*(np.linspace(a, b, k + 1)[:-1] for a, b, k in zip(inputs, inputs[1:], parts)), inputs[-1:]])
     heights = np.exp(-np.abs(ends - inputs[:, None]))
-    # The likelihood at the end of the cell that is nearer to the input.
+    # `near` is the likelihood at the end of the cell that is nearer to the input.
     near = np.maximum(heights[:, :-1], heights[:, 1:])
     return np.concatenate([0.5 * heights[:, :1], 0.5 * near * -np.expm1(-np.diff(ends)), 0.5 * heights[:, -1:]], axis=1)

@@ -1,4 +1,4 @@
-r"""Distributions of X for Gaussian noise on vectors of a ball, for every triple of the target's two vectors and another user's.
+r"""Distributions of X for Gaussian noise on vectors of a ball, for all choices of the target's two vectors and another user's.
 
 The unit of length is the standard deviation of the noise. :math:`R_x = N(x, I)`, and :math:`X = (R_a - e^\varepsilon R_b)/R_x`
 under R_x has the distribution of :math:`e^u - e^{\varepsilon + v}`, where (u, v) is normal with the means :math:`-G_{11}/2` and
@@ -34,33 +34,34 @@ from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, Interval
 __all__ = ["LONGEST", "VectorKinds"]
 
 LONGEST = 6.5
-"""Largest diameter of the ball in standard deviations. The second moment of X at eps = 0 is e^42 then, 200 times the largest number
-of users, 2**53: for a larger ball sums of X are those of rare values, and the privacy blanket is as good."""
+"""Largest diameter of the ball in standard deviations. The second moment of X at eps = 0 is then e^42, 200 times the largest number
+of users, 2**53: for a larger ball rare values dominate sums of X, and the privacy blanket gives an equally good bound."""
 
 _CLOSE = 4e-3
-"""A cell is not divided further if G' raises the second moment of X by at most this fraction, or 2 T times it if that is larger, T
-the squared diameter. Raised: a bound that is larger, by up to 13 times this in log delta. Lowered: longer run time."""
+"""With T the squared diameter, a cell is not divided further if G' raises the second moment of X by at most the fraction
+_CLOSE max(1, 2 T). Raised: a larger bound, by up to 13 times _CLOSE in log delta. Lowered: longer run time."""
 
 _BINS = (0.06, 0.4)
-"""Smallest and largest width of a bin of outputs in standard deviations. A width w raises the second moment of X by about w^2/2 of
-it, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, as the inverse square."""
+"""Smallest and largest width of a bin of outputs in standard deviations. A width w raises the second moment of X by about a
+relative w^2/2, so wide bins suffice for cells whose second moment is small. Lowered: longer run time, as the inverse square."""
 
 _SPARSE = 0.5
-"""Smallest density of bins far from the vectors, relative to that near them; it falls with the cube root of the mass, which is the
-best for the second moment. Lowered: fewer bins, and a larger bound where rare messages dominate."""
+"""Smallest density of bins far from the vectors, relative to that near them. The density falls with the cube root of the mass,
+which is the best for the second moment. Lowered: fewer bins, and a larger bound where rare messages dominate."""
 
 _WIDER = 8.0
 """Bins are at most this many times wider in a direction in which X changes little."""
 
 _CORNER = 0.04
-"""Half width of the cells at the two corners, which are evaluated with the first distributions. Raised: larger bounds. Lowered: the
-bounds of neighbouring cells are above those of the corners, so that more cells are divided."""
+"""Half width of the cells at the two corners, which are evaluated with the first distributions. Raised: larger bounds. Lowered:
+neighbouring cells have larger bounds than the corners, so that more cells are divided."""
 
 _LEVEL = 16.0
-"""The truncated mass is e^-16, e^-32, ...: tables are kept for these values. Raised: fewer tables, more bins."""
+"""Truncated masses are e^-16, e^-32, ...: tables are cached for these values. Raised: fewer tables with more bins."""
 
 _FLOOR = 1e-6
-"""Smallest eigenvalue of the sensitivity of the second moment to G, relative to the largest. Every floor gives a valid G'."""
+"""Smallest eigenvalue of the derivative of the second moment with respect to G, relative to the largest. Any value gives a valid
+G'."""
 
 _PARTS = np.array([[[1.0, 0.5], [0.5, 0.0]], [[0.0, 0.5], [0.5, 1.0]], [[0.0, -0.5], [-0.5, 0.0]]])
 """G is the sum of these matrices times the squared lengths of a - x, b - x and a - b."""
@@ -93,7 +94,7 @@ class VectorKinds(Kinds):
         return replace(self, share=self.share * share)
 
     def laws(self, eps: float, log_cut: float) -> Laws:
-        # Two opposite vectors a and b with x = a or x = b are most often the worst triple.
+        # The worst triple is most often two opposite vectors a and b with x = a or x = b.
         parts = [self._line.laws(eps, log_cut), *(corner.laws(eps, log_cut) for corner in self._corners)]
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         values, mass, log_mass = (np.concatenate([part[i] for part in parts]) for i in range(3))
@@ -108,7 +109,7 @@ class VectorKinds(Kinds):
 
     @cached_property
     def _cells(self) -> tuple[Cell, ...]:
-        """Cells whose second moments of X at eps = 0 are below that of the worst triple, or that are small."""
+        """Cells not divided further: their second moments of X at eps = 0 are small or below that of the worst triple."""
         quarter, found = math.pi / 4, []
         half = quarter * (1 + COMPUTED_ERROR)
         left = [_Triangles(self, (quarter, s * quarter), (half, half)) for s in (-1, 1)]
@@ -122,10 +123,10 @@ class VectorKinds(Kinds):
 
 
 class _Tables(NamedTuple):
-    """A discrete distribution of a = R_a/R_x and b = R_b/R_x from which X follows for every eps.
+    """A discrete distribution of a = R_a/R_x and b = R_b/R_x, from which X follows for every eps.
 
-    (a, b) is (first place, second) with masses weight times mass for all pairs of a row of `first`, `second`, `weight` and an entry
-    of `place`, `mass`. `beyond` is the mass under R_a of outputs that are left out.
+    For each pair of a row of (`first`, `second`, `weight`) and an entry of (`place`, `mass`), (a, b) = (first place, second) has
+    the mass weight times mass. `beyond` is the mass under R_a of outputs that are omitted.
     """
 
     first: FloatArray
@@ -157,7 +158,7 @@ class _Triangles(Cell):
 
     @cached_property
     def parts(self) -> tuple[_Triangles, ...]:
-        """The two halves of the cell, without those that have no triangle."""
+        """The two halves of the cell, without those that contain no triangle."""
         _, first, second = self._above
         (t, s), (high, wide) = self._center, self._half
         if first > second:
@@ -172,7 +173,7 @@ class _Triangles(Cell):
 
     @cached_property
     def below(self) -> float:
-        """By how much, as a fraction of it, the second moment of X at eps = 0 is below that of the worst triple.
+        """1 - (second moment of X at eps = 0)/(that of the worst triple).
 
         It is -inf where the matrix is far above those of the triangles.
         """
@@ -186,16 +187,15 @@ class _Triangles(Cell):
     def _far(self) -> bool:
         """Whether the matrix `_above` has more than twice the largest variance of all triangles, so that exponentials may overflow.
 
-        Its added part is small where it is measured by the rates of the second moment at the center of the cell only.
+        `_above` adds little to the second moment at the center of the cell, but may add much to the variances.
         """
         return bool(self._above[0].max() > 2 * self._kinds.noise.length**2 + 1)
 
     @cached_property
     def _above(self) -> tuple[FloatArray, float, float]:
-        """A matrix that is above the Gram matrices of all triangles, and the parts of the second moment of X that it adds.
+        """A matrix that is above the Gram matrices of all triangles, and what it adds to the second moment of X at eps = 0.
 
-        The second and the third number are the fractions of the second moment at eps = 0 that are added because of the widths of
-        the intervals of t and of s.
+        The second and the third number are the relative increases due to the widths of the intervals of t and of s.
         """
         (t, s), (high, wide), square = self._center, self._half, self._kinds.noise.length**2
 
@@ -205,11 +205,11 @@ class _Triangles(Cell):
         # The squared lengths are square times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
         minus, plus = 0.5 * math.cos(t - s), 0.5 * math.cos(t + s)
         center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
-        # Derivatives in t and in s. The second derivatives add at most (dt + ds)^2/4 <= (dt^2 + ds^2)/2 to the first two lengths
-        # in absolute value, and dt^2 to the third.
+        # Derivatives in t and in s. The second derivatives add, in absolute value, at most (dt + ds)^2/4 <= (dt^2 + ds^2)/2 to each
+        # of the first two lengths, and dt^2 to the third.
         moved = ([high * gram((minus, plus, -math.sin(2 * t))), *(high**2 * gram(row) for row in np.diag((0.5, 0.5, 1.0)))],
                  [wide * gram((-minus, plus, 0.0)), *(wide**2 * gram(row) for row in np.diag((0.5, 0.5, 0.0))[:2])])
-        # The second moment of X at eps = 0 increases with G at the rate of the scalar product with this matrix, times e^-top.
+        # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with this matrix times e^top.
         top = center.max()
         rates = np.exp(center - top) * np.array([[1.0, -1.0], [-1.0, 1.0]])
         size, axes = np.linalg.eigh(rates)
@@ -219,10 +219,10 @@ class _Triangles(Cell):
         for part in moved:
             above = np.zeros((2, 2))
             for one in part:
-                # The least matrix above both `one` and -`one`, in the metric of the rates.
+                # The smallest matrix above both `one` and -`one`, in the metric of the rates.
                 size, axes = np.linalg.eigh(root.T @ one @ root)
                 least = inverse.T @ (axes * np.abs(size)) @ axes.T @ inverse
-                # Rounding: the smallest eigenvalues of the two differences are raised to 0.
+                # Rounding may leave a negative eigenvalue of a difference: raise both to 0.
                 below = min(np.linalg.eigvalsh(least + sign * one)[0] for sign in (-1, 1))
                 above += least + (max(-below, 0.0) + COMPUTED_ERROR * np.abs(least).max()) * np.eye(2)
             more.append(above)
@@ -231,7 +231,7 @@ class _Triangles(Cell):
 
     @property
     def _width(self) -> float:
-        """The width of a bin, such that bins add less to the second moment than it is below the worst, or than the cell adds."""
+        """The width of a bin: bins add less to the second moment than `below` and than the cell adds."""
         _, first, second = self._above
         return math.sqrt(min(max(min(self.below, first + second), _BINS[0] ** 2), _BINS[1] ** 2))
 
@@ -247,11 +247,11 @@ class _Triangles(Cell):
         change = math.hypot(t, r - q)
         edges = _edges(min(r, 0.0), max(q, r), end, width * min(max(change / max(q, abs(r)), 1.0), _WIDER))
         across = _edges(0.0, t, end, width * min(max(change / max(t, TINY), 1.0), _WIDER))
-        # e^(t w - t^2/2) is replaced by its values at the edges of the bins of w.
+        # e^(t w - t^2/2) is replaced by its values at the edges of bins of w.
         log_other = log_normal_masses(across, 0.0, 1.0)
         other = np.exp(log_other)
-        # On a bin of z the point (e^(r z), e^(q z)) runs along a curve from one corner of a rectangle to the opposite one, on one
-        # side of the diagonal. It is replaced by three corners of the rectangle.
+        # On a bin of z the point (e^(r z), e^(q z)) runs from one corner of a rectangle to the opposite one, on one side of the
+        # diagonal. It is replaced by three corners of the rectangle.
         log_bins = log_normal_masses(edges, 0.0, 1.0)
         bins, one, two = np.exp(log_bins), _share(edges, log_bins, r), _share(edges, log_bins, q)
         a, b = np.exp(r * edges - 0.5 * r * r), np.exp(q * edges - 0.5 * q * q)
@@ -269,7 +269,7 @@ class _Triangles(Cell):
         (a, b, weight, place, mass, beyond), blur = self._known[level], self._kinds.blur
         # X = a place - e^eps b is raised by the errors of masses and ratios.
         a, b = a * (1 + blur), b * (math.exp(eps) * (1 - blur))
-        # Positive values are left out where the mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
+        # Omit positive values whose mass under R_a is small; otherwise the largest value would be about e^(1.4 end).
         after = np.append(np.cumsum((place * mass)[::-1])[::-1], 0.0)
         few = np.searchsorted(-after, -math.exp(log_cut) / weight.size / np.maximum(a * weight, TINY))
         few = np.minimum(few, np.searchsorted(place, SQUARABLE / np.maximum(a, TINY)))
@@ -302,7 +302,7 @@ def _edges(low: float, high: float, end: float, width: float) -> FloatArray:
 
 
 def _share(edges: FloatArray, log_mass: FloatArray, slope: float) -> FloatArray:
-    """Return for each bin of a normal variable z the share at its upper edge that keeps the mean of e^(slope z)."""
+    """Return the share of each bin's mass to put at its upper edge so that the mean of e^(slope z), z normal, is unchanged."""
     mean = np.exp(np.minimum(log_normal_masses(edges, slope, 1.0) - log_mass + 0.5 * slope * slope, LARGEST_EXPONENT))
     ends = np.exp(np.minimum(slope * edges, LARGEST_EXPONENT))
     return shares(mean, ends[:-1], ends[1:])
