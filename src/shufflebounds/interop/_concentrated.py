@@ -11,7 +11,7 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Releases, Sampling
 from shufflebounds.profile import PrivacyProfile
 
 __all__ = ["Concentrated"]
@@ -78,7 +78,7 @@ class Concentrated(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A minimum of convex functions need not be convex.
-        return replace(super()._pair_info(), convex=False, power=((self.rho, self.xi), _product))
+        return replace(super()._pair_info(), sampling=Sampling(convex=False), releases=Releases(((self.rho, self.xi), _product)))
 
 
 def _product(parts: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:

@@ -85,7 +85,8 @@ class LocalRandomizer(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # delta is the hockey-stick divergence of one pair (P, Q), for which (Q, P) has the same divergence.
-        return replace(super()._pair_info(), single=True)
+        known = super()._pair_info()
+        return replace(known, attained=known.attained._replace(single=True))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.

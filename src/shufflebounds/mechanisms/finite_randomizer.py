@@ -116,7 +116,8 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
         return largest(self._all_pairs[place]._log_delta(eps) for place in places.tolist())
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=False)
+        known = super()._pair_info()
+        return replace(known, attained=known.attained._replace(single=False))
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))

@@ -16,7 +16,7 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Reverse
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -49,7 +49,8 @@ class DominatingPair(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         reverse = self.reverse()
-        return DominatingPairInfo(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
+        return DominatingPairInfo(self._log_delta, self._pure_epsilon(), Reverse(reverse._log_delta, reverse._pure_epsilon()),
+                                 attained=Attained(single=True))
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -127,7 +128,7 @@ class OutcomePair(DominatingPair):
         """The outcomes of (P, Q)."""
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), listed=lambda log_tail: self._atoms)
+        return replace(super()._pair_info(), losses=Losses(lambda log_tail: self._atoms))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = self._atoms.log_delta(eps)

@@ -17,7 +17,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _clones
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -105,7 +105,8 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
 
     def _pair_info(self) -> DominatingPairInfo:
         # A bin without dummy reports reveals that the target's report is in it.
-        return replace(super()._pair_info(), single=True, effort=1e-5, unbounded_loss=self.bins > 1)
+        losses = Losses(unbounded=self.bins > 1)
+        return replace(super()._pair_info(), attained=Attained(single=True), sampling=Sampling(1e-5), losses=losses)
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

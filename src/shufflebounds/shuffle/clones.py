@@ -18,7 +18,7 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._losses.curves import rounded
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.sizing import fewest_users, largest_budget
@@ -131,7 +131,7 @@ class _UniformClones(PrivacyProfile):
                          for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=True, effort=1e-5)
+        return replace(super()._pair_info(), attained=Attained(single=True), sampling=Sampling(1e-5))
 
 
 @with_passages

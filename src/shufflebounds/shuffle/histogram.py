@@ -20,7 +20,7 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._engines.excess.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds._losses.atoms import union_probability
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
@@ -116,13 +116,13 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), single=True, effort=2e-3)
+        known = replace(super()._pair_info(), attained=Attained(single=True), sampling=Sampling(2e-3))
         if self.bins == 1:
             return known
         # The dominating pair is a product of two independent counts, which change in opposite directions.
         parts = tuple((pair._pair_info(), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
         # The loss is unbounded, because a count of users + 1 in a bin is possible for only one of two neighbours.
-        return replace(known, parts=parts, unbounded_loss=True)
+        return replace(known, releases=Releases(parts=parts), losses=Losses(unbounded=True))
 
     def _pure_epsilon(self) -> float:
         return 0.0 if self.bins == 1 else math.inf

@@ -21,7 +21,7 @@ from shufflebounds._engines.clones.families import Family, GaussianFamily, Lapla
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.of_users import OfEveryUser, OfOneUser
 
@@ -129,7 +129,7 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # The formula is the divergence of a pair (P, Q) for which (Q, P) has the same divergence.
-        return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3)
+        return replace(super()._pair_info(), attained=Attained(single=True), sampling=Sampling(1e-3, 0.05))
 
     def _pure_epsilon(self) -> float:
         return log_odds(self.weight).above

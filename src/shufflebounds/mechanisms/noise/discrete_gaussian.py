@@ -29,7 +29,7 @@ from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -157,7 +157,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def _pair_info(self) -> DominatingPairInfo:
         step = self.sensitivity / self.sigma**2
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(step * self.sensitivity / 2, step), on_lattice=True)
+        return replace(super()._pair_info(), losses=Losses(self._atoms, (step * self.sensitivity / 2, step), on_lattice=True))
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         s, d = self.sigma, float(self.sensitivity)

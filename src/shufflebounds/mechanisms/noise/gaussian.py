@@ -26,7 +26,7 @@ from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, n
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import least_parameter, meets
 from shufflebounds.tradeoff import Tradeoff
@@ -52,7 +52,7 @@ def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingP
         below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), sensitivity, eps) for side in (1, -1))
         return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
 
-    return DominatingPairInfo(hockey_stick, single=True, gdp_adds=True)
+    return DominatingPairInfo(hockey_stick, attained=Attained(single=True), releases=Releases(gdp_adds=True))
 
 
 @with_passages
@@ -275,7 +275,7 @@ class GaussianMechanism(AdditiveNoise):
         return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), power=((self.sigma, self.sensitivity), _product), gdp_adds=True)
+        return replace(super()._pair_info(), releases=Releases(((self.sigma, self.sensitivity), _product), gdp_adds=True))
 
     def _eps_scale(self) -> float:
         return max(1.0, self.mu**2)

@@ -20,7 +20,7 @@ from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import LaplaceNoise, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, laplace_cells, named
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import meets
 from shufflebounds.tradeoff import Tradeoff
@@ -159,7 +159,7 @@ class LaplaceMechanism(AdditiveNoise):
     def _pair_info(self) -> DominatingPairInfo:
         # The loss has two atoms, which are on the lattice, and a density between them.
         budget = self._budget()[0]
-        return replace(super()._pair_info(), lattice=(budget, 2 * budget), density=self._around)
+        return replace(super()._pair_info(), losses=Losses(lattice=(budget, 2 * budget), density=self._around))
 
     def _around(self, anchor: float, step: float) -> LossAtoms:
         """Return the two atoms of the loss and, for every grid point, an atom for the losses within half a step of it.

@@ -21,7 +21,7 @@ from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
 
 __all__ = ["Others", "Shares", "TwoLevel"]
@@ -96,7 +96,7 @@ class TwoLevel(LocalRandomizer):
     def _pair_info(self) -> DominatingPairInfo:
         # The losses are -eps0, 0 and eps0. If no output has loss 0, the spacing of the lattice is 2 eps0.
         spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
+        return replace(super()._pair_info(), losses=Losses(self._atoms, (self.local_eps, spacing), on_lattice=True))
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         log_p = np.array(self._log_masses())

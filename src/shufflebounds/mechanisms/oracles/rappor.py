@@ -22,7 +22,7 @@ from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds._engines.errors.heights import chosen, product_law
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import CountEstimate
 
@@ -183,7 +183,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         return IntervalArray(*sides)
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)
+        return replace(super()._pair_info(), losses=Losses(self._atoms, (0.0, self._unit()), on_lattice=True))
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         d, unit = self._differ, self._unit()
