@@ -23,11 +23,12 @@ from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
 from shufflebounds._losses.transform import LossTransform
+from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
-    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "Attained", "CurveBounds", "DominatingPairInfo", "Losses", "Releases", "Reverse",
-    "Sampling", "Scale",
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
+    "Releases", "Reverse", "Sampling", "Scale", "never",
 ]
 
 MOST_GRID_EFFORT = 0.5
@@ -114,6 +115,12 @@ class _Remembered:
         lower, upper = consistent(self._hockey_stick(fresh), "log delta at eps={!r}", fresh)
         merged = IntervalArray(np.insert(sides.lower, place, lower), np.insert(sides.upper, place, upper))
         return np.insert(known, place, fresh), merged
+
+
+def never(eps: FloatArray) -> IntervalArray:
+    """Return both bounds of the log divergence of two equal distributions, -inf at every eps."""
+    nothing = np.full(eps.shape, -np.inf)
+    return IntervalArray(nothing, nothing.copy())
 
 
 class CurveBounds(NamedTuple):
@@ -222,6 +229,10 @@ class Attained(NamedTuple):
     blocks: Blocks | None = None
 
 
+SINGLE = Attained(single=True)
+"""For a pair that two neighbouring datasets attain."""
+
+
 class Releases(NamedTuple):
     """What is known about products of a pair with itself and with others.
 
@@ -242,7 +253,37 @@ class Releases(NamedTuple):
     gdp_adds: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+class ClosedForms:
+    """Answers that need neither a search nor samples of the divergence; None where no such formula is known.
+
+    A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
+    """
+
+    __slots__ = ()
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        """Return a bound of eps for one delta in [0, 1]."""
+        return None
+
+    def mu(self, upper: bool) -> float | None:
+        """Return a bound of mu."""
+        return None
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        """Return bounds of the Renyi divergences of these orders in [1, inf]."""
+        return None
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        """Return a bound of the trade-off function."""
+        return None
+
+    @property
+    def eps_scale(self) -> float:
+        """A typical size of eps, at least 1. The search for eps ends at a million times it."""
+        return 1.0
+
+
+@dataclass(eq=False)
 class DominatingPairInfo:
     """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
 

@@ -185,10 +185,6 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(_DensityPair(self, i, j) for i, j in permutations(range(len(self.inputs)), 2))
 
-    def _pair_info(self) -> DominatingPairInfo:
-        known = super()._pair_info()
-        return replace(known, attained=known.attained._replace(single=False))
-
     @property
     def _inputs(self) -> int:
         return len(self.inputs)

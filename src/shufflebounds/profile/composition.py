@@ -24,7 +24,7 @@ from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, cons
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -415,7 +415,7 @@ class Composition(PrivacyProfile):
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         known = DominatingPairInfo(self._log_delta, self._pure_epsilon(), sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self._by_adjacency and self._all_outcomes:
-            known = replace(known, attained=Attained(single=True), losses=Losses(lambda log_tail: self._all_outcomes))
+            known = replace(known, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
         if self._by_adjacency or opposite is self:
             return known
         return replace(known, reverse=Reverse(opposite._log_delta, opposite._pure_epsilon()))

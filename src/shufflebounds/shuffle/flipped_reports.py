@@ -28,7 +28,7 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._bit_pair import repeated
@@ -416,7 +416,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
             if atoms is None:
                 pair = _record_pair.projected_pair(self.users - 1, self.fakes, self.bins, self.flip)
                 return (pair,) if pair else ()
-            return (DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=Attained(single=True)),)
+            return (DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE),)
         return _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
 
     def _pair_info(self) -> DominatingPairInfo:

@@ -14,7 +14,7 @@ from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.curves import gdp_mu
-from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -43,7 +43,7 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
         effort = max(5e-3, self._table_effort)
         return replace(
-            super()._pair_info(), attained=Attained(single=True),
+            super()._pair_info(), attained=SINGLE,
             sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3, convex=len(family.kinds) == 1 and not family.windowed),
         )
 

@@ -24,7 +24,7 @@ from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import Attained, DominatingPairInfo, Releases, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Releases, Reverse, Sampling
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
@@ -212,7 +212,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
         others = (self.users - 1) * self.bits
         hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
-        pairs = [DominatingPairInfo(one, pure, Reverse(other, pure), Sampling(1e-3), attained=Attained(single=True))
+        pairs = [DominatingPairInfo(one, pure, Reverse(other, pure), Sampling(1e-3), attained=SINGLE)
                  for one, other in (hockey_sticks, hockey_sticks[::-1])]
         return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip)))
 

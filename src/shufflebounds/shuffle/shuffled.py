@@ -34,7 +34,7 @@ from shufflebounds._engines.excess.evaluation import Effort, largest_of
 from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
 from shufflebounds._engines.excess.packed import epsilons, packed
-from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
@@ -904,7 +904,7 @@ class _OneData(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.effort(self.users))
-        known = replace(super()._pair_info(), attained=Attained(single=True), sampling=Sampling(effort, self.step))
+        known = replace(super()._pair_info(), attained=SINGLE, sampling=Sampling(effort, self.step))
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law, self.error), self.users, self.step, self.error)
