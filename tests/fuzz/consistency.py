@@ -132,7 +132,7 @@ def curve(v):
     # delta(eps) of (Q, P), the reversed pair.
     backward, forward = both(profile.reverse().delta, eps), both(profile.delta, eps)
     curves = [profile.tradeoff(bound=bound) for bound in ("lower", "upper")]
-    if profile._pair_info().convex:
+    if profile._pair_info().sampling.convex:
         # The smallest of several bounds need not be convex in e^eps. The curve is then that of its convex hull, also a bound.
         v.enclosed(backward[0], np.asarray(curves[0].delta(eps)), 1.0, "delta of the lower curve", CURVE, 1e-15)
     v.at_most(np.asarray(curves[1].delta(eps)), backward[1], "delta of the upper curve and delta", CURVE, 1e-15)

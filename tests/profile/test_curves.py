@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._losses.curves import convex_hull, curve, gdp_mu
+from shufflebounds._losses.release import Attained
 from shufflebounds._losses.renyi import renyi
 from shufflebounds._losses.samples import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
@@ -281,7 +282,7 @@ class Shift(PrivacyProfile):
         return value - slack, value + slack
 
     def _pair_info(self):
-        return replace(super()._pair_info(), single=True)
+        return replace(super()._pair_info(), attained=Attained(single=True))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.25, 1.0, 4.0])
@@ -341,7 +342,8 @@ def test_sides_of_every_profile(profile):
     reverse = profile.reverse() if isinstance(profile, DominatingPair) else profile
     for eps in (0.0, 0.01, 0.1, 0.5, 1.0):
         # A minimum of several bounds need not be convex in e^eps, but the delta of a curve is convex.
-        assert not profile._pair_info().convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
+        convex = profile._pair_info().sampling.convex
+        assert not convex or below.delta(eps) >= reverse.delta(eps, bound="lower") * (1 - 1e-10) - 1e-14
         assert above.delta(eps) <= reverse.delta(eps) * (1 + 1e-10) + 1e-12
     assert profile.gdp_mu(bound="lower") <= profile.gdp_mu()
     orders = np.array([1.0, 1.5, 2.0, 8.0, np.inf])

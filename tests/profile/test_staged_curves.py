@@ -15,6 +15,7 @@ from mpmath import mp
 from scipy.special import ndtri
 
 from shufflebounds._base.types import IntervalArray
+from shufflebounds._losses.release import Attained, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -60,7 +61,7 @@ class Slow(PrivacyProfile):
         return math.inf if self.law == "gaussian" else 3.0
 
     def _pair_info(self):
-        return replace(super()._pair_info(), effort=1e-2, spacing=0.3, single=True)
+        return replace(super()._pair_info(), sampling=Sampling(1e-2, 0.3), attained=Attained(single=True))
 
 
 BETA = {"gaussian": gaussian_beta, "laplace": laplace_beta}

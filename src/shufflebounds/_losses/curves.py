@@ -18,7 +18,7 @@ from shufflebounds._base.limits import MOST_ROUNDS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Sampling
 from shufflebounds._losses.renyi import FEW_VALUES, enough_fall
 from shufflebounds._losses.samples import INTERPOLATED, STAGES, SampledProfile, alone
 from shufflebounds.tradeoff import Tradeoff
@@ -37,10 +37,10 @@ SKETCH = 0.5
 samples. Raised: more rounds of refinement. Lowered: more values at first."""
 
 
-def sketch_step(known: DominatingPairInfo) -> float:
+def sketch_step(sampling: Sampling) -> float:
     """Return the distance, in sqrt(-2 log delta), of the first samples of a curve that is refined at single levels."""
-    # A lower bound that is not convex is only monotone between samples, so its gap is proportional to their distance.
-    return max(known.spacing, SKETCH) if known.convex else 0.5 * known.spacing
+    # A lower bound that is not convex is only known to be monotone between samples, so its gap is proportional to their distance.
+    return max(sampling.spacing, SKETCH) if sampling.convex else 0.5 * sampling.spacing
 
 
 def _enclosing(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[Piecewise, FloatArray]:

@@ -23,9 +23,13 @@ from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
 from shufflebounds._losses.transform import LossTransform
+from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
-__all__ = ["MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "CurveBounds", "DominatingPairInfo", "Scale", "groups_alike"]
+__all__ = [
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
+    "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
+]
 
 MOST_GRID_EFFORT = 0.5
 """Effort of a whole grid above which the distribution is sampled at few losses instead.
@@ -113,6 +117,12 @@ class _Remembered:
         return np.insert(known, place, fresh), merged
 
 
+def never(eps: FloatArray) -> IntervalArray:
+    """Return both bounds of the log divergence of two equal distributions, -inf at every eps."""
+    nothing = np.full(eps.shape, -np.inf)
+    return IntervalArray(nothing, nothing.copy())
+
+
 class CurveBounds(NamedTuple):
     """Functions that bound both hockey-stick divergences, and are sampled for a trade-off function.
 
@@ -125,18 +135,18 @@ class CurveBounds(NamedTuple):
     depth: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class DominatingPairInfo:
-    """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
+class Reverse(NamedTuple):
+    """The pair (Q, P): bounds of its log hockey-stick divergence, and an upper bound of its losses, inf if unknown."""
 
-    Parameters
+    hockey_stick: HockeyStickBounds
+    pure: float = math.inf
+
+
+class Sampling(NamedTuple):
+    """How the hockey-stick divergence of a pair is sampled.
+
+    Attributes
     ----------
-    hockey_stick : callable
-        Lower and upper bound of the log hockey-stick divergence of (P, Q) at each eps >= 0.
-    reverse : callable, optional
-        The same for (Q, P); None if it is equal.
-    pure, reverse_pure : float
-        Upper bounds of the losses of (P, Q) and of (Q, P); inf if unknown.
     effort : float
         Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
         decides how many values are evaluated, so it is a property of the class and no measurement.
@@ -146,23 +156,32 @@ class DominatingPairInfo:
     refined_gap : float, optional
         Relative gap at which the refinement of mu or of a Renyi divergence ends if `spacing` is at least 0.1; by default 1 % of
         `spacing`.
-    single : bool
-        Whether two neighbouring datasets attain this pair. Then its composition is also a lower bound.
-    attained : tuple of DominatingPairInfo
-        Pairs that neighbouring datasets attain, if this pair is not attained.
-    all_attained : bool
-        Whether every pair of neighbours is dominated by one of the attained pairs.
-    blocks : Blocks, optional
-        Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. `hockey_stick` is then the
-        maximum over (P, Q) and (Q, P), and expensive.
     convex : bool
         Whether the bounds are convex functions of e^eps. A minimum of several bounds need not be.
     curve : CurveBounds, optional
         Cheaper bounds of the divergences, accurate enough for a trade-off function.
     deep : callable, optional
         Bounds of the divergence that take longer than `hockey_stick` and are tight at far smaller delta.
-    unbounded_loss : bool
-        Whether an outcome is known to be possible under only one of P and Q.
+    """
+
+    effort: float = 1e-6
+    spacing: float = 0.01
+    refined_gap: float | None = None
+    convex: bool = True
+    curve: CurveBounds | None = None
+    deep: HockeyStickBounds | None = None
+
+    @property
+    def expensive(self) -> bool:
+        """Whether one value takes so long that the divergence is sampled at few eps instead of at every grid point."""
+        return self.effort > MOST_VALUE_EFFORT
+
+
+class Losses(NamedTuple):
+    """What is known about the privacy losses of a pair beyond its divergences.
+
+    Attributes
+    ----------
     listed : callable, optional
         Returns the outcomes, given the log of the mass that may be truncated on either side.
     lattice : tuple of two floats, optional, or a function that returns it
@@ -173,6 +192,52 @@ class DominatingPairInfo:
         Returns the outcomes of the lower bound, given offset and step of a grid; outcomes of a continuous part of the losses are
         merged at the grid points. It is needed if the losses are a mixture of atoms and a density, which the divergence alone does
         not separate.
+    transform : LossTransform, optional
+        The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
+        inverts it along a contour and needs no grid.
+    unbounded : bool
+        Whether an outcome is known to be possible under only one of P and Q.
+    """
+
+    listed: Callable[[float], LossAtoms | None] | None = None
+    lattice: Hint | Callable[[], Hint] = None
+    on_lattice: bool = False
+    density: Callable[[float, float], LossAtoms] | None = None
+    transform: LossTransform | None = None
+    unbounded: bool = False
+
+
+class Attained(NamedTuple):
+    """Which pairs neighbouring datasets attain; the composition of such a pair is a lower bound.
+
+    Attributes
+    ----------
+    single : bool
+        Whether two neighbouring datasets attain the described pair itself.
+    pairs : tuple of DominatingPairInfo
+        Pairs that neighbouring datasets attain, if the described pair is not one of them.
+    all_pairs : bool
+        Whether every pair of neighbours is dominated by one of `pairs`.
+    blocks : Blocks, optional
+        Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. The divergence of the
+        described pair is then the maximum over (P, Q) and (Q, P), and expensive.
+    """
+
+    single: bool = False
+    pairs: tuple[DominatingPairInfo, ...] = ()
+    all_pairs: bool = False
+    blocks: Blocks | None = None
+
+
+SINGLE = Attained(single=True)
+"""For a pair that two neighbouring datasets attain."""
+
+
+class Releases(NamedTuple):
+    """What is known about products of a pair with itself and with others.
+
+    Attributes
+    ----------
     power : tuple of a parameter and a callable, optional
         A parameter of the pair, and a function that returns the information about the product of releases, given their parameters
         and numbers. Pairs with the same function have such a product.
@@ -181,48 +246,86 @@ class DominatingPairInfo:
     parts : tuple of (DominatingPairInfo, int)
         If the pair is a product of independent pairs, or dominated by one: the factors with their multiplicities. Compositions
         use the factors.
-    transform : LossTransform, optional
-        The moment generating function of the loss of (P, Q) at complex arguments, if it is known. A composition of such pairs
-        inverts it along a contour and needs no grid.
     gdp_adds : bool
         Whether the upper (lower) bound of mu of a composition of such pairs is sqrt(mu_1^2 + mu_2^2 + ...) of their upper (lower)
         bounds.
     """
 
-    hockey_stick: HockeyStickBounds
-    reverse: HockeyStickBounds | None = None
-    pure: float = math.inf
-    reverse_pure: float = math.inf
-    effort: float = 1e-6
-    spacing: float = 0.01
-    refined_gap: float | None = None
-    single: bool = False
-    attained: tuple[DominatingPairInfo, ...] = ()
-    all_attained: bool = False
-    blocks: Blocks | None = None
-    convex: bool = True
-    curve: CurveBounds | None = None
-    deep: HockeyStickBounds | None = None
-    unbounded_loss: bool = False
-    listed: Callable[[float], LossAtoms | None] | None = None
-    lattice: Hint | Callable[[], Hint] = None
-    on_lattice: bool = False
-    density: Callable[[float, float], LossAtoms] | None = None
     power: tuple[Any, Callable[[Sequence[tuple[Any, int]]], DominatingPairInfo]] | None = None
     ordered: tuple[Hashable, float] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
-    transform: LossTransform | None = None
     gdp_adds: bool = False
 
+
+class ClosedForms:
+    """Answers that need neither a search nor samples of the divergence; None where no such formula is known.
+
+    A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
+    """
+
+    __slots__ = ()
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        """Return a bound of eps for one delta in [0, 1]."""
+        return None
+
+    def mu(self, upper: bool) -> float | None:
+        """Return a bound of mu."""
+        return None
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        """Return bounds of the Renyi divergences of these orders in [1, inf]."""
+        return None
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        """Return a bound of the trade-off function."""
+        return None
+
     @property
-    def back(self) -> HockeyStickBounds:
-        """The hockey-stick divergence of (Q, P)."""
-        return self.reverse or self.hockey_stick
+    def eps_scale(self) -> float:
+        """A typical size of eps, at least 1. The search for eps ends at a million times it."""
+        return 1.0
+
+
+@dataclass(eq=False)
+class DominatingPairInfo:
+    """What is known about an ordered pair (P, Q), or about the maximum over all pairs of neighbours in both orders.
+
+    Parameters
+    ----------
+    hockey_stick : callable
+        Lower and upper bound of the log hockey-stick divergence of (P, Q) at each eps >= 0.
+    pure : float
+        Upper bound of the losses of (P, Q); inf if unknown.
+    reverse : Reverse, optional
+        The divergence and the losses of (Q, P); None if the divergence is that of (P, Q).
+    sampling : Sampling
+        How the divergence is sampled: the cost of a value, and the distance of the samples.
+    losses : Losses
+        Outcomes, a lattice, a density or a transform of the losses.
+    attained : Attained
+        The pairs that neighbouring datasets attain.
+    releases : Releases
+        Products of such pairs in closed form, and factors of the pair.
+    """
+
+    hockey_stick: HockeyStickBounds
+    pure: float = math.inf
+    reverse: Reverse | None = None
+    sampling: Sampling = field(default=Sampling())
+    losses: Losses = field(default=Losses())
+    attained: Attained = field(default=Attained())
+    releases: Releases = field(default=Releases())
+
+    @property
+    def back(self) -> Reverse:
+        """The pair (Q, P)."""
+        return self.reverse or Reverse(self.hockey_stick)
 
     @property
     def below(self) -> tuple[DominatingPairInfo, ...]:
         """The pairs that neighbouring datasets attain, whose compositions are lower bounds."""
-        return (self,) if self.single else self.attained
+        return (self,) if self.attained.single else self.attained.pairs
 
     @property
     def choices(self) -> int:
@@ -230,22 +333,24 @@ class DominatingPairInfo:
 
         Every pair of neighbours is dominated by one of these pairs.
         """
-        if self.single or self.parts:
+        single, pairs, all_pairs, blocks = self.attained
+        if single or self.releases.parts:
             return 0
         # The run time of an adaptive strategy grows with the number of choices.
-        several = len(self.attained) if self.all_attained and 1 < len(self.attained) <= 8 else 0
-        return self.blocks.count if self.blocks else several
+        several = len(pairs) if all_pairs and 1 < len(pairs) <= 8 else 0
+        return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
         """Return independent pairs and their multiplicities whose product is the pair of `number` releases.
 
         They are the parts of the pair if it has any, or the known product of the releases if there is one.
         """
-        if self.parts:
-            return tuple(pair for part, count in self.parts for pair in part.times(count * number))
-        if self.power is None or number == 1:
+        power, parts = self.releases.power, self.releases.parts
+        if parts:
+            return tuple(pair for part, count in parts for pair in part.times(count * number))
+        if power is None or number == 1:
             return ((self, number),)
-        parameter, product = self.power
+        parameter, product = power
         return ((product([(parameter, number)]), 1),)
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
@@ -253,37 +358,34 @@ class DominatingPairInfo:
         def hockey_stick(eps: FloatArray) -> IntervalArray:
             return IntervalArray(other.hockey_stick(eps).lower, self.hockey_stick(eps).upper)
 
+        assert self.reverse is None and self.losses.listed is None and self.losses.density is None  # noqa: PT018
         return replace(self, hockey_stick=hockey_stick)
 
     @cached_property
     def atoms(self) -> LossAtoms | None:
         """The outcomes, with a truncated mass that is negligible at ordinary values of delta; None if they are unknown."""
-        return self.listed(2 * FIRST_TAIL) if self.listed else None
+        return self.losses.listed(2 * FIRST_TAIL) if self.losses.listed else None
 
     @cached_property
     def hint(self) -> Hint:
         """Offset and spacing of the lattice near which the heaviest losses lie, which should be grid points; None if unknown."""
-        return self.lattice() if callable(self.lattice) else self.lattice
+        lattice = self.losses.lattice
+        return lattice() if callable(lattice) else lattice
 
     @property
     def aligned(self) -> bool:
         """Whether all atoms lie on one lattice, or there are at most two."""
-        return self.density is not None or (self.atoms is not None and (self.on_lattice or self.atoms.loss.size <= 2))
+        return self.losses.density is not None or (self.atoms is not None and (self.losses.on_lattice or self.atoms.loss.size <= 2))
 
     @cached_property
     def _hockey_sticks(self) -> tuple[HockeyStickBounds, HockeyStickBounds]:
-        first = _Remembered(self.hockey_stick, self.effort)
-        return first, first if self.reverse is None else _Remembered(self.reverse, self.effort)
-
-    @property
-    def expensive(self) -> bool:
-        """Whether one value takes so long that the divergence is sampled at few eps instead of at every grid point."""
-        return self.effort > MOST_VALUE_EFFORT
+        first = _Remembered(self.hockey_stick, self.sampling.effort)
+        return first, first if self.reverse is None else _Remembered(self.reverse.hockey_stick, self.sampling.effort)
 
     @property
     def _most_values(self) -> int:
         """Largest number of eps at which the divergence is sampled. Fewer than 64 would not resolve the range of the losses."""
-        return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.effort)))
+        return int(min(2**12, max(64, 2 * MOST_GRID_EFFORT / self.sampling.effort)))
 
     @kept(CACHED_ANSWERS)
     def scale(self, log_tail: float) -> Scale:
@@ -294,7 +396,7 @@ class DominatingPairInfo:
         if self.pure <= 0:
             # P and Q are equal.
             return Scale(0.0, 0.0, 0.0, 0.0)
-        if self.expensive:
+        if self.sampling.expensive:
             own, reverse = self.samples(log_tail)
             held = [side.eps[side.high > -np.inf] for side in (own, reverse)]
             low, high = (float(eps[-1]) if eps.size else 0.0 for eps in held[::-1])
@@ -317,7 +419,7 @@ class DominatingPairInfo:
         own, back = self._hockey_sticks
         depth = math.sqrt(-2 * log_tail)
         first = SampledProfile(own, self.pure, 0.6, depth=depth)
-        return first, first if self.reverse is None else SampledProfile(back, self.reverse_pure, 0.6, depth=depth)
+        return first, first if self.reverse is None else SampledProfile(back, self.reverse.pure, 0.6, depth=depth)
 
     def refined(self, log_tail: float, theta: float, goal: float) -> tuple[SampledProfile, SampledProfile]:
         r"""Return samples of both divergences, refined until the bounds of :math:`K(\theta)` differ by at most `goal`.
@@ -330,7 +432,7 @@ class DominatingPairInfo:
         own, back = (side.copy() for side in self.samples(log_tail))
         own, back = (own, own) if self.reverse is None else (own, back)
         for side in (own, back):
-            side.convex = self.convex
+            side.convex = self.sampling.convex
         # E e^(theta L) is 1 plus theta (theta + 1) times the sum of the integrals over both divergences.
         log_weight = math.log(theta * (theta + 1)) if theta > 0 else -math.inf
 
@@ -374,12 +476,12 @@ class DominatingPairInfo:
 
     def sparing(self, step: float, log_tail: float) -> bool:
         """Whether the divergence is sampled at few losses instead of at every grid point."""
-        if self.atoms is not None or (self.density is not None and not self.expensive):
+        if self.atoms is not None or (self.losses.density is not None and not self.sampling.expensive):
             return False
         scale = self.scale(log_tail)
         # `_index` evaluates at most about TABLE_SIZE/4 breakpoints, because it places those of a long grid further apart.
         values = min((scale.high - scale.low) / step, TABLE_SIZE // 4)
-        return self.expensive or values * self.effort > MOST_GRID_EFFORT
+        return self.sampling.expensive or values * self.sampling.effort > MOST_GRID_EFFORT
 
     def _index(self, anchor: float, step: float, log_tail: float) -> NDArray[np.int64]:
         """Return the indices of the grid points at which the divergence is evaluated (the breakpoints of its interpolation)."""
@@ -416,8 +518,8 @@ class DominatingPairInfo:
         """
         if self.atoms is not None:
             atoms = self.atoms
-        elif self.density is not None and not upper:
-            atoms = self.density(anchor, step)
+        elif self.losses.density is not None and not upper:
+            atoms = self.losses.density(anchor, step)
         elif placed is not None:
             atoms = _enclosed(*placed, upper=upper)
         else:
@@ -433,7 +535,8 @@ def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
     first: dict[Hashable, float] = {}
-    listed = [(one.ordered[1], i, one.ordered[0]) for i, one in enumerate(known) if one.ordered is not None]
+    ordered = [(one.releases.ordered, i) for i, one in enumerate(known)]
+    listed = [(pair[1], i, pair[0]) for pair, i in ordered if pair is not None]
     for number, i, family in sorted(listed, key=lambda entry: entry[:2]):
         if not number <= first.get(family, -math.inf) * (1 + rtol):
             first[family] = number

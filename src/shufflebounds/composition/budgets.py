@@ -24,7 +24,7 @@ from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
 from shufflebounds._engines.compose.grid import Composer
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.lattice import common_step
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 
 __all__ = ["BudgetSum"]
 
@@ -256,7 +256,7 @@ def _release(eps: list[float], counts: list[int]) -> DominatingPairInfo:
     error = 4e-14 * len(eps) + 4 * ULP * (float(np.abs(log_p).max()) + float(np.abs(loss).max()))
     error += _chance_error(np.array(eps), np.array(counts), np.zeros(len(eps)), np.array(counts))
     atoms = LossAtoms.of(log_p, log_p - loss, error=error)
-    return DominatingPairInfo(atoms.log_delta, pure=float(loss.max()), listed=lambda log_tail: atoms)
+    return DominatingPairInfo(atoms.log_delta, float(loss.max()), losses=Losses(lambda log_tail: atoms))
 
 
 def _prefix(x: FloatArray) -> FloatArray:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds._losses.release import ClosedForms, DominatingPairInfo, Releases, Sampling
+from shufflebounds.profile.pair import Described
 
 __all__ = ["Concentrated"]
 
 
 @dataclass(frozen=True)
-class Concentrated(PrivacyProfile):
+class Concentrated(Described):
     r"""An upper bound for every mechanism whose Renyi divergence of order a is at most xi + rho a, for all a > 1.
 
     .. math:: \delta(\varepsilon) \le \min_{a > 1} \frac{1}{a} \Bigl(1 - \frac{1}{a}\Bigr)^{a-1} e^{(a-1)(\xi + \rho a -
@@ -52,7 +52,30 @@ class Concentrated(PrivacyProfile):
         _validate.real_field(self, "rho", 0, 1e6)
         _validate.real_field(self, "xi", 0, 1e6)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def describe(self) -> DominatingPairInfo:
+        pair = self.closed_forms()
+        # A minimum of convex functions need not be convex.
+        return DominatingPairInfo(pair.log_delta, pair.pure, sampling=Sampling(convex=False),
+                                  releases=Releases(((self.rho, self.xi), _product)))
+
+    def closed_forms(self) -> _Divergences:
+        return _Divergences(self.rho, self.xi)
+
+
+class _Divergences(ClosedForms):
+    """Every pair whose Renyi divergence of order a is at most xi + rho a."""
+
+    __slots__ = ("rho", "xi")
+
+    def __init__(self, rho: float, xi: float) -> None:
+        self.rho, self.xi = rho, xi
+
+    @property
+    def pure(self) -> float:
+        """Upper bound of the losses."""
+        return self.xi if self.rho == 0 else math.inf
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
         # The exponent is convex in x = a - 1; the root of its derivative is found by bisection of log x. Every order is valid.
         low, high = np.full(eps.size, -40.0), np.full(eps.size, 80.0)
         for _ in range(60):
@@ -63,22 +86,14 @@ class Concentrated(PrivacyProfile):
         x = np.exp(high)
         parts = [x * (self.xi + self.rho * (1 + x)), -x * eps, -x * np.log1p(1 / x), -np.log1p(x)]
         upper = np.sum(parts, axis=0) + SLACK * np.sum(np.abs(parts), axis=0)
-        beyond = eps >= self._pure_epsilon()
-        return IntervalArray(np.full(eps.size, -np.inf), np.where(beyond, -np.inf, np.minimum(upper, 0.0)))
+        return IntervalArray(np.full(eps.size, -np.inf), np.where(eps >= self.pure, -np.inf, np.minimum(upper, 0.0)))
 
-    def _pure_epsilon(self) -> float:
-        return self.xi if self.rho == 0 else math.inf
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper:
             return np.zeros(orders.size)
         with np.errstate(invalid="ignore"):
             value = (self.xi + np.where(self.rho == 0, 0.0, self.rho * orders)) * (1 + 4 * ULP)
         return np.asarray(value)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # A minimum of convex functions need not be convex.
-        return replace(super()._pair_info(), convex=False, power=((self.rho, self.xi), _product))
 
 
 def _product(parts: Sequence[tuple[tuple[float, float], int]]) -> DominatingPairInfo:

@@ -83,7 +83,8 @@ class AccountingProfile(LargestPair):
     def _pair_info(self) -> DominatingPairInfo:
         # `all_attained` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
         # same one of the two neighbouring datasets that contains the record.
-        return replace(super()._pair_info(), all_attained=False)
+        known = super()._pair_info()
+        return replace(known, attained=known.attained._replace(all_pairs=False))
 
 
 @with_passages

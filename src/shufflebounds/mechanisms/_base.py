@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.shuffle.shuffled import Shuffled
 
@@ -82,10 +80,6 @@ def exp_remainder(x: FloatArray) -> FloatArray:
 @with_passages
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that each user can run on their own value before a shuffle."""
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # delta is the hockey-stick divergence of one pair (P, Q), for which (Q, P) has the same divergence.
-        return replace(super()._pair_info(), single=True)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.

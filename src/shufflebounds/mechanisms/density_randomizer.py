@@ -23,7 +23,7 @@ from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.density_cells import Cells, Densities, Tails
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds._engines.inputs.interval import checked, matrix_laws
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Sampling
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair
@@ -185,9 +185,6 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(_DensityPair(self, i, j) for i, j in permutations(range(len(self.inputs)), 2))
 
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=False)
-
     @property
     def _inputs(self) -> int:
         return len(self.inputs)
@@ -301,7 +298,7 @@ class _DensityPair(DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A value takes some calls of the density, tens of microseconds each.
-        return replace(super()._pair_info(), effort=5e-5)
+        return replace(super()._pair_info(), sampling=Sampling(effort=5e-5))
 
     def _pure_epsilon(self) -> float:
         cells = self.randomizer._coarse

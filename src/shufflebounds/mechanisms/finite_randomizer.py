@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
-from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds.profile import DominatingPair
@@ -114,9 +113,6 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
             close |= deltas >= deltas.max() * (1 - 1e-9) - 1e-12
         places = np.flatnonzero(close[~np.eye(self._inputs, dtype=np.bool_)])
         return largest(self._all_pairs[place]._log_delta(eps) for place in places.tolist())
-
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), single=False)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +15,41 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.errors.counted import SumOfBits
+from shufflebounds._losses.release import ClosedForms, DominatingPairInfo
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["RandomizedResponse"]
+
+
+class _Bit(ClosedForms):
+    """A bit and its opposite, each flipped with probability 1/(1 + e^budget)."""
+
+    __slots__ = ("budget",)
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        below = eps < self.budget
+        value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.budget)) - math.log1p(math.exp(-self.budget))
+        error = 4 * ULP * (1 + np.abs(value))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        step = orders - 1
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # This form has no cancellation for orders close to 1 or small eps.
+            rate = -np.expm1(-orders * self.budget) / (1 + math.exp(-self.budget))
+            grown = step * self.budget
+            near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
+            far = self.budget + np.log(rate) / step
+            value = np.where(step == 0, self.budget * rate, np.where(grown < 600, near, far))
+        return shift_by_error(value, 32 * ULP, upper)
+
+    def tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff.randomized_response(next_float(self.budget, upper))
 
 
 @with_passages
@@ -88,11 +118,11 @@ class RandomizedResponse(SumOfBits, TwoLevel):
         _validate.real_field(self, "eps", 0, LARGEST_EXPONENT, open_low=True)
         _validate.real_field(self, "upper", 0, open_low=True)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        below = eps < self.eps
-        value = np.log(-np.expm1(np.where(below, eps, 0.0) - self.eps)) - math.log1p(math.exp(-self.eps))
-        error = 4 * ULP * (1 + np.abs(value))
-        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+    def describe(self) -> DominatingPairInfo:
+        return replace(super().describe(), hockey_stick=self.closed_forms().log_delta)
+
+    def closed_forms(self) -> _Bit:
+        return _Bit(self.eps)
 
     @property
     def local_eps(self) -> float:  # type: ignore[override]
@@ -111,20 +141,6 @@ class RandomizedResponse(SumOfBits, TwoLevel):
     def message_bits(self) -> int:
         """Length of one message in bits."""
         return 1
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        step = orders - 1
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # This form has no cancellation for orders close to 1 or small eps.
-            rate = -np.expm1(-orders * self.eps) / (1 + math.exp(-self.eps))
-            grown = step * self.eps
-            near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
-            far = self.eps + np.log(rate) / step
-            value = np.where(step == 0, self.eps * rate, np.where(grown < 600, near, far))
-        return shift_by_error(value, 32 * ULP, upper)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff.randomized_response(next_float(self.eps, upper))
 
     def prob(self, values: ArrayLike) -> float | FloatArray:
         """Return the probability that the bit is 1, for each value.

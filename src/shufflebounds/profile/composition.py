@@ -23,7 +23,7 @@ from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, cons
 from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import MOST_VALUE_EFFORT, CurveBounds, DominatingPairInfo, groups_alike
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling, groups_alike
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -35,7 +35,7 @@ CURVE_DEPTH = 26.0
 more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
 
 ALIKE = 0.25
-"""Pairs of a family (`DominatingPairInfo.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
+"""Pairs of a family (`Releases.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
 number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
 
 
@@ -134,7 +134,7 @@ class Composition(PrivacyProfile):
                 f"{kinds['replace-one']!r} for a record replaced by another: no composition holds for both. Convert the first by "
                 "sampling.ReplaceOne(...), which replaces by removing and adding, or give both for the same neighbours"
             )
-        loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().single), None)
+        loose = next((p for p, _ in self.factors if p.reverse() is not p and p._pair_info().attained.single), None)
         two_ways = next((p for p, _ in self.factors if p._adjacencies()), None)
         if loose is not None and two_ways is not None:
             raise ValueError(f"{loose!r} is one ordered pair, {two_ways!r} stands for both orders: compose the pair with one entry "
@@ -181,9 +181,10 @@ class Composition(PrivacyProfile):
         """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
         known = [profile._pair_info() for profile, _ in self.factors]
         releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
-        for product in dict.fromkeys(one.power[1] for one in known if one.power):
-            # The releases of all factors with this product are combined; the combination replaces those of the first factor.
-            alike = [(i, one.power[0]) for i, one in enumerate(known) if one.power and one.power[1] is product]
+        powers = [one.releases.power for one in known]
+        for product in dict.fromkeys(power[1] for power in powers if power):
+            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
+            alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
             if len(alike) > 1:
                 for i, _ in alike:
                     releases[i] = ()
@@ -202,8 +203,8 @@ class Composition(PrivacyProfile):
     @cached_property
     def _composer(self) -> Composer:
         below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
-        # A repeated test needs many values of delta, which take too long if the factor is itself a product.
-        tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.parts]
+        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
+        tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.releases.parts]
         free = None if self._without_choice else self._free(bool(below))
         return Composer(self._above, below, self.rtol, free, tested, self._deepest)
 
@@ -382,7 +383,7 @@ class Composition(PrivacyProfile):
                       if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
         some = [type(self)(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
         every = [*some, *(profile for profile, _ in self.factors)]
-        return [(profile, profile._pair_info().effort <= MOST_VALUE_EFFORT) for profile in every]
+        return [(profile, not profile._pair_info().sampling.expensive) for profile in every]
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
@@ -405,7 +406,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
         """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
-        if not all(known.single and known.listed and not known.parts for known, _ in self._released):
+        if not all(known.attained.single and known.losses.listed and not known.releases.parts for known, _ in self._released):
             return None
         product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
@@ -425,16 +426,20 @@ class Composition(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         opposite = self.reverse()
-        spacing = max(0.02, *(known.spacing for known, _ in self._above))
         # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. The curve of both adjacencies
         # is that of the larger delta, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
-        known = DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), spacing=spacing, curve=curve)
+        known = DominatingPairInfo(self._log_delta, self._pure_epsilon(), sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self._by_adjacency and self._all_outcomes:
-            known = replace(known, single=True, listed=lambda log_tail: self._all_outcomes)
+            known = replace(known, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
         if self._by_adjacency or opposite is self:
             return known
-        return replace(known, reverse=opposite._log_delta, reverse_pure=opposite._pure_epsilon())
+        return replace(known, reverse=Reverse(opposite._log_delta, opposite._pure_epsilon()))
+
+    @property
+    def _spacing(self) -> float:
+        """Distance of the samples of delta for a trade-off function (see `Sampling`)."""
+        return max(0.02, *(known.sampling.spacing for known, _ in self._above))
 
     @cached_property
     def _coarse(self) -> Composition:
@@ -512,8 +517,7 @@ class Composition(PrivacyProfile):
         ways = self._by_adjacency or (self,)
         if all(way._all_outcomes for way in ways):
             return convex_hull([super(Composition, way)._tradeoff(upper) for way in ways])
-        spacing = max(0.02, *(known.spacing for known, _ in self._above))
-        return Tradeoff(Staged(self._staged, spacing, max(spacing, self._sketch_step), upper=upper))
+        return Tradeoff(Staged(self._staged, self._spacing, max(self._spacing, self._sketch_step), upper=upper))
 
     def _gdp_mu(self, upper: bool) -> float:
         if self._by_adjacency:
@@ -527,11 +531,12 @@ class Composition(PrivacyProfile):
                 if way._gaussian_rule > largest:
                     largest = max(largest, way._gdp_mu(True))
             return largest
-        if all(known.gdp_adds for known, _ in self._above):
+        if all(known.releases.gdp_adds for known, _ in self._above):
             squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
             return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
         if not upper and not self._all_outcomes:
-            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors if profile._pair_info().convex)
+            alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
+                     if profile._pair_info().sampling.convex)
             return max([super()._gdp_mu(upper), *alone, *(profile._gdp_mu(upper) for profile, _ in self.factors)])
         if self._all_outcomes:
             return super()._gdp_mu(upper)
@@ -553,7 +558,7 @@ class Composition(PrivacyProfile):
         sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
         for profile, times in self.factors:
             known = profile._pair_info()
-            if known.single:
+            if known.attained.single:
                 sure = sure + times * profile._rdp(orders, False)
             else:
                 single = np.maximum(single, times * profile._rdp(orders, False))

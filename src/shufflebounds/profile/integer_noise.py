@@ -17,7 +17,7 @@ from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses
 from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
@@ -135,4 +135,4 @@ class _Shift(DominatingPair):
             log_tail = max(log_tail * DEEPER, DEEPEST)
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), listed=self._atoms)
+        return replace(super()._pair_info(), losses=Losses(self._atoms))

@@ -1,4 +1,8 @@
-"""One ordered pair of output distributions, given as lists of probabilities or by a formula."""
+"""Profiles that are given by pairs of output distributions: by a description, by lists of probabilities, or as a largest one.
+
+A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`, never both: tests/profile/test_described.py
+lists the classes that still have hooks.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,75 @@ from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Reverse
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
+__all__ = ["Described", "DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
+
+
+class Described(PrivacyProfile):
+    """A profile that states what it is. A subclass implements `describe`, `closed_forms` if it has any, and overrides no hook.
+
+    The functions in both are functions of the parameters, or methods of an object that holds the parameters, such as the closed
+    forms. Methods of the profile, which keeps what it stated, would be reference cycles.
+    """
+
+    @abstractmethod
+    def describe(self) -> DominatingPairInfo:
+        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
+
+        Returns
+        -------
+        DominatingPairInfo
+        """
+
+    def closed_forms(self) -> ClosedForms:
+        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
+
+        Returns
+        -------
+        ClosedForms
+        """
+        return ClosedForms()
+
+    @cached_property
+    def _described(self) -> DominatingPairInfo:
+        return self.describe()
+
+    @cached_property
+    def _closed(self) -> ClosedForms:
+        return self.closed_forms()
+
+    def _pair_info(self) -> DominatingPairInfo:
+        # A composition caches values of the pair in its copy of the description, which ends with the composition.
+        return self.describe()
+
+    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._described.hockey_stick(eps)
+
+    def _pure_epsilon(self) -> float:
+        return self._described.pure
+
+    def _eps_scale(self) -> float:
+        return self._closed.eps_scale
+
+    def _epsilon(self, delta: float, upper: bool) -> float:
+        found = self._closed.epsilon(delta, upper)
+        return super()._epsilon(delta, upper) if found is None else found
+
+    def _gdp_mu(self, upper: bool) -> float:
+        found = self._closed.mu(upper)
+        return super()._gdp_mu(upper) if found is None else found
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        found = self._closed.renyi(orders, upper)
+        return super()._rdp(orders, upper) if found is None else found
+
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        found = self._closed.tradeoff(upper)
+        return super()._tradeoff(upper) if found is None else found
+
 
 @with_passages
 class DominatingPair(PrivacyProfile):
@@ -49,7 +117,8 @@ class DominatingPair(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         reverse = self.reverse()
-        return DominatingPairInfo(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), single=True)
+        return DominatingPairInfo(self._log_delta, self._pure_epsilon(), Reverse(reverse._log_delta, reverse._pure_epsilon()),
+                                 attained=SINGLE)
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -127,7 +196,7 @@ class OutcomePair(DominatingPair):
         """The outcomes of (P, Q)."""
 
     def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), listed=lambda log_tail: self._atoms)
+        return replace(super()._pair_info(), losses=Losses(lambda log_tail: self._atoms))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         lower, upper = self._atoms.log_delta(eps)

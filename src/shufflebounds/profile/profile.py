@@ -23,7 +23,7 @@ from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, In
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.loss_tail import loss_tail
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo
 from shufflebounds._losses.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
 from shufflebounds._losses.samples import STAGES, SampledProfile
 from shufflebounds.profile.export import ExportMixin
@@ -100,7 +100,7 @@ class PrivacyProfile(ExportMixin):
         attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
         # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
         all_attained = len(attained) == len(pairs) > 0 and not self._adjacencies()
-        return DominatingPairInfo(self._log_delta, pure=self._pure_epsilon(), attained=attained, all_attained=all_attained)
+        return DominatingPairInfo(self._log_delta, self._pure_epsilon(), attained=Attained(False, attained, all_attained))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         """Return ordered pairs that neighbours attain, for a guarantee that is not a single pair.
@@ -164,10 +164,10 @@ class PrivacyProfile(ExportMixin):
 
         lower, upper = (partial(self._known_side, upper=side) for side in (False, True))
         known = self._pair_info()
-        single = known.single and known.convex
-        if not known.expensive:
+        single = known.attained.single and known.sampling.convex
+        if not known.sampling.expensive:
             return loss_tail(lower, upper, eps, single)
-        sides = (known.curve or known).hockey_stick
+        sides = (known.sampling.curve or known).hockey_stick
 
         def roughly(at: FloatArray) -> FloatArray:
             return self._within_range(at, sides(at).upper, upper=True)
@@ -200,12 +200,13 @@ class PrivacyProfile(ExportMixin):
         if first_stage and self._deep_samples is not None:
             own = self._deep_samples.copy()
             return own, own
-        if not known.expensive:
-            return self._samples(max(known.spacing, 0.05), deep_reverse=not first_stage)
-        # With pure privacy the refinement adds samples at small delta where they are needed, so the first stage suffices.
-        bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse_pure) < math.inf
-        first_stage = (first_stage or bounded) and known.spacing >= 0.1
-        forward, own = self._staged(max(known.spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
+        spacing = known.sampling.spacing
+        if not known.sampling.expensive:
+            return self._samples(max(spacing, 0.05), deep_reverse=not first_stage)
+        # With pure privacy the refinement adds samples at small delta where they are needed, so that the first stage suffices.
+        bounded = max(known.pure, 0.0 if known.reverse is None else known.reverse.pure) < math.inf
+        first_stage = (first_stage or bounded) and spacing >= 0.1
+        forward, own = self._staged(max(spacing, 0.05), 0 if first_stage else len(STAGES) - 1)
         mine = own.copy()
         return (mine if forward is own else forward.copy()), mine
 
@@ -213,9 +214,10 @@ class PrivacyProfile(ExportMixin):
     def _deep_samples(self) -> SampledProfile | None:
         """Samples of `deep` of the pair down to the delta of the first stage (see STAGES), for both orders of the pair, or None."""
         known = self._pair_info()
-        if known.deep is None:
+        sampling = known.sampling
+        if sampling.deep is None:
             return None
-        return SampledProfile(known.deep, known.pure, max(known.spacing, 0.05), convex=known.convex, first_stage=True)
+        return SampledProfile(sampling.deep, known.pure, max(sampling.spacing, 0.05), convex=sampling.convex, first_stage=True)
 
     def _samples(
         self, step: float, *, first_stage: bool = False, deep_reverse: bool = True
@@ -227,25 +229,25 @@ class PrivacyProfile(ExportMixin):
         the integral of a Renyi divergence small.
         """
         known = self._pair_info()
-        sides = known.curve or CurveBounds(known.hockey_stick)
-        sampled = partial(SampledProfile, step=step, convex=known.convex, first_stage=first_stage)
+        sides = known.sampling.curve or CurveBounds(known.hockey_stick)
+        sampled = partial(SampledProfile, step=step, convex=known.sampling.convex, first_stage=first_stage)
         own = sampled(sides.hockey_stick, known.pure, depth=sides.depth)
         if known.reverse is None:
             return own, own
         depth = sides.depth if deep_reverse or own.high[0] == -math.inf else math.sqrt(64 - 2 * float(own.high[0]))
-        return sampled(sides.reverse or known.reverse, known.reverse_pure, depth=depth), own
+        return sampled(sides.reverse or known.reverse.hockey_stick, known.reverse.pure, depth=depth), own
 
     def _effort(self, rtol: float, most: int) -> tuple[float, int]:
         """Return the relative gap at which the refinement of mu or of a Renyi divergence ends, and the largest number of values.
 
         `rtol` and `most` are those of a profile whose values take little time.
         """
-        known = self._pair_info()
-        if known.spacing < 0.1:
+        sampling = self._pair_info().sampling
+        if sampling.spacing < 0.1:
             return rtol, most
-        gap = 0.01 * known.spacing if known.refined_gap is None else known.refined_gap
+        gap = 0.01 * sampling.spacing if sampling.refined_gap is None else sampling.refined_gap
         # If one value is a search over datasets that takes about a second, fewer values are evaluated.
-        return max(rtol, gap), 2**8 if known.effort < 0.1 else 2**6
+        return max(rtol, gap), 2**8 if sampling.effort < 0.1 else 2**6
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower") -> Tradeoff:
@@ -294,7 +296,7 @@ class PrivacyProfile(ExportMixin):
     def _outcomes(self) -> LossAtoms | None:
         """Return the outcomes of the dominating pair of this profile if all are enumerated; otherwise None."""
         known = self._pair_info()
-        return known.atoms if known.single and known.listed else None
+        return known.atoms if known.attained.single and known.losses.listed else None
 
     def _knots(self, upper: bool) -> FloatArray | None:
         """Return the exact breakpoints of the curve, rounded conservatively; None if the outcomes are not enumerated."""
@@ -309,10 +311,10 @@ class PrivacyProfile(ExportMixin):
         pairs = self._listed_pairs()
         if pairs:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
-        known = self._pair_info()
-        if known.expensive:
-            return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
-        return curve(*self._samples(known.spacing), upper=upper)
+        sampling = self._pair_info().sampling
+        if sampling.expensive:
+            return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
+        return curve(*self._samples(sampling.spacing), upper=upper)
 
     @np.errstate(all="ignore")
     def gdp_mu(self, *, bound: Bound = "upper") -> float:
@@ -356,7 +358,7 @@ class PrivacyProfile(ExportMixin):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
-        if self._pair_info().unbounded_loss or self.reverse()._pair_info().unbounded_loss:
+        if self._pair_info().losses.unbounded or self.reverse()._pair_info().losses.unbounded:
             return math.inf
         knots = self._knots(not upper)
         if knots is not None:
@@ -459,7 +461,7 @@ class PrivacyProfile(ExportMixin):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
-        if self._pair_info().unbounded_loss:
+        if self._pair_info().losses.unbounded:
             return np.full(orders.size, np.inf)
         atoms = self._outcomes()
         if atoms and (atoms.log_lost == -math.inf or not upper):
@@ -471,9 +473,10 @@ class PrivacyProfile(ExportMixin):
         pure, finite = self._pure_epsilon(), orders < math.inf
         # The divergence of order inf is the largest loss. For a lower bound it needs a search.
         value = np.full(orders.size, pure if upper or finite.all() else self._last_positive(pure))
-        if not upper and not self._pair_info().single and self._attained:
-            # A profile that is not `single` is a maximum over pairs at each eps. The divergence of this maximum is an upper bound
-            # for every pair, and may exceed the divergences of all of them.
+        single = self._pair_info().attained.single
+        if not upper and not single and self._attained:
+            # A profile that is not `single` is a maximum over pairs at each eps. The divergence that follows from it is an upper
+            # bound of that of every pair, and may exceed all of them.
             found = np.max([pair._rdp(orders, False) for pair in self._attained], axis=0)
             return np.asarray(np.where(finite, found, np.maximum(found, value)))
         if not finite.any():
@@ -481,14 +484,14 @@ class PrivacyProfile(ExportMixin):
         if upper:
             value[finite] = np.minimum([bounds.upper for bounds in self._divergences_of(orders[finite], upper)], pure)
             return np.minimum(value, self._mixture_rdp(orders))
-        value[finite] = ([bounds.lower for bounds in self._divergences_of(orders[finite], upper)] if self._pair_info().single
+        value[finite] = ([bounds.lower for bounds in self._divergences_of(orders[finite], upper)] if single
                          else least_divergence(self._growing(first_stage=True)[1], orders[finite]))
         return value
 
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
         """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
-        return self._attained_pairs() or tuple(_KnownPair(known) for known in self._pair_info().attained)
+        return self._attained_pairs() or tuple(_KnownPair(known) for known in self._pair_info().attained.pairs)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.
@@ -571,7 +574,7 @@ class _KnownPair(PrivacyProfile):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # Divergences of the factors of a product add.
-        factors = [times * _KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.parts]
+        factors = [times * _KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.releases.parts]
         return np.asarray(np.sum(factors, axis=0)) * (1 - EXP_SLACK) if factors else super()._rdp(orders, upper)
 
 

@@ -159,7 +159,7 @@ def compare(*profiles: Any, kind: str = "tradeoff", eps: ArrayLike | None = None
 def effort(profile: ExportMixin) -> float:
     """Return about how many seconds a value of delta takes, to decide how many values a page or a table shows unasked."""
     # The effort in the information of a composition is that of a value between known ones; the first needs a grid or a transform.
-    return 0.05 if hasattr(profile, "factors") else profile._pair_info().effort
+    return 0.05 if hasattr(profile, "factors") else profile._pair_info().sampling.effort
 
 
 def table(profile: ExportMixin) -> str:
@@ -169,7 +169,7 @@ def table(profile: ExportMixin) -> str:
     # A notebook shows the table of every profile that a cell returns, so its values may take 20 ms at most.
     start, longest = time.perf_counter(), 0.02
     # Both bounds of an eps take about 40 values of delta.
-    quick = not profile._prepares and 40 * profile._pair_info().effort < longest
+    quick = not profile._prepares and 40 * profile._pair_info().sampling.effort < longest
     for delta in (1e-6, 1e-9, 1e-12):
         shown = f"takes longer: <code>.epsilon({delta:g})</code>"
         if quick and time.perf_counter() - start < longest:

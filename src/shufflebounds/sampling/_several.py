@@ -155,7 +155,7 @@ class AdditiveBound:
         if known.atoms is not None:
             return known.atoms
         scale = known.scale(CUT)
-        return connect_the_dots(np.linspace(scale.low, scale.high, 4 * MANY + 1), known.hockey_stick, known.back)
+        return connect_the_dots(np.linspace(scale.low, scale.high, 4 * MANY + 1), known.hockey_stick, known.back.hockey_stick)
 
     @cached_property
     def _step(self) -> tuple[FloatArray, FloatArray]:

@@ -25,7 +25,7 @@ from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.curves import Staged, sketch_step
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Reverse, Sampling
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
@@ -111,7 +111,7 @@ class AllocationPair(OfPresence, DominatingPair):
         opposite = self.mechanism.reverse()
         atoms, reverse = known.atoms, opposite._pair_info().atoms
         log_lost = None if atoms is None or reverse is None else atoms.log_lost_other(reverse, symmetric=opposite is self.mechanism)
-        if not known.single or atoms is None or log_lost is None:
+        if not known.attained.single or atoms is None or log_lost is None:
             raise TypeError(f"{self.mechanism!r} does not enumerate its outcomes: random allocation needs Gaussian or Laplace "
                             "noise, or a mechanism of one pair with enumerated outcomes")
         return atoms, log_lost
@@ -202,7 +202,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        known = replace(super()._pair_info(), spacing=0.1, unbounded_loss=self._reveals())
+        known = replace(super()._pair_info(), sampling=Sampling(spacing=0.1), losses=Losses(unbounded=self._reveals()))
         listed = self._listed()
         if listed is None:
             return known
@@ -211,8 +211,8 @@ class AllocationPair(OfPresence, DominatingPair):
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
         sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
-        curve = CurveBounds(*sides, CURVE_DEPTH)
-        return replace(known, hockey_stick=sides[0], reverse=sides[1], effort=3e-3, curve=curve)
+        return replace(known, hockey_stick=sides[0], reverse=Reverse(sides[1], known.back.pure),
+                       sampling=Sampling(3e-3, 0.1, curve=CurveBounds(*sides, CURVE_DEPTH)))
 
 
 @dataclass(frozen=True)
@@ -338,18 +338,18 @@ class RandomAllocation(OfPresence, LargestPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         one = self._ways[0]._pair_info()
-        known = replace(super()._pair_info(), spacing=0.1)
-        if one.curve is None:
-            return known
-        curve = CurveBounds(partial(self._largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(known, effort=one.effort, curve=curve)
+        sampling = Sampling(spacing=0.1)
+        if one.sampling.curve is not None:
+            curve = CurveBounds(partial(self._largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
+            sampling = Sampling(one.sampling.effort, 0.1, curve=curve)
+        return replace(super()._pair_info(), sampling=sampling)
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        known = self._pair_info()
-        if not known.expensive:
+        sampling = self._pair_info().sampling
+        if not sampling.expensive:
             return super()._tradeoff(upper)
         # Values of the larger delta near one level take less time than the whole curves of both directions.
-        return Tradeoff(Staged(self._staged, known.spacing, sketch_step(known), upper=upper))
+        return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
 
     def _eps_scale(self) -> float:
         return self.chosen * super()._eps_scale()
@@ -389,7 +389,7 @@ class _SeveralPair(AllocationPair):
         # Only the upper bound is used; without a lower bound it takes less time, but expensive deltas are then sampled at fewer
         # eps.
         known = self._block._pair_info()
-        known = replace(known, single=known.expensive)
+        known = replace(known, attained=Attained(single=known.sampling.expensive))
         vars(blocks).update(_released=((known, ((known, self.chosen),)),), _upper_only=True)
         return blocks
 
@@ -452,5 +452,8 @@ class _SeveralPair(AllocationPair):
     def _pair_info(self) -> DominatingPairInfo:
         block, tested, reverse = self._block._pair_info(), self._tested._pair_info(), self.reverse()
         curve = CurveBounds(self._sampled_log_delta, reverse._sampled_log_delta, CURVE_DEPTH)
-        return DominatingPairInfo(self._log_delta, reverse._log_delta, self._pure_epsilon(), reverse._pure_epsilon(), spacing=0.1,
-                                  attained=(tested,), curve=curve, parts=((block, self.chosen),))
+        return DominatingPairInfo(
+            self._log_delta, self._pure_epsilon(), Reverse(reverse._log_delta, reverse._pure_epsilon()),
+            Sampling(spacing=0.1, curve=curve), attained=Attained(pairs=(tested,)),
+            releases=Releases(parts=((block, self.chosen),)),
+        )

@@ -19,7 +19,7 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
@@ -150,7 +150,7 @@ class SampledPair(_Sampled, DominatingPair):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         # If the mechanism has several pairs, trade-off functions and divergences are maxima over the sampled pairs.
-        return (self,) if self.mechanism._pair_info().single else self._sampled(self.mechanism._listed_pairs()) or (self,)
+        return (self,) if self.mechanism._pair_info().attained.single else self._sampled(self.mechanism._listed_pairs()) or (self,)
 
     def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
         """Return sampled versions of the mechanism's pairs."""
@@ -158,23 +158,23 @@ class SampledPair(_Sampled, DominatingPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         mechanism = self.mechanism._pair_info()
-        known = replace(super()._pair_info(), single=mechanism.single, effort=mechanism.effort, spacing=mechanism.spacing,
-                        convex=mechanism.convex)
-        if not mechanism.single:
-            known = replace(known, attained=tuple(pair._pair_info() for pair in self._attained_pairs()))
-        pure = self.mechanism._pure_epsilon()
-        if mechanism.density and self.mechanism.reverse() is self.mechanism:
-            known = replace(known, density=partial(self._around, mechanism.density))
-        if mechanism.density and pure < math.inf:
-            # The loss of the mixture may have atoms at its smallest and its largest value, so both should be grid points.
+        single, around = mechanism.attained.single, mechanism.losses.density
+        pure, density, lattice = self.mechanism._pure_epsilon(), None, None
+        if around and self.mechanism.reverse() is self.mechanism:
+            density = partial(self._around, around)
+        if around and pure < math.inf:
+            # The privacy loss of the mixture may have atoms at its smallest and at its largest value, so both should be grid
+            # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
-            known = replace(known, lattice=((high if self.removed else -low), high - low))
-        if mechanism.single and getattr(self.mechanism, "_mu_in_tails", None) is not None:
-            # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
-            known = replace(known, gdp_adds=True)
-        if self._gaussian is not None:
-            known = replace(known, transform=self._gaussian)
-        return replace(known, listed=self._atoms) if mechanism.listed else known
+            lattice = ((high if self.removed else -low), high - low)
+        # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
+        gdp_adds = single and getattr(self.mechanism, "_mu_in_tails", None) is not None
+        pairs = () if single else tuple(pair._pair_info() for pair in self._attained_pairs())
+        return replace(
+            super()._pair_info(), sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None),
+            losses=Losses(self._atoms if mechanism.losses.listed else None, lattice, density=density, transform=self._gaussian),
+            attained=Attained(single, pairs), releases=Releases(gdp_adds=gdp_adds),
+        )
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         base, other = (side._pair_info().atoms for side in (self.mechanism, self.mechanism.reverse()))
@@ -293,4 +293,4 @@ class Subsampled(_Sampled, LargestPair):
 
     def _pair_info(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        return replace(super()._pair_info(), effort=known.effort, spacing=known.spacing)
+        return replace(super()._pair_info(), sampling=Sampling(known.sampling.effort, known.sampling.spacing))

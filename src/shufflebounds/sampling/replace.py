@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._opposite import opposite
@@ -141,11 +141,10 @@ class ReplaceOne(PrivacyProfile):
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # Every value of delta needs a search over t, about a hundred values of the profile, so a composition samples it at a few
-        # hundred eps.
-        known = self.profile._pair_info()
-        return replace(super()._pair_info(), convex=False, effort=max(2e-3, 100 * known.effort),
-                       spacing=max(0.1, known.spacing))
+        # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
+        # So a composition samples it at a few hundred eps.
+        effort, spacing, *_ = self.profile._pair_info().sampling
+        return replace(super()._pair_info(), sampling=Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False))
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()

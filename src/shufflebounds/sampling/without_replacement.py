@@ -112,7 +112,7 @@ class WithoutReplacement(OfMechanism):
         return sampled_budget(self.mechanism._pure_epsilon(), self.rate, True)
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        if not self.mechanism._pair_info().single:
+        if not self.mechanism._pair_info().attained.single:
             return ()
         # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
         # mechanism that also reveals whether the record was drawn.
@@ -122,7 +122,8 @@ class WithoutReplacement(OfMechanism):
 
     def _pair_info(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        return replace(super()._pair_info(), effort=known.effort, spacing=known.spacing)
+        own = super()._pair_info()
+        return replace(own, sampling=own.sampling._replace(effort=known.sampling.effort, spacing=known.sampling.spacing))
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:

@@ -12,7 +12,7 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, 
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.tradeoff import Tradeoff
 
@@ -58,7 +58,8 @@ class BitPair(DominatingPair):
     def _pair_info(self) -> DominatingPairInfo:
         lattice = partial(middle_losses, *self._data, self.flip)
         listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
-        return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=self.flip == 0, listed=listed)
+        losses = Losses(listed, lattice, unbounded=self.flip == 0)
+        return replace(super()._pair_info(), sampling=Sampling(spacing=0.005), losses=losses)
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
@@ -69,4 +70,4 @@ class BitPair(DominatingPair):
 def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
     """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
     both = pair._pair_info(), pair.reverse()._pair_info()
-    return tuple(replace(one, parts=((one, times),)) for one in both)
+    return tuple(replace(one, releases=Releases(parts=((one, times),))) for one in both)

@@ -193,14 +193,14 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         known = super()._pair_info()
         if self.ones != "worst":
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
-            return replace(known, single=2 * self.ones == self._bits - 1, spacing=0.12, lattice=lattice)
-        # A curve evaluates about a hundred eps, each by a search over datasets. If delta depends little on the dataset, a search
-        # takes up to 1/tolerance evaluations, so curves use a larger tolerance.
+            return replace(known, attained=known.attained._replace(single=2 * self.ones == self._bits - 1),
+                           losses=known.losses._replace(lattice=lattice), sampling=known.sampling._replace(spacing=0.12))
+        # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
+        # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
         spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
         curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
-        return replace(
-            known, spacing=spacing, effort=effort, curve=curve, blocks=blocks_of_ones(self._bits - 1, 1, self.flip),
-        )
+        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=spacing, curve=curve),
+                       attained=known.attained._replace(blocks=blocks_of_ones(self._bits - 1, 1, self.flip)))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         if self.ones != "worst":

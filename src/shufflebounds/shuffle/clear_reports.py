@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -13,13 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._core import _clones
+from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, never
 from shufflebounds.profile.calibration import least_count, one_of_releases
+from shufflebounds.profile.pair import Described
 from shufflebounds.shuffle._protocol import ShuffleProtocol
+from shufflebounds.shuffle.clones import CLONE_SAMPLING, ClonePair
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ClearReports"]
@@ -27,7 +28,7 @@ __all__ = ["ClearReports"]
 
 @with_passages
 @dataclass(frozen=True)
-class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray]):
+class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray], Described):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
     Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:
@@ -90,24 +91,15 @@ class ClearReports(CountsOfLabels, ShuffleProtocol[NDArray[np.int64], FloatArray
         """
         return float(min(self.fakes + 1, _validate.MAX_COUNT)), 2 / self.bins
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = np.full(eps.shape, -math.inf), np.full(eps.shape, -math.inf)
-        if self.bins > 1:
-            users, rate, unbounded_loss = (np.full(eps.shape, x) for x in (*self._clones(), math.inf))
-            _clones.clones_log_delta(users, rate, unbounded_loss, np.ascontiguousarray(eps), lower, upper)
-        return IntervalArray(lower, upper)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
+    def describe(self) -> DominatingPairInfo:
         if self.bins == 1:
-            return super()._epsilon(delta, upper)
-        return _clones.clone_epsilon(*self._clones(), math.inf, delta, upper)
-
-    def _pair_info(self) -> DominatingPairInfo:
+            return DominatingPairInfo(never, 0.0, None, CLONE_SAMPLING, attained=SINGLE)
+        pair = ClonePair(*self._clones(), math.inf)
         # A bin without dummy reports reveals that the target's report is in it.
-        return replace(super()._pair_info(), single=True, effort=1e-5, unbounded_loss=self.bins > 1)
+        return DominatingPairInfo(pair.log_delta, math.inf, None, CLONE_SAMPLING, Losses(unbounded=True), SINGLE)
 
-    def _pure_epsilon(self) -> float:
-        return 0.0 if self.bins == 1 else math.inf
+    def closed_forms(self) -> ClosedForms:
+        return ClosedForms() if self.bins == 1 else ClonePair(*self._clones(), math.inf)
 
     @classmethod
     def calibrate(cls, *, bins: int, eps: float, delta: float, releases: int = 1) -> Self:

@@ -6,7 +6,7 @@ They are the bounds of Feldman, McMillan and Talwar (2021, 2023), each evaluated
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
 
@@ -18,18 +18,71 @@ from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._core import _binomial, _clones, _tradeoff
 from shufflebounds._losses.curves import rounded
-from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import PrivacyProfile
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Releases, Sampling
 from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.pair import Described
 from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["Clones", "StrongerClones"]
+__all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
+
+CLONE_SAMPLING = Sampling(1e-5)
+"""A value is a sum over the number of clones, or an integral."""
+
+
+class ClonePair(ClosedForms):
+    """The pair of `users` users with a local budget; the number of clones of the target's message is Bin(users - 1, rate)."""
+
+    __slots__ = ("local_eps", "rate", "users")
+
+    def __init__(self, users: float, rate: float, local_eps: float) -> None:
+        self.users, self.rate, self.local_eps = users, rate, local_eps
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        size = eps.shape
+        lower, upper = np.empty(size), np.empty(size)
+        _clones.clones_log_delta(np.full(size, self.users), np.full(size, self.rate), np.full(size, self.local_eps),
+                                 np.ascontiguousarray(eps), lower, upper)
+        return IntervalArray(lower, upper)
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        return _clones.clone_epsilon(self.users, self.rate, self.local_eps, delta, upper)
+
+
+class _SharedBudget(ClonePair):
+    """A clone pair with a finite budget, whose outcomes are enumerated for a trade-off function."""
+
+    __slots__ = ()
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        # All outcomes of the clone pair are enumerated for at most 512 users; their number grows with the square of the users.
+        if self.users > MANY // 2:
+            return None
+        laws = self._listed_laws()
+        error = 1e-13 - 64 * np.finfo(float).eps * np.where(laws > -np.inf, laws, 0.0)
+        if not upper:
+            return Tradeoff._of(*(laws - error))
+        place = np.argsort(laws[0] - laws[1], kind="stable")
+        knots = _tradeoff.tradeoff_knots(*(law[place] for law in np.minimum(laws + error, 0.0)))
+        return rounded(knots[0], knots[2], upper=True)
+
+    def _listed_laws(self) -> FloatArray:
+        """Return the log probabilities of all outcomes (number of clones, number of ones) under P and under Q, as two rows."""
+        users = int(self.users)
+        clones = np.arange(users, dtype=np.float64)
+        outcomes = np.arange(2, users + 2)
+        counts = np.repeat(clones, outcomes)
+        ones = np.arange(counts.size) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes)
+        log_count = _binomial.binom_logpmf(clones, self.users - 1, self.rate)[counts.astype(np.int64)]
+        stay, step = (_binomial.binom_logpmf(k, counts, 0.5) for k in (ones, ones - 1))
+        keep = -math.log1p(math.exp(-self.local_eps))
+        return np.array([log_count + np.logaddexp(zero + stay, one + step)
+                         for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
 
 
 @with_passages
 @dataclass(frozen=True)
-class _UniformClones(PrivacyProfile):
+class _UniformClones(Described):
     """Every user runs the same eps0-LDP randomizer; the number of clones is Bin(users - 1, rate)."""
 
     users: int
@@ -43,22 +96,14 @@ class _UniformClones(PrivacyProfile):
 
     _stronger: ClassVar[bool]
 
-    def _rate(self) -> float:
-        """Return the probability that another user's message is a clone of the target's."""
-        return _clones.clone_rate(self.local_eps, self._stronger)
+    def describe(self) -> DominatingPairInfo:
+        # With one more user there is one more possible clone: a fair coin more is post-processing.
+        ordered = (type(self), self.local_eps), float(self.users)
+        return DominatingPairInfo(self.closed_forms().log_delta, self.local_eps, None, CLONE_SAMPLING, attained=SINGLE,
+                                  releases=Releases(ordered=ordered))
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        size = eps.shape
-        lower, upper = np.empty(size), np.empty(size)
-        _clones.clones_log_delta(np.full(size, float(self.users)), np.full(size, self._rate()), np.full(size, self.local_eps),
-                                 np.ascontiguousarray(eps), lower, upper)
-        return IntervalArray(lower, upper)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        return _clones.clone_epsilon(self.users, self._rate(), self.local_eps, delta, upper)
-
-    def _pure_epsilon(self) -> float:
-        return self.local_eps
+    def closed_forms(self) -> _SharedBudget:
+        return _SharedBudget(float(self.users), _clones.clone_rate(self.local_eps, self._stronger), self.local_eps)
 
     @classmethod
     def calibrate(
@@ -105,36 +150,6 @@ class _UniformClones(PrivacyProfile):
             return fewest_users(lambda n: cls(n, budget), eps, delta)
         count = users
         return largest_budget(lambda budget: cls(count, budget), eps, delta)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        # All outcomes of the clone pair are enumerated for at most 512 users; their number grows with the square of the users.
-        if self.users > MANY // 2:
-            return super()._tradeoff(upper)
-        laws = self._listed_laws()
-        error = 1e-13 - 64 * np.finfo(float).eps * np.where(laws > -np.inf, laws, 0.0)
-        if not upper:
-            return Tradeoff._of(*(laws - error))
-        place = np.argsort(laws[0] - laws[1], kind="stable")
-        knots = _tradeoff.tradeoff_knots(*(law[place] for law in np.minimum(laws + error, 0.0)))
-        return rounded(knots[0], knots[2], upper=True)
-
-    def _listed_laws(self) -> FloatArray:
-        """Return the log probabilities of all outcomes (number of clones, number of ones) under P and under Q, as two rows."""
-        clones = np.arange(self.users, dtype=np.float64)
-        outcomes = np.arange(2, self.users + 2)
-        counts = np.repeat(clones, outcomes)
-        ones = np.arange(counts.size) - np.repeat(np.cumsum(outcomes) - outcomes, outcomes)
-        log_count = _binomial.binom_logpmf(clones, float(self.users - 1), self._rate())[counts.astype(np.int64)]
-        stay, step = (_binomial.binom_logpmf(k, counts, 0.5) for k in (ones, ones - 1))
-        keep = -math.log1p(math.exp(-self.local_eps))
-        return np.array([log_count + np.logaddexp(zero + stay, one + step)
-                         for zero, one in ((keep - self.local_eps, keep), (keep, keep - self.local_eps))])
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # With one more user there is one more possible clone: a fair coin more is post-processing.
-        family = type(self), self.local_eps
-        return replace(super()._pair_info(), single=True, effort=1e-5, ordered=(family, float(self.users)))
-
 
 @with_passages
 @dataclass(frozen=True)

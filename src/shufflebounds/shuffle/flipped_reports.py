@@ -28,7 +28,7 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
 from shufflebounds.shuffle._bit_pair import repeated
@@ -416,7 +416,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
             if atoms is None:
                 pair = _record_pair.projected_pair(self.users - 1, self.fakes, self.bins, self.flip)
                 return (pair,) if pair else ()
-            return (DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True),)
+            return (DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE),)
         return _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -425,22 +425,24 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         if self.view == "records":
             # Unless all datasets are enumerated, the gap of the two bounds of delta is large, and samples are farther apart.
             exact = self._enumerated
-            known = replace(super()._pair_info(), spacing=0.05 if exact else 0.1, effort=2e-3 + 2e-5 * min(self.bins, MANY))
-            return replace(known, attained=self._listed_below) if 0 < self.flip < 0.5 else known
+            sampling = Sampling(2e-3 + 2e-5 * min(self.bins, MANY), 0.05 if exact else 0.1)
+            known = replace(super()._pair_info(), sampling=sampling)
+            return replace(known, attained=Attained(pairs=self._listed_below)) if 0 < self.flip < 0.5 else known
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        known = replace(super()._pair_info(), spacing=0.6, effort=1.0, curve=CurveBounds(self._rough_log_delta))
+        known = replace(super()._pair_info(), sampling=Sampling(1.0, 0.6, curve=CurveBounds(self._rough_log_delta)))
         if not 0 < self.flip < 0.5:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.
         column = ShuffledBits(self.users + self.fakes, self.flip)
+        releases = Releases(parts=((column._pair_info(), 2),))
         if not self._uniform:
-            return replace(known, parts=((column._pair_info(), 2),), attained=repeated(column.pair(0), 2))
-        known = replace(known, attained=self._listed_below)
+            return replace(known, releases=releases, attained=Attained(pairs=repeated(column.pair(0), 2)))
+        known = replace(known, attained=Attained(pairs=self._listed_below))
         if self.clear.variance > self.users * self.flip:
             return known
-        # The sums of the two bins are composed, each with its worst dataset. This is an upper bound only, because it assumes that
-        # the analyst knows the dummy reports.
-        return replace(known, parts=((column._pair_info(), 2),))
+        # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
+        # only, because it assumes that the analyst knows the dummy reports.
+        return replace(known, releases=releases)
 
     def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
         # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves

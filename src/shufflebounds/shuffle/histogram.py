@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -20,8 +20,9 @@ from shufflebounds._engines.bits.mixed_sum import at_any_eps, enclose_sum
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, Histogram
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import union_probability
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Releases, Sampling, never
 from shufflebounds.profile.calibration import one_of_releases
+from shufflebounds.profile.pair import Described
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
@@ -29,9 +30,25 @@ from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 __all__ = ["ShuffledHistogram"]
 
 
+def _log_delta(n: float, gamma: float, eps: float) -> Interval:
+    """Return bounds of log delta at one eps, for n users and two or more bins."""
+
+    def one_bin(reverse: float, at: FloatArray) -> IntervalArray:
+        value, error = shift_log_delta(n, gamma, at, reverse)
+        return IntervalArray(value - error, value + error)
+
+    def value(i: FloatArray) -> IntervalArray:
+        with np.errstate(divide="ignore"):
+            loss = np.log((i + 1) / (n - i)) + math.log1p(-gamma) - math.log(gamma)
+        slack = 4 * ULP * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
+        return at_any_eps(lambda at: one_bin(0.0, at), lambda at: one_bin(1.0, at), eps - loss, slack)
+
+    return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
+
+
 @with_passages
 @dataclass(frozen=True)
-class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray], CountErrorLaw):
+class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray], CountErrorLaw, Described):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin and, independently for every bin, its name with probability :math:`1-\gamma`. The
@@ -94,38 +111,15 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         """The protocol of one bin."""
         return ZeroSum(self.users, self.gamma)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def describe(self) -> DominatingPairInfo:
         if self.bins == 1:
-            nothing = np.full(eps.shape, -math.inf)
-            return IntervalArray(nothing, nothing.copy())
-        return at_each(self._at, eps)
-
-    def _at(self, eps: float) -> Interval:
-        n, gamma = float(self.users), self.gamma
-
-        def one_bin(reverse: float, at: FloatArray) -> IntervalArray:
-            value, error = shift_log_delta(n, gamma, at, reverse)
-            return IntervalArray(value - error, value + error)
-
-        def value(i: FloatArray) -> IntervalArray:
-            with np.errstate(divide="ignore"):
-                loss = np.log((i + 1) / (n - i)) + math.log1p(-gamma) - math.log(gamma)
-            slack = 4 * ULP * (np.abs(np.where(loss < np.inf, loss, 0)) + eps - math.log(gamma) + 1)
-            return at_any_eps(lambda at: one_bin(0.0, at), lambda at: one_bin(1.0, at), eps - loss, slack)
-
-        return enclose_sum(lambda i: binom_logpmf(i, n, gamma), math.floor((n + 1) * gamma), 0.0, n, value)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), single=True, effort=2e-3)
-        if self.bins == 1:
-            return known
+            return DominatingPairInfo(never, 0.0, None, Sampling(2e-3), attained=SINGLE)
         # The dominating pair is a product of two independent counts, which change in opposite directions.
         parts = tuple((pair._pair_info(), 1) for pair in BinomialNoise(self.users, self.gamma).pairs())
+        hockey_stick = partial(at_each, partial(_log_delta, float(self.users), self.gamma))
         # The loss is unbounded, because a count of users + 1 in a bin is possible for only one of two neighbours.
-        return replace(known, parts=parts, unbounded_loss=True)
-
-    def _pure_epsilon(self) -> float:
-        return 0.0 if self.bins == 1 else math.inf
+        losses = Losses(unbounded=True)
+        return DominatingPairInfo(hockey_stick, math.inf, None, Sampling(2e-3), losses, SINGLE, Releases(parts=parts))
 
     @classmethod
     def calibrate(cls, *, users: int, bins: int, eps: float, delta: float, releases: int = 1) -> Self:

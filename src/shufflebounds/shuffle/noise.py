@@ -18,7 +18,7 @@ from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
@@ -61,7 +61,8 @@ class _ShiftedBinomial(DominatingPair):
         anchor, spacing = _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
         listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
-        return replace(super()._pair_info(), spacing=0.005, lattice=lattice, unbounded_loss=True, listed=listed)
+        losses = Losses(listed, lattice, unbounded=True)
+        return replace(super()._pair_info(), sampling=Sampling(spacing=0.005), losses=losses)
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
@@ -148,7 +149,8 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
     def _pair_info(self) -> DominatingPairInfo:
         # For prob = 1/2, (P, Q) and (Q, P) have the same divergences.
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
-        return replace(super()._pair_info(), single=self.prob == 0.5, lattice=lattice)
+        known = super()._pair_info()
+        return replace(known, attained=known.attained._replace(single=self.prob == 0.5), losses=Losses(lattice=lattice))
 
     @classmethod
     def calibrate(cls, *, eps: float, delta: float, prob: float = 0.5, releases: int = 1) -> Self:

@@ -14,7 +14,7 @@ from shufflebounds._base.limits import COMPARED, FEW, SAME_LOG, SEARCH_GAP
 from shufflebounds._base.types import ULP, EqualByKey, FloatArray, Interval, IntervalArray, at_each
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.curves import gdp_mu
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
@@ -43,13 +43,13 @@ class _Guarantee(EqualByKey, PrivacyProfile):
         # A table of the blanket takes about a microsecond for each of its cells. With large tables, fewer eps are evaluated.
         effort = max(5e-3, self._table_effort)
         return replace(
-            super()._pair_info(), single=True, convex=len(family.kinds) == 1 and not family.windowed,
-            spacing=0.1 if effort < 0.05 else 0.3, effort=effort,
+            super()._pair_info(), attained=SINGLE,
+            sampling=Sampling(effort, 0.1 if effort < 0.05 else 0.3, convex=len(family.kinds) == 1 and not family.windowed),
         )
 
     @property
     def _table_effort(self) -> float:
-        """Effort of one table of the privacy blanket (see `DominatingPairInfo`), in proportion to its number of cells."""
+        """Effort of one table of the privacy blanket (see `Sampling`), in proportion to its number of cells."""
         return 3e-6 * self.population.blanket_cells
 
     @property
@@ -130,11 +130,11 @@ class OfEveryUser(_Guarantee):
         known = super()._pair_info()
         # If the bound is convex in e^eps, interpolation meets the default tolerance with few values of eps, so a smaller tolerance
         # is affordable.
-        gap = 2e-5 if known.convex else None
+        gap = 2e-5 if known.sampling.convex else None
         # A curve or a composition evaluates many eps. With `coarse=True`, even a single target is evaluated with bins of budgets,
         # which takes less time.
-        return replace(known, hockey_stick=partial(self._largest, coarse=True), spacing=0.3, refined_gap=gap,
-                       effort=max(searches * family.effort, 4 * self._table_effort))
+        sampling = Sampling(max(searches * family.effort, 4 * self._table_effort), 0.3, gap, known.sampling.convex)
+        return replace(known, hockey_stick=partial(self._largest, coarse=True), sampling=sampling)
 
     def _guess(self) -> int:
         """Return the index of the target at which every search starts: the target with the largest budget.

@@ -7,7 +7,8 @@ rates for k-ary randomized response, Laplace noise and Gaussian noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,9 +21,10 @@ from shufflebounds._base.types import EqualByKey, FloatArray, IntervalArray, at_
 from shufflebounds._engines.clones.families import Family, GaussianFamily, LaplaceFamily, RandomizedResponseFamily
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population
-from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.budget import Budget, log_odds
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.profile import PrivacyProfile
+from shufflebounds.profile.pair import Described
 from shufflebounds.shuffle.of_users import OfEveryUser, OfOneUser
 
 __all__ = ["PersonalizedClones"]
@@ -31,9 +33,16 @@ _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 """Smallest weight w that is accepted: 1/(e^eps1 + 1) for a local budget eps1 of about 700. e^eps1 overflows for larger budgets."""
 
 
+def _log_delta(law: CloneLaw, budget: Budget, shift: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of log delta, which is `shift` plus that of the clones."""
+    lower, upper = at_each(lambda e: log_clone_delta(law, budget, e), eps)
+    slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
+    return IntervalArray(lower + shift - slack, upper + shift + slack)
+
+
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalizedClones(EqualByKey, PrivacyProfile):
+class PersonalizedClones(EqualByKey, Described):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::
@@ -119,19 +128,11 @@ class PersonalizedClones(EqualByKey, PrivacyProfile):
     def _key(self) -> tuple[Any, ...]:
         return self.weight, self.scale, self.rates.tobytes(), self.counts.tobytes()
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def describe(self) -> DominatingPairInfo:
         budget = log_odds(self.weight)
-        lower, upper = at_each(lambda e: log_clone_delta(self._law, budget, e), eps)
-        shift = math.log(self.scale)
-        slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
-        return IntervalArray(lower + shift - slack, upper + shift + slack)
-
-    def _pair_info(self) -> DominatingPairInfo:
         # The formula is the divergence of a pair (P, Q) for which (Q, P) has the same divergence.
-        return replace(super()._pair_info(), single=True, spacing=0.05, effort=1e-3)
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.weight).above
+        hockey_stick = partial(_log_delta, self._law, budget, math.log(self.scale))
+        return DominatingPairInfo(hockey_stick, budget.above, None, Sampling(1e-3, 0.05), attained=SINGLE)
 
     @classmethod
     def randomized_response(

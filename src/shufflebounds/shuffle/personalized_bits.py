@@ -22,7 +22,7 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atom
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
@@ -98,8 +98,9 @@ class _PersonalPair(DominatingPair):
     def _pair_info(self) -> DominatingPairInfo:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        return replace(super()._pair_info(), hockey_stick=self._many_log_delta, reverse=self._reversed._many_log_delta, effort=1e-5,
-                       listed=self._atoms if few else None)
+        known = super()._pair_info()
+        return replace(known, hockey_stick=self._many_log_delta, reverse=Reverse(self._reversed._many_log_delta, known.back.pure),
+                       sampling=Sampling(1e-5), losses=Losses(self._atoms if few else None))
 
     def _atoms(self, log_tail: float) -> LossAtoms | None:
         log_keep = -math.log1p(math.exp(-self.budget))
@@ -284,15 +285,16 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         return None if self.bits is None or self.target is not None else self._all_users.rough()
 
     def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), spacing=0.3, effort=5e-2)
+        known = replace(super()._pair_info(), sampling=Sampling(5e-2, 0.3))
         if self.bits is None:
             return known
         if self.target is not None:
             pairs = [pair._pair_info() for pair in self.pairs()]
-            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), effort=1e-4)
+            sampling = Sampling(1e-4, 0.3)
+            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), sampling=sampling)
         # With many users a search takes longer, and fewer eps are evaluated.
-        effort = max(5e-2, 2e-5 * self.local_eps.size)
-        return replace(known, effort=effort, blocks=blocks_of_targets(self._all_users.exact))
+        sampling = Sampling(max(5e-2, 2e-5 * self.local_eps.size), 0.3)
+        return replace(known, sampling=sampling, attained=known.attained._replace(blocks=blocks_of_targets(self._all_users.exact)))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is

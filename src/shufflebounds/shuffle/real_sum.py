@@ -24,7 +24,7 @@ from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Releases, Reverse, Sampling
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
@@ -201,17 +201,19 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
             return self.column._pair_info()
         # The grid of eps is coarse: every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = replace(super()._pair_info(), spacing=spacing, effort=effort)
+        known = replace(super()._pair_info(), sampling=Sampling(effort, spacing))
         pure = self._pure_epsilon()
         if not 0 < pure < math.inf:
             return known
         if self.view == "columns":
-            return replace(known, parts=((self.column._pair_info(), self.bits),), attained=repeated(self.column.pair(0), self.bits))
+            return replace(known, releases=Releases(parts=((self.column._pair_info(), self.bits),)),
+                           attained=Attained(pairs=repeated(self.column.pair(0), self.bits)))
         # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
         others = (self.users - 1) * self.bits
         hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
-        pairs = [DominatingPairInfo(*both, pure, pure, effort=1e-3, single=True) for both in (hockey_sticks, hockey_sticks[::-1])]
-        return replace(known, attained=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip))
+        pairs = [DominatingPairInfo(one, pure, Reverse(other, pure), Sampling(1e-3), attained=SINGLE)
+                 for one, other in (hockey_sticks, hockey_sticks[::-1])]
+        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip)))
 
     def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
         # In one dataset, all columns of the other users have the same number of ones, and the target changes all bits in one

@@ -35,7 +35,7 @@ from shufflebounds._engines.excess.evaluation import Effort, largest_of
 from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer, packed
 from shufflebounds._engines.excess.packed import epsilons
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
@@ -561,7 +561,7 @@ class Shuffled(BetweenProfiles):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # Where every dataset is enumerated, the divergence of each is known. That of the pair with the largest delta at each eps
         # may be larger than all of them.
-        if self._mixed is None or not self._mixed.every or self._exact is not None or self._pair_info().unbounded_loss:
+        if self._mixed is None or not self._mixed.every or self._exact is not None or self._pair_info().losses.unbounded:
             found = super()._rdp(orders, upper)
             return found if upper else np.maximum(found, self._local_rdp(orders))
         value = np.full(orders.size, math.inf)
@@ -783,26 +783,27 @@ class Shuffled(BetweenProfiles):
         if self._exact is not None:
             below, above = self._exact
             known = above._pair_info()
+            pairs = tuple(pair._pair_info() for pair in below._attained_pairs())
             return replace(
-                known, hockey_stick=self._log_delta, curve=None, effort=2 * known.effort,
-                attained=tuple(pair._pair_info() for pair in below._attained_pairs()),
+                known, hockey_stick=self._log_delta, attained=known.attained._replace(pairs=pairs),
+                sampling=known.sampling._replace(curve=None, effort=2 * known.sampling.effort),
             )
-        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta,
-                       deep=self._deep_log_delta if self._deep is not None else None)
+        base = replace(super()._pair_info(), hockey_stick=self._sampled_log_delta)
+        deep = self._deep_log_delta if self._deep is not None else None
         if len(self._pairs) == 1 and self._pairs[0].symmetric and self._pairs[0].attained:
-            curve = CurveBounds(self._log_delta)
-            return replace(base, single=True, spacing=0.2, effort=1e-3, curve=curve)
+            sampling = Sampling(1e-3, 0.2, curve=CurveBounds(self._log_delta), deep=deep)
+            return replace(base, attained=base.attained._replace(single=True), sampling=sampling)
         # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(pair.upper.log_mass.size for pair in self._pairs) < COMPARED else 0.5
         # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
         unbounded_loss = any(law.lost > 0 for _, _, law in self._below)
-        known = replace(base, spacing=spacing, effort=max(2e-3, self._value_effort),
-                        unbounded_loss=unbounded_loss)
+        effort = max(2e-3, self._value_effort)
         if self._has_search:
             # Each value takes longer for distributions with many atoms, and about 0.1 s if inputs are bounded in cells.
             cells = self._over_datasets is not None and self._over_datasets.has_cells
-            known = replace(known, effort=max(0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2, self._value_effort))
+            effort = max(0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2, self._value_effort)
+        known = replace(base, sampling=Sampling(effort, spacing, deep=deep), losses=Losses(unbounded=unbounded_loss))
         laws = [law for _, _, law in self._below]
         if not laws:
             return known
@@ -813,7 +814,8 @@ class Shuffled(BetweenProfiles):
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
         error = float(getattr(self._source, "error", BLUR))
         orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law, error)))]
-        return replace(known, attained=tuple(_OneData(law, self.users, spacing, error)._pair_info() for law in orders))
+        pairs = tuple(_OneData(law, self.users, spacing, error)._pair_info() for law in orders)
+        return replace(known, attained=known.attained._replace(pairs=pairs))
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,
@@ -920,11 +922,11 @@ class _OneData(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.effort(self.users))
-        known = replace(super()._pair_info(), single=True, spacing=self.step, effort=effort)
+        known = replace(super()._pair_info(), attained=SINGLE, sampling=Sampling(effort, self.step))
         if _mirrored(self.law):
             return known
         reverse = _OneData(_swapped(self.law, self.error), self.users, self.step, self.error)
-        return replace(known, reverse=reverse._log_delta, reverse_pure=reverse._pure_epsilon())
+        return replace(known, reverse=Reverse(reverse._log_delta, reverse._pure_epsilon()))
 
 
 def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:

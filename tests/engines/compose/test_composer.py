@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from shufflebounds import DominatingPair, PrivacyProfile
+from shufflebounds._losses.release import Attained
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_hockey_stick, logs
@@ -29,7 +30,7 @@ class Gaussian(PrivacyProfile):
     theorem, neighbours = "exact", "any"
 
     def _pair_info(self):
-        return replace(super()._pair_info(), single=True)
+        return replace(super()._pair_info(), attained=Attained(single=True))
 
     def __init__(self, mu):
         self.mu = mu

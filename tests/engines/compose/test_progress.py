@@ -8,7 +8,7 @@ import pytest
 
 from shufflebounds import shuffle
 from shufflebounds._base.progress import announced, elsewhere, tick
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo, Sampling
 from tests.examples import EXAMPLES
 
 
@@ -107,7 +107,7 @@ def counted():
 
 def test_dear_values_are_asked_in_pieces():
     hockey_stick, asked = counted()
-    own, _ = DominatingPairInfo(hockey_stick, effort=0.02).samples(-60.0)
+    own, _ = DominatingPairInfo(hockey_stick, sampling=Sampling(0.02)).samples(-60.0)
     # 32 values of .02 s take less than a second, so that Ctrl-C takes effect within a second.
     assert max(asked) <= 32
     assert own.eps.size > 10

@@ -172,5 +172,5 @@ def test_the_largest_loss_is_at_least_that_of_a_listed_pair(protocol):
     # The search from the budget downwards stops at lower bounds of delta that are 0.
     largest = protocol.rdp(math.inf, bound="lower")
     assert 0.9 < largest <= protocol.epsilon(0.0)
-    lists = [one.atoms for one in protocol._pair_info().attained if one.atoms is not None]
+    lists = [one.atoms for one in protocol._pair_info().attained.pairs if one.atoms is not None]
     assert all(largest >= float(atoms.renyi(np.array([math.inf]), upper=False)[0]) for atoms in lists)

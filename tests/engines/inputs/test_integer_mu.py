@@ -55,7 +55,7 @@ def test_mu_by_enumeration(sigma, shift, last):
 @pytest.mark.parametrize("sigma", [0.2, 0.7, 1.0, 2.0])
 def test_differences_far_out_are_below_their_bound(sigma):
     with mp.workdps(50):
-        log_total = DiscreteGaussianMechanism(sigma)._log_total()
+        log_total = DiscreteGaussianMechanism(sigma)._pair.log_total
         first = math.ceil(max(1.0, 30 * sigma**2, 4 * sigma**2 * log_total))
         t = quantiles(sigma, first + 12)
         bounds = [_integer_mu._windows_beyond(sigma, log_total, float(j)) for j in range(first + 1, first + 12)]

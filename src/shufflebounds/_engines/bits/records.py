@@ -19,7 +19,7 @@ from shufflebounds._engines.bits.two_bins import positive_difference
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.errors.accuracy import _tail
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 
 ENUMERATED = 24
 """Largest number of records of two bins for which the distributions for all datasets are enumerated. Raised: longer run time.
@@ -91,7 +91,9 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
         return None
     # The truncated mass on each side of the number of records is at most e^-200.
     atoms = atoms_of_sum(one[used], 1 - one[used], sizes[used], *bits, -200.0, most=TABLE_SIZE, merge=True)
-    return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True) if atoms else None
+    if not atoms:
+        return None
+    return DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:

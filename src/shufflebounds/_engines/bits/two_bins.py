@@ -21,7 +21,7 @@ from shufflebounds._engines.bits.curve_of_sum import with_bit
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits
 from shufflebounds._engines.bits.mixed_sum import at_any_eps
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.concentration import binomial_range
 
@@ -161,7 +161,7 @@ def _listed(p: FloatArray, q: FloatArray) -> DominatingPairInfo:
     least = math.exp(LEAST_LISTED)
     kept = p > least
     atoms = LossAtoms.of(np.log(p[kept]), np.log(np.maximum(q[kept], least)), error=LISTED_ERROR)
-    return DominatingPairInfo(atoms.log_delta, listed=lambda log_tail: atoms, single=True)
+    return DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
 
 
 class FakeTable:

@@ -67,7 +67,7 @@ class Family:
     ends: ClassVar[bool] = False
     """Whether the rates of the decompositions `kinds` are 0 for users with a larger budget than the target."""
     effort: ClassVar[float] = 1.5e-3
-    """Relative run time of one log delta over all users, as in `DominatingPairInfo`.
+    """Relative run time of one log delta over all users, as in `Sampling`.
 
     The larger it is, the fewer values of a profile a composition evaluates.
     """

@@ -41,7 +41,7 @@ from shufflebounds._engines.compose.pair_sums import PairSums
 from shufflebounds._engines.compose.repeated import log_repeated
 from shufflebounds._losses.atoms import GridPLD, TooLongError
 from shufflebounds._losses.lattice import common_step, own_lattice
-from shufflebounds._losses.release import MOST_GRID_EFFORT, MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds._losses.release import MOST_GRID_EFFORT, DominatingPairInfo
 from shufflebounds._losses.samples import SampledProfile
 
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
@@ -151,7 +151,7 @@ class Composer:
 
         It is None if this function is not known for every release, or if the lower bound comes from other distributions.
         """
-        releases = [(release.transform, r) for release, r in self._upper if release.transform is not None]
+        releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
         # If the allowed gap is not far below `finest`, sums over all pairs of outcomes take less time than a long integral.
@@ -189,7 +189,7 @@ class Composer:
         for known, _ in self._upper:
             scale = known.scale(log_tail)
             size = (scale.high - scale.low) / self.first_step
-            if size > 2 * (FIRST_POINTS if known.density is not None and known.atoms is None else TABLE_SIZE):
+            if size > 2 * (FIRST_POINTS if known.losses.density is not None and known.atoms is None else TABLE_SIZE):
                 return True
         return False
 
@@ -253,9 +253,10 @@ class Composer:
         if not self.tight:
             # Different distributions for the two bounds cause a much larger gap than the grid does.
             step *= 8
-        # At the default rtol of 1e-5, a grid is fast until its transform has FIRST_POINTS points within 20 standard deviations, or
-        # its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is coarser.
-        spans = ((release.scale(FIRST_TAIL), release.effort) for release, _ in self._upper)
+        # At the default rtol of 1e-5, a grid takes little time until its transform has FIRST_POINTS points within 20 standard
+        # deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is
+        # coarser.
+        spans = ((release.scale(FIRST_TAIL), release.sampling.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
         step = min(step, coarser * max(20 * self._spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
@@ -367,7 +368,7 @@ class Composer:
         log_tail = FIRST_TAIL
         if all(release.atoms is not None for release, _ in self._upper):
             return log_tail
-        spare = NEGLIGIBLE_ROUGHLY if any(release.effort > MOST_VALUE_EFFORT for release, _ in self._upper) else NEGLIGIBLE
+        spare = NEGLIGIBLE_ROUGHLY if any(release.sampling.expensive for release, _ in self._upper) else NEGLIGIBLE
         while log_tail > -1e6:
             depth = log_delta(log_tail) - spare - math.log(self._count)
             if depth >= log_tail:
@@ -509,8 +510,8 @@ class Composer:
 
         def answer(transforms: int, upper: bool) -> float:
             rtol, most = self._rtol, CHOSEN
-            if known.blocks:
-                # The bounds for blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
+            if known.attained.blocks:
+                # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
                 rtol, most = max(rtol, 5e-5), most if upper else most / 2
             # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
             step = max(self._accurate_step(rtol), size * transforms / most, size / TABLE_SIZE)
@@ -528,10 +529,10 @@ class Composer:
                 if not upper:
                     return Adaptive([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
                 others = [pair for i, pair in enumerate(self._upper) if i != free.place]
-                if known.blocks is None:
-                    several = [laws([(one, 1)]) for one in known.attained]
+                if known.attained.blocks is None:
+                    several = [laws([(one, 1)]) for one in known.attained.pairs]
                 else:
-                    listed = known.blocks.laws(self._placed(known, log_tail, middle, self._rtol)[0])
+                    listed = known.attained.blocks.laws(self._placed(known, log_tail, middle, self._rtol)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
                 return Adaptive(several, times, laws(others), guide, upper=True)
 
@@ -620,7 +621,7 @@ class Composer:
         below = [self._product(step, log_tail, middle, i, rtol).log_delta(eps)[0] for i in range(len(self._lower))]
         if not below:
             for release, r in self._tested:
-                if release.convex and r > 1:
+                if release.sampling.convex and r > 1:
                     below.append(log_repeated(self._placed(release, log_tail, middle, rtol)[0], r, eps))
         return max(below, default=-math.inf), high, slope
 

@@ -30,7 +30,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, 
 from shufflebounds._core import _jumps
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.interpolation import connect_the_dots, reach, supporting_lines
-from shufflebounds._losses.release import MOST_VALUE_EFFORT, DominatingPairInfo
+from shufflebounds._losses.release import DominatingPairInfo
 
 __all__ = ["PairSums"]
 
@@ -91,8 +91,8 @@ class PairSums:
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
-        """Return whether sums are possible: all of several releases are single pairs whose divergence takes little time."""
-        single = all(known.single and known.convex and known.effort <= MOST_VALUE_EFFORT for known, _ in releases)
+        """Return whether all of several releases are single pairs whose divergence takes little time."""
+        single = all(known.attained.single and known.sampling.convex and not known.sampling.expensive for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
     def bounds(self, eps: float) -> Interval:
@@ -110,10 +110,9 @@ class PairSums:
         # delta of the composition is at least that of each release.
         least = max(float(known.hockey_stick(np.array([eps]))[0][0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
-        ends = [(reach(known.hockey_stick, tail, min(known.pure, 1e5)), reach(known.back, tail, min(known.reverse_pure, 1e5)))
-                for known, _ in self._releases]
-        # Splitting the loss of each release between nodes near 0 adds at most the square of their distance to its variance. For
-        # more than 1000 releases the distance therefore falls with the square root of their number.
+        ends = [[reach(way.hockey_stick, tail, min(way.pure, 1e5)) for way in (known, known.back)] for known, _ in self._releases]
+        # Splitting the loss of a release between nodes near 0 adds at most the square of their distance to the variance, in every
+        # release: for more than 1000 the distance falls with the root of their number.
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
@@ -151,7 +150,7 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
     """Return a bound of the loss of one release: its outcomes if they are enumerated, or a loss in every cell between nodes."""
     if known.atoms is None:
         shape = connect_the_dots if upper else supporting_lines
-        return _Losses.of(shape(nodes, known.hockey_stick, known.back), upper=upper)
+        return _Losses.of(shape(nodes, known.hockey_stick, known.back.hockey_stick), upper=upper)
     one = _Losses.of(known.atoms, upper=upper)
     if one.loss.size <= nodes.size:
         return one

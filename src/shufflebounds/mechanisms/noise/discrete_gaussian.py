@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,16 +29,126 @@ from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
+from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
 __all__ = ["DiscreteGaussianMechanism"]
 
 
+@dataclass(frozen=True, eq=False)
+class _Shift(ClosedForms):
+    """Discrete Gaussian noise, and the same noise plus the sensitivity."""
+
+    sigma: float
+    sensitivity: int
+
+    @cached_property
+    def log_total(self) -> float:
+        """The log of the sum of all e^(-k^2/(2 sigma^2))."""
+        return math.log(_theta(self.sigma))
+
+    def tail_sum(self, start: float, gain_from: float | None) -> tuple[float, float]:
+        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j`.
+
+        g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
+        """
+        s, d = self.sigma, float(self.sensitivity)
+        # The sum covers the range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the
+        # threshold is far below 0.
+        reach = s * math.sqrt(2 * NEGLIGIBLE)
+        first = max(start, -math.ceil(1.5 * reach))
+        step = first / (s * s)
+        near = (math.sqrt(step * step + 2 * (NEGLIGIBLE + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
+        last = first + math.ceil(near) + 2
+        j = first + np.arange(last - first + 1)
+        low = high = np.ones_like(j)
+        if gain_from is not None:
+            # 2 sigma^2 (loss - eps) is a whole number minus a double-double, so its relative error is small even near 0.
+            square, square_low = exact_product(s, s)
+            p, p_low = exact_product(2 * gain_from, square)
+            gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
+            j, gap = j[gap > 0], gap[gap > 0]
+            low, high = -np.expm1(-gap * (1 - 6 * ULP)), -np.expm1(-gap * (1 + 6 * ULP))
+        exponent = -0.5 * (j / s) ** 2
+        top = exponent.max()
+        weight = np.exp(exponent - top)
+        noise = ULP * (6 * np.abs(exponent) + 6)
+        size = ULP * (j.size + 8)
+        # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
+        below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
+        above = float(weight @ (high * (1 + noise))) * (1 + size)
+        # Beyond the last term the masses decrease at least geometrically; before the first term they do so by symmetry.
+        after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
+        before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
+        above += (after + before) * (1 + 1e-9)
+        shift = top - self.log_total
+        error = ULP * (8 + 4 * abs(shift))
+        return shift + math.log(below) - error, shift + math.log(above) + error
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        lower, upper = np.empty_like(eps), np.empty_like(eps)
+        s, d = self.sigma, self.sensitivity
+        for i, e in enumerate(eps):
+            # The threshold m is limited to 2^31, so that its product with twice the sensitivity is an exact double.
+            largest = 2.0**31 * d / (s * s)
+            capped = min(float(e), largest)
+            m = capped * s * s / d - d / 2
+            # The sum starts one or two terms earlier, because the threshold may have been rounded up.
+            start = math.floor(m - 4 * ULP * (abs(m) + d))
+            lower[i], upper[i] = self.tail_sum(float(start), capped)
+            if e > largest:
+                lower[i] = -math.inf
+        return IntervalArray(lower, upper)
+
+    def atoms(self, log_tail: float) -> LossAtoms:
+        s, d = self.sigma, float(self.sensitivity)
+        last = min(math.floor(s * math.sqrt(2 * UNDERFLOW_EXPONENT)), LARGE_TABLE_SIZE)
+        total = self.log_total
+        k = np.arange(-last, last + 1.0)
+        log_p = -0.5 * (k / s) ** 2 - total
+        # The masses beyond the last outcome decrease at least geometrically, so their sum is bounded by a geometric series.
+        beyond = last + 1.0
+        log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
+        loss = d * (2 * k + d) / (2 * s * s)
+        slack = ULP * (16 + 6 * float(np.abs(log_p).max()))
+        return LossAtoms(log_p, loss, -math.inf, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        out = orders * (self.sensitivity / self.sigma) ** 2 / 2
+        for i, step in enumerate(orders - 1):
+            c = float(step) * self.sensitivity
+            part = c - round(c) if c < 2.0**53 else 0.0
+            if part:
+                out[i] += _log_theta_ratio(self.sigma, part) / float(step)
+        return shift_by_error(out, 512 * ULP, upper)
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        if upper or self.sigma > 2000:
+            return None
+        reach = math.ceil(15 * self.sigma + 2)
+        k = np.arange(float(-reach), reach + self.sensitivity + 1)
+        total = self.log_total
+        laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
+        knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
+        return None if knots is None else Tradeoff(Piecewise(knots, None))
+
+    def mu(self, upper: bool) -> float:
+        return self._mu[upper]
+
+    @cached_property
+    def _mu(self) -> Interval:
+        return mu_bounds(self.sigma, self.sensitivity, self.log_total, lambda k: self.tail_sum(k, None))
+
+    @property
+    def eps_scale(self) -> float:
+        return max(1.0, (self.sensitivity / self.sigma) ** 2)
+
+
 @dataclass(frozen=True)
-class DiscreteGaussianMechanism(AdditiveNoise):
+class DiscreteGaussianMechanism(AdditiveNoise, Described):
     r"""A whole number plus noise of probability proportional to :math:`e^{-k^2/(2\sigma^2)}`.
 
     .. math::
@@ -95,108 +205,17 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         if self.sensitivity > 1e4 * self.sigma:
             raise ValueError(f"sensitivity={self.sensitivity} must be at most 1e4 times sigma={self.sigma:g}")
 
-    def _log_total(self) -> float:
-        """Return the log of the sum of all e^(-k^2/(2 sigma^2))."""
-        return math.log(_theta(self.sigma))
-
-    def _tail_sum(self, start: float, gain_from: float | None) -> tuple[float, float]:
-        r"""Return bounds of the log of :math:`\sum_{j \ge start} p_j g_j`.
-
-        g_j is 1, or 1 - e^(eps - loss_j) for eps = `gain_from`.
-        """
-        s, d = self.sigma, float(self.sensitivity)
-        # The sum covers the range of the largest terms. It extends beyond the mode, because g_j increases over part of it if the
-        # threshold is far below 0.
-        reach = s * math.sqrt(2 * NEGLIGIBLE)
-        first = max(start, -math.ceil(1.5 * reach))
-        step = first / (s * s)
-        near = (math.sqrt(step * step + 2 * (NEGLIGIBLE + 30) / (s * s)) - step) * s * s if first > 0 else 1.6 * reach - first
-        last = first + math.ceil(near) + 2
-        j = first + np.arange(last - first + 1)
-        low = high = np.ones_like(j)
-        if gain_from is not None:
-            # 2 sigma^2 (loss - eps) is a whole number minus a double-double, so its relative error is small even near 0.
-            square, square_low = exact_product(s, s)
-            p, p_low = exact_product(2 * gain_from, square)
-            gap = ((d * (2 * j + d) - p) - (p_low + 2 * gain_from * square_low)) / (2 * square)
-            j, gap = j[gap > 0], gap[gap > 0]
-            low, high = -np.expm1(-gap * (1 - 6 * ULP)), -np.expm1(-gap * (1 + 6 * ULP))
-        exponent = -0.5 * (j / s) ** 2
-        top = exponent.max()
-        weight = np.exp(exponent - top)
-        noise = ULP * (6 * np.abs(exponent) + 6)
-        size = ULP * (j.size + 8)
-        # In the extreme tail the relative errors of the weights may exceed 1; the lower bound is then the largest term alone.
-        below = max(float(weight @ (low * (1 - noise))) * (1 - size), float(low[exponent.argmax()]))
-        above = float(weight @ (high * (1 + noise))) * (1 + size)
-        # Beyond the last term the masses decrease at least geometrically; before the first term they do so by symmetry.
-        after = float(weight[-1]) / -math.expm1(-(2 * float(j[-1]) + 1) / (2 * s * s))
-        before = float(weight[0]) / -math.expm1(-(2 * abs(first) + 1) / (2 * s * s)) if first > start else 0.0
-        above += (after + before) * (1 + 1e-9)
-        shift = top - self._log_total()
-        error = ULP * (8 + 4 * abs(shift))
-        return shift + math.log(below) - error, shift + math.log(above) + error
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = np.empty_like(eps), np.empty_like(eps)
-        s, d = self.sigma, self.sensitivity
-        for i, e in enumerate(eps):
-            # The threshold m is limited to 2^31, so that its product with twice the sensitivity is an exact double.
-            largest = 2.0**31 * d / (s * s)
-            capped = min(float(e), largest)
-            m = capped * s * s / d - d / 2
-            # The sum starts one or two terms earlier, because the threshold may have been rounded up.
-            start = math.floor(m - 4 * ULP * (abs(m) + d))
-            lower[i], upper[i] = self._tail_sum(float(start), capped)
-            if e > largest:
-                lower[i] = -math.inf
-        return IntervalArray(lower, upper)
-
-    def _eps_scale(self) -> float:
-        return max(1.0, (self.sensitivity / self.sigma) ** 2)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        step = self.sensitivity / self.sigma**2
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(step * self.sensitivity / 2, step), on_lattice=True)
-
-    def _atoms(self, log_tail: float) -> LossAtoms:
-        s, d = self.sigma, float(self.sensitivity)
-        last = min(math.floor(s * math.sqrt(2 * UNDERFLOW_EXPONENT)), LARGE_TABLE_SIZE)
-        total = self._log_total()
-        k = np.arange(-last, last + 1.0)
-        log_p = -0.5 * (k / s) ** 2 - total
-        # The masses beyond the last outcome decrease at least geometrically, so their sum is bounded by a geometric series.
-        beyond = last + 1.0
-        log_lost = math.log(2) - 0.5 * (beyond / s) ** 2 - math.log(-math.expm1(-(2 * beyond + 1) / (2 * s * s))) - total
-        loss = d * (2 * k + d) / (2 * s * s)
-        slack = ULP * (16 + 6 * float(np.abs(log_p).max()))
-        return LossAtoms(log_p, loss, -math.inf, -math.inf, log_lost * (1 - 8 * ULP), slack, 6 * ULP * float(np.abs(loss).max()))
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        out = orders * (self.sensitivity / self.sigma) ** 2 / 2
-        for i, step in enumerate(orders - 1):
-            c = float(step) * self.sensitivity
-            part = c - round(c) if c < 2.0**53 else 0.0
-            if part:
-                out[i] += _log_theta_ratio(self.sigma, part) / float(step)
-        return shift_by_error(out, 512 * ULP, upper)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        if upper or self.sigma > 2000:
-            return super()._tradeoff(upper)
-        reach = math.ceil(15 * self.sigma + 2)
-        k = np.arange(float(-reach), reach + self.sensitivity + 1)
-        total = self._log_total()
-        laws = [-0.5 * ((k - shift) / self.sigma) ** 2 - total for shift in (0, self.sensitivity)]
-        knots = LossAtoms.of(laws[0], laws[1], error=ULP * (16 + 4 * float(np.abs(laws[0]).max()))).knots(upper=upper)
-        return super()._tradeoff(upper) if knots is None else Tradeoff(Piecewise(knots, None))
-
     @cached_property
-    def _mu(self) -> Interval:
-        return mu_bounds(self.sigma, self.sensitivity, self._log_total(), lambda k: self._tail_sum(k, None))
+    def _pair(self) -> _Shift:
+        return _Shift(self.sigma, self.sensitivity)
 
-    def _gdp_mu(self, upper: bool) -> float:
-        return self._mu[upper]
+    def describe(self) -> DominatingPairInfo:
+        pair, step = self._pair, self.sensitivity / self.sigma**2
+        losses = Losses(pair.atoms, (step * self.sensitivity / 2, step), on_lattice=True)
+        return DominatingPairInfo(pair.log_delta, losses=losses, attained=SINGLE)
+
+    def closed_forms(self) -> _Shift:
+        return self._pair
 
     @property
     def _mu_in_tails(self) -> float:
@@ -224,7 +243,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         cut = max(1, math.ceil(s * math.sqrt(-2 * min(log_cut, -1.0))))
         # `y` are the outcomes from the middle downwards. The outcomes extend beyond the cut until their masses underflow.
         y = d // 2 - np.arange(d // 2 + cut + math.ceil(40 * s) + 2.0)
-        total = self._log_total()
+        total = self._pair.log_total
         near, far = (-0.5 * ((y - x) / s) ** 2 - total for x in (0.0, float(d)))
         if d % 2 == 0:
             # Each half of the outcomes gets half of the mass of the middle one.
@@ -248,13 +267,13 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         def ratio_tail(t: FloatArray) -> FloatArray:
             # Under input 0 the ratio R_0/R_d exceeds t at outputs k < d/2 - s^2 log(t)/d.
             starts = np.ceil(s * s * np.log(t) / d - 0.5 * d - ON_GRID)
-            return np.exp([min(self._tail_sum(start, None)[1], 0.0) for start in starts.tolist()])
+            return np.exp([min(self._pair.tail_sum(start, None)[1], 0.0) for start in starts.tolist()])
 
         # The cut outputs are below -cut and above d + cut; R_0^2/R_d is e^(d^2/s^2) times the noise around -d.
         (pair,) = self.excess_laws(cells=200)
-        near, far, shifted = (self._tail_sum(cut + 1.0 + move, None)[1] for move in (0, d, -d))
+        near, far, shifted = (self._pair.tail_sum(cut + 1.0 + move, None)[1] for move in (0, d, -d))
         norm = 2 * (math.exp(min((d / s) ** 2 + shifted, LARGEST_EXPONENT)) + math.exp(near) + math.exp(far))
-        noise = DiscreteGaussianNoise(d / s, 1 / s, self._log_total())
+        noise = DiscreteGaussianNoise(d / s, 1 / s, self._pair.log_total)
         return interval_datasets(noise, pair.upper, math.inf, ratio_tail, log_left_out=far, cut_norm=norm)
 
     def _ends_are_worst(self, cut: int) -> bool:
@@ -264,7 +283,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         if d == 1 or d * outputs > TABLE_SIZE:
             return d == 1
         y, x = np.arange(outputs) - float(cut), np.arange(d + 1.0)
-        return ends_are_worst(-0.5 * ((y - x[:, None]) / self.sigma) ** 2 - self._log_total())
+        return ends_are_worst(-0.5 * ((y - x[:, None]) / self.sigma) ** 2 - self._pair.log_total)
 
     @property
     def variance(self) -> float:
@@ -293,7 +312,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
 
     def _log_tail(self, t: float) -> float:
         # Larger t are replaced by 1e9 sigma, where the probability underflows.
-        return math.log(2) + self._tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
+        return math.log(2) + self._pair.tail_sum(min(t, 1e9 * max(1.0, self.sigma)) // 1 + 1, None)[1]
 
     def _near_quantile(self, log_prob: float) -> float:
         return -self.sigma * float(ndtri_exp(min(log_prob, -1e-300) - math.log(2)))

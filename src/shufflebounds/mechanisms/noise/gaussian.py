@@ -26,9 +26,10 @@ from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, n
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import least_parameter, meets
+from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -52,12 +53,44 @@ def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingP
         below, above = (gaussian_log_delta(sigma * (1 + side * 4 * ULP), sensitivity, eps) for side in (1, -1))
         return IntervalArray(np.where(eps > SQUARABLE, -np.inf, below[0] - below[1]), above[0] + above[1])
 
-    return DominatingPairInfo(hockey_stick, single=True, gdp_adds=True)
+    return DominatingPairInfo(hockey_stick, attained=SINGLE, releases=Releases(gdp_adds=True))
+
+
+class _Shift(ClosedForms):
+    """Two normal distributions whose means differ by the sensitivity."""
+
+    __slots__ = ("mean", "sensitivity", "sigma")
+
+    def __init__(self, sigma: float, sensitivity: float, mean: float) -> None:
+        self.sigma, self.sensitivity, self.mean = sigma, sensitivity, mean
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        value, error = gaussian_log_delta(self.sigma, self.sensitivity, eps)
+        return IntervalArray(np.where(eps > SQUARABLE, -np.inf, value - error), value + error)
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
+
+    def mu(self, upper: bool) -> float:
+        return math.nextafter(self.mean, math.inf if upper else 0.0)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        with np.errstate(over="ignore"):
+            value = shift_by_error(orders * (self.mean * self.mean / 2), 4 * ULP, upper)
+        # Where the value overflows, the upper bound is infinite, and for finite orders the lower bound is the largest double.
+        return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
+
+    def tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff(GaussianCurve(next_float(self.mean, upper), 1 if upper else -1))
+
+    @property
+    def eps_scale(self) -> float:
+        return max(1.0, self.mean**2)
 
 
 @with_passages
 @dataclass(frozen=True)
-class GaussianMechanism(AdditiveNoise):
+class GaussianMechanism(AdditiveNoise, Described):
     r"""A real value, or vector, plus independent normal noise.
 
     .. math::
@@ -267,30 +300,12 @@ class GaussianMechanism(AdditiveNoise):
             sigma = math.nextafter(sigma, math.inf)
         return cls(sigma, sensitivity)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        value, error = gaussian_log_delta(self.sigma, self.sensitivity, eps)
-        return IntervalArray(np.where(eps > SQUARABLE, -np.inf, value - error), value + error)
+    def describe(self) -> DominatingPairInfo:
+        releases = Releases(((self.sigma, self.sensitivity), _product), gdp_adds=True)
+        return DominatingPairInfo(self.closed_forms().log_delta, attained=SINGLE, releases=releases)
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        return gaussian_epsilon(self.sigma, self.sensitivity, delta, upper)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), power=((self.sigma, self.sensitivity), _product), gdp_adds=True)
-
-    def _eps_scale(self) -> float:
-        return max(1.0, self.mu**2)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        with np.errstate(over="ignore"):
-            value = shift_by_error(orders * (self.mu * self.mu / 2), 4 * ULP, upper)
-        # Where the value overflows, the upper bound is infinite, and for finite orders the lower bound is the largest double.
-        return value if upper else np.where(np.isfinite(orders), np.minimum(value, np.finfo(float).max), value)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(GaussianCurve(next_float(self.mu, upper), 1 if upper else -1))
-
-    def _gdp_mu(self, upper: bool) -> float:
-        return math.nextafter(self.mu, math.inf if upper else 0.0)
+    def closed_forms(self) -> _Shift:
+        return _Shift(self.sigma, self.sensitivity, self.mu)
 
     @property
     def _mu_in_tails(self) -> float:

@@ -21,7 +21,7 @@ from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
 from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
@@ -256,12 +256,14 @@ class GeometricMechanism(AdditiveNoise):
 
     def _pair_info(self) -> DominatingPairInfo:
         # Truncated noise has outcomes that are impossible for the shifted noise.
-        known = replace(super()._pair_info(), unbounded_loss=self.bound is not None)
+        known, unbounded = super()._pair_info(), self.bound is not None
         if self.bound is not None and self.sensitivity > 1:
-            return replace(known, single=False, lattice=(self.eps, 2 * self._rate))
+            losses = Losses(lattice=(self.eps, 2 * self._rate), unbounded=unbounded)
+            return replace(known, losses=losses)
         # With bound 1 there is no loss strictly between those of the two ends, and no lattice is passed.
         lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
-        return replace(known, listed=self._atoms, lattice=lattice, on_lattice=lattice is not None)
+        losses = Losses(self._atoms, lattice, lattice is not None, unbounded=unbounded)
+        return replace(known, attained=SINGLE, losses=losses)
 
     def _atoms(self, log_tail: float) -> LossAtoms:
         rate = self._rate

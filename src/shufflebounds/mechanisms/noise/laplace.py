@@ -20,18 +20,80 @@ from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import LaplaceNoise, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, laplace_cells, named
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import meets
+from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import LaplaceCurve
 
 __all__ = ["LaplaceMechanism"]
 
 
+class _Shift(ClosedForms):
+    """Two Laplace distributions whose means differ by budget + rest, a double-double, in units of the scale."""
+
+    __slots__ = ("budget", "rest")
+
+    def __init__(self, budget: float, rest: float) -> None:
+        self.budget, self.rest = budget, rest
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        gap = (eps - self.budget) - self.rest
+        below = gap < 0
+        half = np.where(below, gap, -1.0) / 2
+        # log(1 - e^half) is computed without cancellation. For delta > 1/2 its error is relative to log delta, which may be near 0.
+        far = half < -math.log(2)
+        value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
+        error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+
+    def around(self, anchor: float, step: float) -> LossAtoms:
+        """Return the two atoms of the loss and, for every grid point, an atom for the losses within half a step of it.
+
+        The atoms at eps0 and -eps0 have the masses 1/2 and e^-eps0/2 under P. Losses l between them have the densities
+        e^((l - eps0)/2)/4 under P and e^(-(l + eps0)/2)/4 under Q, so the loss of an interval is exactly its middle.
+        """
+        high = math.nextafter(self.budget, 0.0)
+        # Losses below `low` are omitted; their total mass is below e^-150.
+        low = max(-high, high - 300.0)
+        index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
+        inner = anchor + step * (index + 0.5)
+        edges = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
+        left, right = edges[:-1], edges[1:]
+        log_p = np.log(-np.expm1((left - right) / 2)) + (right - self.budget) / 2
+        loss = (left + right) / 2
+        if low == -high:
+            log_p, loss = np.append(-self.budget, log_p), np.append(-self.budget, loss)
+        log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, self.budget)
+        slack = ULP * (32 + 4 * float(np.abs(log_p).max()))
+        return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.budget)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        a, step, e0 = orders, orders - 1, self.budget
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
+            grown = step * e0
+            part = a / (2 * a - 1)
+            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, 600.0)) + a * exp_remainder(-a * e0))
+            near = np.where(step == 0, excess, np.log1p(step * excess) / step)
+            far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
+            value = np.where(grown < 600, near, far)
+        return shift_by_error(value, 64 * ULP, upper)
+
+    def tradeoff(self, upper: bool) -> Tradeoff:
+        return Tradeoff(LaplaceCurve(next_float(self.budget, upper), 1 if upper else -1))
+
+    def mu(self, upper: bool) -> float:
+        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha
+        # is a concave function of log alpha, because its slope, 1 over the hazard rate, decreases.
+        mu = self.tradeoff(not upper).gdp_mu()
+        return mu if upper else mu * (1 - 3 * SLACK)
+
+
 @with_passages
 @dataclass(frozen=True)
-class LaplaceMechanism(AdditiveNoise):
+class LaplaceMechanism(AdditiveNoise, Described):
     r"""A real value plus noise of density :math:`e^{-|y|/b}/(2b)`.
 
     .. math::
@@ -141,68 +203,15 @@ class LaplaceMechanism(AdditiveNoise):
             return Fraction(self.sensitivity) <= Fraction(eps) * Fraction(self.scale) and self.epsilon(0.0) <= eps
         return meets(self, eps, delta)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def describe(self) -> DominatingPairInfo:
         head, rest = self._budget()
-        gap = (eps - head) - rest
-        below = gap < 0
-        half = np.where(below, gap, -1.0) / 2
-        # log(1 - e^half) is computed without cancellation. For delta > 1/2 its error is relative to log delta, which may be near 0.
-        far = half < -math.log(2)
-        value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
-        error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
-        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
-
-    def _pure_epsilon(self) -> float:
-        head, rest = self._budget()
-        return math.nextafter(head, math.inf) if rest > 0 else head
-
-    def _pair_info(self) -> DominatingPairInfo:
+        pair, pure = _Shift(head, rest), math.nextafter(head, math.inf) if rest > 0 else head
         # The loss has two atoms, which are on the lattice, and a density between them.
-        budget = self._budget()[0]
-        return replace(super()._pair_info(), lattice=(budget, 2 * budget), density=self._around)
+        losses = Losses(lattice=(head, 2 * head), density=pair.around)
+        return DominatingPairInfo(pair.log_delta, pure, losses=losses, attained=SINGLE)
 
-    def _around(self, anchor: float, step: float) -> LossAtoms:
-        """Return the two atoms of the loss and, for every grid point, an atom for the losses within half a step of it.
-
-        The atoms at eps0 and -eps0 have the masses 1/2 and e^-eps0/2 under P. Losses l between them have the densities
-        e^((l - eps0)/2)/4 under P and e^(-(l + eps0)/2)/4 under Q, so the loss of an interval is exactly its middle.
-        """
-        budget = self._budget()[0]
-        high = math.nextafter(budget, 0.0)
-        # Losses below `low` are omitted; their total mass is below e^-150.
-        low = max(-high, high - 300.0)
-        index = np.arange(math.floor((low - anchor) / step) - 1, math.ceil((high - anchor) / step) + 1)
-        inner = anchor + step * (index + 0.5)
-        edges = np.concatenate([[low], inner[(inner > low) & (inner < high)], [high]])
-        left, right = edges[:-1], edges[1:]
-        log_p = np.log(-np.expm1((left - right) / 2)) + (right - budget) / 2
-        loss = (left + right) / 2
-        if low == -high:
-            log_p, loss = np.append(-budget, log_p), np.append(-budget, loss)
-        log_p, loss = np.append(log_p, 0.0) - math.log(2), np.append(loss, budget)
-        slack = ULP * (32 + 4 * float(np.abs(log_p).max()))
-        return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * budget)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        a, step, e0 = orders, orders - 1, self._budget()[0]
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
-            grown = step * e0
-            part = a / (2 * a - 1)
-            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, 600.0)) + a * exp_remainder(-a * e0))
-            near = np.where(step == 0, excess, np.log1p(step * excess) / step)
-            far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
-            value = np.where(grown < 600, near, far)
-        return shift_by_error(value, 64 * ULP, upper)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        return Tradeoff(LaplaceCurve(next_float(self._budget()[0], upper), 1 if upper else -1))
-
-    def _gdp_mu(self, upper: bool) -> float:
-        # mu is attained at alpha = beta: on the middle piece of the curve alpha beta is constant, and the normal quantile of alpha
-        # is a concave function of log alpha, because its slope, 1 over the hazard rate, decreases.
-        mu = self._tradeoff(not upper).gdp_mu()
-        return mu if upper else mu * (1 - 3 * SLACK)
+    def closed_forms(self) -> _Shift:
+        return _Shift(*self._budget())
 
     @property
     def variance(self) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
+from shufflebounds.profile.pair import Described
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 
@@ -47,7 +48,24 @@ class Others(NamedTuple):
     outside: tuple[float, float, float, float]
 
 
-class TwoLevel(LocalRandomizer):
+def _log_delta(local_eps: float, error: float, top: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of log delta, given the budget with its error, and the log mass `top` of the loss local_eps."""
+    # The margin 4 SLACK (1 + |value|) covers the rounding errors of the shares, of the power and of the quotient in `top`.
+    sides = []
+    for sign in (-1, 1):
+        gap = local_eps + sign * error - eps
+        value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
+        sides.append(np.where(gap > 0, np.minimum(value + sign * 4 * SLACK * (1 + np.abs(value)), 0.0), -np.inf))
+    return IntervalArray(*sides)
+
+
+def _atoms(local_eps: float, error: float, log_masses: tuple[float, float, float], log_tail: float) -> LossAtoms:
+    log_p, loss = np.array(log_masses), np.array([-local_eps, 0.0, local_eps])
+    seen = log_p > -np.inf
+    return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, 4 * SLACK * (1 + local_eps), 2 * error)
+
+
+class TwoLevel(LocalRandomizer, Described):
     """A local randomizer whose distribution is gamma B, multiplied by e^local_eps on the lifted set of the user's value."""
 
     local_eps: float
@@ -77,33 +95,17 @@ class TwoLevel(LocalRandomizer):
         middle = math.log(same) + self._log_lifted() if same else -math.inf
         return top - self.local_eps, middle, top
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # The margin 4 SLACK (1 + |value|) covers the rounding errors of the shares, of the power and of the quotient in `top`.
-        top, sides = self._log_masses()[2], []
-        for sign in (-1, 1):
-            gap = self.local_eps + sign * self._loss_error() - eps
-            value = top + np.log(-np.expm1(-np.where(gap > 0, gap, 1.0)))
-            sides.append(np.where(gap > 0, np.minimum(value + sign * 4 * SLACK * (1 + np.abs(value)), 0.0), -np.inf))
-        return IntervalArray(*sides)
-
     def _loss_error(self) -> float:
         """Return a bound of the error of `local_eps`, which is 0 if `local_eps` is a parameter."""
         return 0.0
 
-    def _pure_epsilon(self) -> float:
-        return self.local_eps + self._loss_error()
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
+        local_eps, error, log_masses = self.local_eps, self._loss_error(), self._log_masses()
         # The losses are -eps0, 0 and eps0. If no output has loss 0, the spacing of the lattice is 2 eps0.
-        spacing = self.local_eps if self._log_masses()[1] > -math.inf else 2 * self.local_eps
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(self.local_eps, spacing), on_lattice=True)
-
-    def _atoms(self, log_tail: float) -> LossAtoms:
-        log_p = np.array(self._log_masses())
-        seen = log_p > -np.inf
-        loss = np.array([-self.local_eps, 0.0, self.local_eps])
-        slack = 4 * SLACK * (1 + self.local_eps)
-        return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, slack, 2 * self._loss_error())
+        spacing = local_eps if log_masses[1] > -math.inf else 2 * local_eps
+        losses = Losses(partial(_atoms, local_eps, error, log_masses), (local_eps, spacing), on_lattice=True)
+        return DominatingPairInfo(partial(_log_delta, local_eps, error, log_masses[2]), local_eps + error, losses=losses,
+                                  attained=SINGLE)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         # The worst pair of values is one whose lifted sets overlap the least.

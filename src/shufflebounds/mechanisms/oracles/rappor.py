@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_spread
 from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
@@ -22,9 +23,10 @@ from shufflebounds._engines.errors.counted import message_rows
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._engines.inputs.heights import chosen, product_law
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import CountEstimate
+from shufflebounds.profile.pair import Described
 
 __all__ = ["Rappor"]
 
@@ -37,8 +39,46 @@ _CELLS = 128
 """Largest number of probabilities of a filter for which every dataset of few users is enumerated. Raised: longer run time."""
 
 
+class _Losses:
+    """The losses (Z - d) `unit` of one report, with Z of the docstring of `Rappor`, for two values that differ in 2d bits."""
+
+    def __init__(self, differ: int, unit: float, probabilities: SupportProbabilities) -> None:
+        self.differ, self.unit, self._probabilities = differ, unit, probabilities
+
+    @cached_property
+    def log_masses(self) -> FloatArray:
+        """The log probabilities of Z = 0..2d under a value; under its neighbour they are those of 2d - Z."""
+        one, lost, other, rest, _ = self._probabilities
+        d = self.differ
+        first, second = _binomial(d, one, lost), _binomial(d, rest, other)
+        # Each mass is a sum of positive terms over the two binomials whose sum is Z.
+        return np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
+                         for z in range(2 * d + 1)])
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        d, unit = self.differ, self.unit
+        steps = np.arange(1.0, d + 1)
+        log_mass = self.log_masses[d + 1 :]
+        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
+        error = ULP * (64 * d + 8 * np.abs(log_mass))
+        sides = []
+        for side in (-1, 1):
+            gap = steps * unit * (1 + side * 16 * ULP) - eps[:, None]
+            with np.errstate(divide="ignore"):
+                terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
+            value = np.logaddexp.reduce(terms, axis=1)
+            sides.append(value + side * ULP * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
+        return IntervalArray(*sides)
+
+    def atoms(self, log_tail: float) -> LossAtoms:
+        d, unit = self.differ, self.unit
+        # The error of a mass is that in `log_delta`.
+        slack, loss_error = ULP * (64 * d + 8 * float(np.abs(self.log_masses).max())), 20 * ULP * d * unit
+        return LossAtoms(self.log_masses, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, loss_error)
+
+
 @dataclass(frozen=True)
-class Rappor(CountEstimate, LocalRandomizer):
+class Rappor(CountEstimate, LocalRandomizer, Described):
     r"""One report of a value that sets `hashes` distinct bits of a Bloom filter.
 
     Each bit is first replaced, permanently, by 1 with probability f/2 and by 0 with probability f/2. Each bit of a report is then 1
@@ -154,43 +194,14 @@ class Rappor(CountEstimate, LocalRandomizer):
             return math.inf
         return 2 * self._differ * math.log1p(2 * (1 - self.f) / self.f) * (1 + 16 * ULP)
 
-    def _pure_epsilon(self) -> float:
-        return self.eps_instantaneous
+    @property
+    def _one(self) -> _Losses:
+        return _Losses(self._differ, self._unit(), self._support_probabilities())
 
-    def _classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return log Pr[Z = 0..2d] under a value and under its neighbour, for Z of the class docstring."""
-        one, lost, other, rest, _ = self._support_probabilities()
-        d = self._differ
-        first, second = _binomial(d, one, lost), _binomial(d, rest, other)
-        # Each mass is a sum of positive terms over the two binomials whose sum is Z.
-        log_p = np.array([np.logaddexp.reduce(first[max(0, z - d) : z + 1] + second[max(0, z - d) : z + 1][::-1])
-                          for z in range(2 * d + 1)])
-        return log_p, log_p[::-1]
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        d, unit = self._differ, self._unit()
-        steps = np.arange(1.0, d + 1)
-        log_mass = self._classes()[0][d + 1 :]
-        # The probabilities have relative errors of a few ulp, and a mass is a product of 2d of them.
-        error = ULP * (64 * d + 8 * np.abs(log_mass))
-        sides = []
-        for side in (-1, 1):
-            gap = steps * unit * (1 + side * 16 * ULP) - eps[:, None]
-            with np.errstate(divide="ignore"):
-                terms = log_mass + side * error + np.log(-np.expm1(-np.maximum(gap, 0.0)))
-            value = np.logaddexp.reduce(terms, axis=1)
-            sides.append(value + side * ULP * np.where(value > -np.inf, 16 + 4 * np.abs(value), 0.0))
-        return IntervalArray(*sides)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), listed=self._atoms, lattice=(0.0, self._unit()), on_lattice=True)
-
-    def _atoms(self, log_tail: float) -> LossAtoms:
-        d, unit = self._differ, self._unit()
-        log_p = self._classes()[0]
-        # The error of a mass is that in `_log_delta`.
-        slack = ULP * (64 * d + 8 * float(np.abs(log_p).max()))
-        return LossAtoms(log_p, unit * np.arange(-d, d + 1.0), -math.inf, -math.inf, -math.inf, slack, 20 * ULP * d * unit)
+    def describe(self) -> DominatingPairInfo:
+        one = self._one
+        losses = Losses(one.atoms, (0.0, one.unit), on_lattice=True)
+        return DominatingPairInfo(one.log_delta, self.eps_instantaneous, losses=losses, attained=SINGLE)
 
     def _report(self) -> SupportProbabilities:
         """Return the probabilities of a bit in a filter with :attr:`_differ` hashes that has the same privacy after a shuffle.
@@ -208,7 +219,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._report()
-        log_p, log_rest = self._classes()[0], self._log_rest()
+        log_p, log_rest = self._one.log_masses, self._log_rest()
         # The error of the loss of a bit is used to decrease X for a lower bound, and to increase it for an upper bound.
         loss = np.arange(-d, d + 1.0)
         loss = unit * (loss - SLACK * np.abs(loss))
@@ -298,7 +309,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         """Return the largest probability, over two values, of a likelihood ratio above t."""
         unit, largest = self._unit() * (1 + SLACK), np.zeros(t.shape)
         for differ in range(1, self._differ + 1):
-            log_p = replace(self, hashes=differ, bits=None)._classes()[0]
+            log_p = replace(self, hashes=differ, bits=None)._one.log_masses
             above = np.append(np.cumsum(np.exp(log_p)[::-1])[::-1], 0.0)
             place = np.searchsorted(unit * np.arange(-differ, differ + 1.0), np.log(t) - 4 * ULP, "right")
             largest = np.maximum(largest, above[place])
