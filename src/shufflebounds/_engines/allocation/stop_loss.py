@@ -37,9 +37,9 @@ FINE = 0.02
 Lowered: tighter bounds in more time."""
 
 CUT = -75.0
-"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums of j large ratios are evaluated only
-if j or more occur with at least the same probability. Raised: a larger gap at small delta. Lowered: wider cells, as their number is
-fixed, and more sums."""
+"""Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums of j large ratios are evaluated
+only if j or more occur with at least the same probability. Raised: a larger gap at small delta. Lowered: wider cells, as their
+number is fixed, and more sums."""
 
 LOWER_CUT = -300.0
 """Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds where delta is below
