@@ -126,7 +126,7 @@ def never(eps: FloatArray) -> IntervalArray:
 class CurveBounds(NamedTuple):
     """Functions that bound both hockey-stick divergences, and are sampled for a trade-off function.
 
-    If `reverse` is None, the reversed pair has the bounds of :class:`DominatingPairInfo`. The samples end at
+    `reverse` is for the pair (Q, P); None stands for `reverse` of :class:`DominatingPairInfo`. The samples end at
     delta = e^(-depth^2/2), by default at the last entry of :data:`STAGES`.
     """
 

@@ -75,8 +75,8 @@ def _transform_bytes(transform: _Transform) -> int:
 class TiltedSum:
     r"""Upper or lower bounds of E phi(S - K), phi(x) = (1 - e^(-c x))_+/c, for a sum S of independent numbers on a grid.
 
-    Each transform is tilted to the middle of an interval of levels, which depends on the level alone. So a bound does not depend on
-    the levels evaluated before, or on other levels of the same array.
+    A bound at a level K uses the transform that is tilted to the middle of an interval around K. The interval depends on K alone,
+    so a bound does not depend on the levels evaluated before, or on other levels of the same array.
 
     Parameters
     ----------
@@ -259,9 +259,9 @@ class TiltedSum:
         return values, slopes
 
     def _read(self, levels: FloatArray, centers: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the bounds at the levels, minus their slopes, and the fraction of each bound that is rounding error.
+        """Return the bounds at the levels, their negative slopes, and the fraction of each bound that is rounding error.
 
-        `centers` has for each level the level to which its transform is tilted.
+        centers[i] is the middle of the interval of levels[i], to which the transform is tilted.
         """
         out = np.empty((3, levels.size))
         for center in np.unique(centers).tolist():

@@ -46,7 +46,7 @@ class TiltedTransform(Protocol):
         """The number of quadrature points; a value of the spectrum takes about 5 ns for each of them."""
 
     def spectrum(self, spacing: float, count: int) -> Spectrum:
-        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
+        """Return the values at z = theta + i t for the frequencies t = 0, spacing, ..., (count - 1) spacing."""
 
     def decay(self, frequency: float) -> float:
         """Return an upper bound of log |E e^((theta + i t) L)| - scale for all t >= frequency."""

@@ -46,7 +46,7 @@ class _DeploymentArray:
         return kind._of_users(int(self.users[place]), blanket=self.blanket)
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
-        """Return for each randomizer the distributions of X whose largest Phi is the bound.
+        """Return for each randomizer the distributions of X; the bound is the largest of their Phi.
 
         The list is empty if the bound has no such form.
         """

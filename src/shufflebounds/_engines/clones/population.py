@@ -69,12 +69,12 @@ target later."""
 
 
 class SearchBox(NamedTuple):
-    """The decomposition `kind`, and the level of bins of budgets, that give a bound of log delta for all targets of a block.
+    """How a bound of log delta for all targets of `block` is computed: by the decomposition `kind` and bins of budgets of a level.
 
     If `kind` is "", no single decomposition gives the bound: it is not computed yet, or it is the local delta, the privacy blanket,
-    or, for a single target, the smallest of several bounds. `log_mass` is the log mass outside the window of the decomposition. The
-    search for the windows of the two halves of the block starts from `nearby`. If `common` is true, `log_mass` and `nearby` are
-    replaced for each eps by the log mass outside the window of the worst target.
+    or, for a single target, the smallest of several bounds. `log_mass` is the log mass outside the window of the decomposition. If
+    the block is halved, the search for the windows of the halves starts from `nearby`. If `common` is true, both are replaced for
+    each eps by the log mass outside the window of the worst target.
     """
 
     block: IntRange

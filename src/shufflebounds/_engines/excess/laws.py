@@ -477,7 +477,7 @@ class ExcessLaw:
         """
         size = self._distinct[0].size
         if self.lost > 0:
-            # In most cases `_cut_alone` returns the bounds.
+            # In most cases the fast `_cut_alone` returns the bounds.
             return 2.5e-4
         if size > MANY:
             return 0.05

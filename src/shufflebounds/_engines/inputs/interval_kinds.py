@@ -370,7 +370,7 @@ class IntervalKinds(Kinds):
         return tuple(sorted({self._rounded(x) for x in (*half, *(length - x for x in half))}))
 
     def _rounded(self, x: float) -> float:
-        """Return the input that is next to x."""
+        """Return the possible input that is nearest to x."""
         unit = self.noise.unit
         return round(x / unit) * unit if unit else x
 
