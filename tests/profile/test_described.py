@@ -14,8 +14,8 @@ from shufflebounds.profile.pair import Described
 from tests.examples import EXAMPLES
 
 HOOKS = {
-    "_pair_info", "_log_delta", "_pure_epsilon", "_gdp_mu", "_tradeoff", "_rdp", "_rough", "_epsilon", "_epsilons", "_eps_scale", "_mixture",
-    "_attained_pairs", "_last_positive", "_adjacencies", "_log_side", "_loss_tail",
+    "_pair_info", "_log_delta", "_pure_epsilon", "_gdp_mu", "_tradeoff", "_rdp", "_rough", "_epsilon", "_epsilons", "_eps_scale",
+    "_mixture", "_attained_pairs", "_last_positive", "_adjacencies", "_log_side", "_loss_tail",
 }
 
 WITH_HOOKS = {
