@@ -355,6 +355,9 @@ class DominatingPairInfo:
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
         """Return bounds of this symmetric pair and of every pair between it and `other`, which is dominated by it (`ordered`)."""
+        assert self.single
+        assert (self.reverse, self.listed, self.density) == (None, None, None)
+
         def hockey_stick(eps: FloatArray) -> IntervalArray:
             return IntervalArray(other.hockey_stick(eps).lower, self.hockey_stick(eps).upper)
 

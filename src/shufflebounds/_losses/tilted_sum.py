@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.limits import CACHED_ANSWERS, CACHED_BYTES, LARGE_TABLE_SIZE, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, TABLE_SIZE
+from shufflebounds._base.limits import (
+    BLOCK,
+    CACHED_ANSWERS,
+    CACHED_BYTES,
+    LARGE_TABLE_SIZE,
+    NEGLIGIBLE,
+    NEGLIGIBLE_ROUGHLY,
+    TABLE_SIZE,
+)
 from shufflebounds._base.scipy_functions import fft
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _losses
@@ -310,7 +318,8 @@ class TiltedSum:
         deviation = max(math.sqrt(var), 0.5)
         lowest, size, outside = self._window(tilted, mean, deviation, support)
         values, error = _power(tilted, size)
-        tail, excess = _losses.tilted_excess(np.roll(values, -(lowest % size)), theta, step, self._discount)
+        values = np.roll(values, -(lowest % size))
+        tail, excess = _losses.tilted_excess(values, theta, step, self._discount)
         origin = self.origin + step * lowest
         # Only the points that serve levels of the interval are stored.
         left = int(min(max((min(low, center) - origin) / step - 2, 0), size - 1))
@@ -358,6 +367,10 @@ class TiltedSum:
         return first, size, 2 * math.exp(-depth) * (1 + 1e-6)
 
 
+FAINT = -NEGLIGIBLE - 15
+"""Frequencies at which the log of the product of all spectra is at most this are dropped, and their sizes added to the error."""
+
+
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     """Return the circular convolution of all summands, and a bound of the error of its values.
 
@@ -369,25 +382,30 @@ def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:
     for weight, place, _ in tilted:
         folded = np.bincount(np.mod(place, size).astype(np.intp), weights=weight, minlength=size)
         spectra.append(fft.rfft(folded))
-    sizes = np.zeros(spectra[0].size)
-    for spectrum, one in zip(spectra, tilted):
-        sizes += one.times * np.log(np.abs(spectrum) + stage)
-    kept = sizes > -NEGLIGIBLE - 15
-    dropped = float(np.exp(sizes[~kept]).sum())
-    sizes = sizes[kept]
-    growth = np.zeros(sizes.size)
-    product = np.ones(sizes.size, dtype=np.complex128)
-    for spectrum, one in zip(spectra, tilted):
-        part = spectrum[kept]
-        with np.errstate(divide="ignore"):
-            growth += one.times * np.log1p(stage / np.abs(part))
-        product *= _whole_power(part, one.times)
-    size_sum = float(np.exp(sizes).sum())
-    error = float((np.exp(sizes) * -np.expm1(-growth)).sum()) + dropped
-    error += size_sum * (4 * ULP * (sum(one.times for one in tilted) + len(spectra)) + stage)
-    full = np.zeros(spectra[0].size, dtype=np.complex128)
-    full[kept] = product
-    return fft.irfft(full, size), 2 * error / size
+    del folded
+    # The spectra are large, so they are multiplied in blocks, and the product replaces the first one.
+    sizes, losses = np.zeros(spectra[0].size), []
+    for first in range(0, sizes.size, BLOCK):
+        block = slice(first, first + BLOCK)
+        for spectrum, one in zip(spectra, tilted):
+            sizes[block] += one.times * np.log(np.abs(spectrum[block]) + stage)
+        kept = sizes[block] > FAINT
+        growth, product = np.zeros(np.count_nonzero(kept)), np.ones(np.count_nonzero(kept), dtype=np.complex128)
+        for spectrum, one in zip(spectra, tilted):
+            part = spectrum[block][kept]
+            with np.errstate(divide="ignore"):
+                growth += one.times * np.log1p(stage / np.abs(part))
+            product *= _whole_power(part, one.times)
+        losses.append(np.exp(sizes[block][kept]) * -np.expm1(-growth))
+        spectra[0][block] = 0.0
+        spectra[0][block][kept] = product
+    del spectra[1:]
+    values = fft.irfft(spectra[0], size)
+    del spectra
+    kept = sizes > FAINT
+    error = float(np.concatenate(losses).sum()) + float(np.exp(sizes[~kept]).sum())
+    error += float(np.exp(sizes[kept]).sum()) * (4 * ULP * (sum(one.times for one in tilted) + len(tilted)) + stage)
+    return values, 2 * error / size
 
 
 def _whole_power(base: np.ndarray, times: int) -> np.ndarray:

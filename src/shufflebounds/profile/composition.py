@@ -73,7 +73,9 @@ class Composition(PrivacyProfile):
     too many pure releases, about 1e10, the upper bound uses the Gaussian guarantees of the releases and the lower bound a single
     release. Gaussian noise on Poisson samples needs no grid: its moment generating function is inverted along a contour in the
     complex plane. Where this fails because records are rarely sampled, and where a grid would be too long, sums over all pairs of
-    outcomes are reduced to losses whose distance is proportional to the loss.
+    outcomes are reduced to losses whose distance is proportional to the loss. Clone bounds of one budget whose numbers of users
+    differ by a relative rtol/4 or less share one distribution: that of the fewest users for the upper bound, of the most users for
+    the lower one.
 
     For an rtol below 1e-6 the gap is that of the finest grid. Measured at delta = 1e-6, it is 1e-9 to 1e-7 for Laplace noise and
     for samples of noise, 1e-6 for counts, and 1e-5 where records are rarely sampled. Where delta of a factor has a larger gap, as

@@ -44,7 +44,7 @@ class _Shift(ClosedForms):
         half = np.where(below, gap, -1.0) / 2
         # log(1 - e^half) is computed without cancellation. For delta > 1/2 its error is relative to log delta, which may be near 0.
         far = half < -math.log(2)
-        value = np.where(far, np.log1p(-np.exp(half)), np.log(-np.expm1(half)))
+        value = np.where(far, np.log1p(-np.exp(np.minimum(half, -math.log(2)))), np.log(-np.expm1(half)))
         error = np.where(far, ULP * np.abs(value) * (8 - 2 * half) + 1e-322, 6 * ULP * (1 + np.abs(value)))
         return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
 
