@@ -40,8 +40,8 @@ PUBLIC = "cython_tails"      # the stable face of the kernels
 # what Cython writes for memory views, compiled once instead of in every kernel: half the build
 UTILITIES = "shufflebounds._core._cyutility"
 HEADERS = (
-    "arithmetic.h", "constants.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h", "moments.h", "sweep.h",
-    "tables.h", "tails.h", "vectors.h",
+    "arithmetic.h", "constants.h", "cumulate.h", "dd.h", "excess.h", "hypergeom.h", "lattice.h", "loops.h", "matchings.h",
+    "moments.h", "sweep.h", "tables.h", "tails.h", "vectors.h",
 )
 FLAGS = ["/O2", "/fp:precise"] if WINDOWS else ["-O3", "-ffp-contract=off", "-fno-math-errno"]
 if not (WINDOWS or CHECKED or TRACED):

@@ -12,7 +12,7 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
          log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of it, and those for which it is below the largest B are skipped
+                     order of it, and each theta for which it is below the largest B is skipped
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
@@ -420,20 +420,24 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
     """Raise best[t, j] to the largest log B of the distributions, theta_t and count j; returns -1 without memory."""
     cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, _
     cdef double value
-    cdef bint needed
+    cdef Py_ssize_t k, used
     cdef Blur error
-    cdef Py_ssize_t size = moments_room(most, rows) + rows * (contour.nodes + 2) + number * (rows + 1)
+    cdef Py_ssize_t size = moments_room(most, rows) + rows * (contour.nodes + 4) + number * (rows + 1)
     cdef double *room = <double *> malloc(size * sizeof(double))
     cdef double *phi
     cdef double *sums
     cdef double *real
     cdef double *order
+    cdef double *at
+    cdef Py_ssize_t *chosen
     if room == NULL:
         return -1
     phi = room + moments_room(most, rows)
     sums = phi + rows * (contour.nodes + 1)
     real = sums + rows
     order = real + number * rows
+    at = order + number
+    chosen = <Py_ssize_t *> (at + rows)
     # the bound with phi(theta) in place of |phi(z_m)|
     for i in range(contour.nodes + 1):
         phi[i] = 0
@@ -454,22 +458,26 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
             if order[j] > order[i]:
                 i = j
         order[i] = -INFINITY
-        needed = False
+        used = 0
         for t in range(rows):
             for j in range(columns):
                 # 8 UNIT covers the rounding of the product and of the sum
                 value = counts[j] * real[i * rows + t] + sums[t]
                 if not value + 8 * UNIT * (fabs(value) + fabs(sums[t])) <= best[t, j]:
-                    needed = True
-        if not needed:
+                    chosen[used] = t
+                    at[used] = thetas[t]
+                    used += 1
+                    break
+        if used == 0:
             if rows == 1:
                 # phi(theta) of the remaining distributions is smaller, and so are their bounds
                 break
             continue
-        c_log_moments(&laws[i], &thetas[0], rows, contour.step, contour.nodes, blur, room, phi, NULL)
-        for t in range(rows):
+        c_log_moments(&laws[i], at, used, contour.step, contour.nodes, blur, room, phi, NULL)
+        for k in range(used):
+            t = chosen[k]
             for j in range(columns):
-                best[t, j] = fmax(best[t, j], c_log_contour(phi + t * (contour.nodes + 1), counts[j], thetas[t], contour, NULL))
+                best[t, j] = fmax(best[t, j], c_log_contour(phi + k * (contour.nodes + 1), counts[j], at[k], contour, NULL))
     free(room)
     return 0
 

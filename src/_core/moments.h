@@ -14,13 +14,6 @@
 
 enum { MOMENT_LANES = 8 };
 
-/* GCC vectorises the loop over lanes only if it was not unrolled before. */
-#if defined(__GNUC__) && !defined(__clang__)
-#define MOMENT_ROLLED _Pragma("GCC unroll 1")
-#else
-#define MOMENT_ROLLED
-#endif
-
 /* Replaces (re, im) = c_m by c_(m+1) for every atom, with (re1, im1) = c_1, and sets sum_re[t], sum_im[t] to the sums of weight[t] c_(m+1),
  * for every row t of `weight` (rows, n). n is a multiple of MOMENT_LANES. */
 static VECTORS_CLONES void moments_step(const double *re1, const double *im1, double *re, double *im, const double *weight,
@@ -37,7 +30,7 @@ static VECTORS_CLONES void moments_step(const double *re1, const double *im1, do
         const double *w = weight + t * n;
         double c[MOMENT_LANES] = {0}, d[MOMENT_LANES] = {0};
         for (i = 0; i < n; i += MOMENT_LANES) {
-            MOMENT_ROLLED
+            VECTORS_ROLLED
             for (j = 0; j < MOMENT_LANES; j++) {
                 c[j] += w[i + j] * re[i + j];
                 d[j] += w[i + j] * im[i + j];

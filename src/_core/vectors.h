@@ -45,6 +45,13 @@
 #define VECTORS_LOOP
 #endif
 
+/* Write VECTORS_ROLLED before a short loop over lanes: GCC vectorises it only if it was not unrolled before. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define VECTORS_ROLLED _Pragma("GCC unroll 1")
+#else
+#define VECTORS_ROLLED
+#endif
+
 /* The levels: 0 the baseline, 1 AVX2 and FMA, 2 AVX-512. */
 #if defined(__GNUC__) && defined(__x86_64__)
 #define VECTORS_LEVELS 3

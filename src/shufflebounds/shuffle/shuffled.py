@@ -680,9 +680,14 @@ class Shuffled(BetweenProfiles):
             return Curve(lambda eps: min(0.0, float(self._log_side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
                          rtol=close, settles=close) if self._adds_few else near
         if self._over_datasets is not None:
-            near = Curve(self._over_datasets.approximate_log_delta, rtol=1e-3, settles=close, jumps=False)
-            if not self._over_datasets.has_cells:
+            datasets = self._over_datasets
+            near = Curve(datasets.approximate_log_delta, rtol=1e-3, settles=close, jumps=False)
+            if not datasets.has_cells:
                 return near
+            if self._heavy and 0 < len(self._below) <= FEW:
+                # A normal sum has far too small a delta if rare messages dominate.
+                near = replace(near, log_delta=lambda eps: min(0.0, max(datasets.approximate_log_delta(eps), *(
+                    law.approximate_log_phi(eps, self.users, True) for _, _, law in self._below))))
             # Where the bound takes cells of pairs and inputs, it is smooth in eps up to about 1e-5 in log delta.
             close = max(close, 1e-5)
         # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near

@@ -356,4 +356,4 @@ def test_large_values_are_split_off_where_they_are_rare():
     normal = 0.01 * (math.exp(-0.005) / math.sqrt(2 * math.pi) - 0.1 * 0.5 * math.erfc(0.1 / math.sqrt(2)))
     exact = math.log(normal + 1e-9 * 2990)
     assert exact - 1e-3 <= sums.bound() <= exact + 0.05
-    assert isinstance(sums._sums[0], _Sum)
+    assert isinstance(sums._split, _Sum)

@@ -5,6 +5,8 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.datasets.largest_sum import LargestSums
@@ -79,3 +81,27 @@ def test_cut_sets_whose_masses_underflow_are_kept():
     assert kinds.laws(5.0, 0.0).log_cut == pytest.approx(-800.0, abs=1e-9)
     assert LargestSums(kinds, 5.0, [10], -5.0).bound() == pytest.approx(-800.0, abs=1e-9)
     assert kinds.laws(4.0, 0.0).log_cut == pytest.approx(float(mp.log(mp.exp(-760) - mp.exp(4 - 765))), abs=1e-9)
+
+
+@pytest.mark.parametrize(("sigma", "users", "eps"), [
+    slow(1.0, 100, [9.0, 10.5, 12.9]), slow(0.7, 100, [11.0, 12.5, 16.0]), slow(2.0, 1000, [0.5, 1.0, 2.0, 6.0, 9.0, 10.0]),
+    slow(1.5, 200, [3.0, 6.0, 6.5, 12.0]),
+])
+def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
+    """Sums of many small values, and merged atoms, had errors larger than delta: -93.0 at eps 10.5, -91.7 at 12.9."""
+    shuffled = GaussianMechanism(sigma).shuffled(users)
+    upper, lower = (shuffled.log_delta(np.array(eps), bound=bound) for bound in ("upper", "lower"))
+    assert (np.diff(upper) < 0).all()
+    assert (lower <= upper).all()
+    assert (upper <= 0.97 * lower).all()
+
+
+@settings(max_examples=8)
+@given(sigma=st.floats(0.6, 3.0), users=st.integers(50, 3000), first=st.floats(0.05, 12.0), more=st.floats(0.05, 6.0))
+@pytest.mark.slow
+def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more):
+    shuffled = GaussianMechanism(sigma).shuffled(users)
+    one, two = shuffled.log_delta(np.array([first, first + more]))
+    # Answers below e^-550 are rounded up to about that.
+    assert two <= max(one + 1e-3, -550.0)
+    assert GaussianMechanism(sigma).shuffled(2 * users).log_delta(first) <= max(one + 1e-3, -550.0)

@@ -37,6 +37,9 @@ def listed(values, log_mass, users):
     (30, [-3.0, 40.0, -900.0, 1e8], [0.3, 0.05, 0.01, 1e-9]),
     # The light values are negligible.
     (30, [-1.0, 1.5, -2e6, 2.5e6], [0.9, 0.02, 4e-3, 1e-4]),
+    # Positive values are far less likely than the event that all values are 0.
+    (40, [-2.0, 1.0, 7e6], [0.6, 1e-25, 1e-30]),
+    (40, [-2.0, -5e6, 1.0, 7e6], [0.5, 1e-4, 1e-40, 1e-60]),
     # Some heavy values cancel partly.
     (35, [-1.0, -37.0, 90.0, 1e7], [0.5, 2e-3, 3e-3, 1e-9]),
 ])

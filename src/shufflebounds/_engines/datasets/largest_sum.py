@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from copy import copy
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +45,9 @@ _COARSER = 4.0
 """Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds; eps rises by half
 of the smoothing. Lowered: coarse bounds take longer."""
 
+_COARSEST = 16.0
+"""The same factor for the choice of the limit of large values, for which approximations suffice."""
+
 _LARGE = 7.0
 """Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
 
@@ -51,7 +55,11 @@ _LIGHT = 9.0
 """Largest theta X for which no values are split off. Raised: a larger bound. Lowered: longer run time."""
 
 _LIMITS = 1.3
-"""Ratio of neighbouring limits of the large values, of which three are tried."""
+"""Ratio of neighbouring limits of the large values that are tried."""
+
+_TRIED = 12
+"""Largest distance of a limit that is tried from the first one, in steps of _LIMITS. Lowered: a larger bound for few users with
+rare values."""
 
 _TILTS = np.geomspace(1.0, 0.3, 8)
 """Values of theta that are used after large values are split off, relative to the best theta without them. Raised number: longer
@@ -106,6 +114,7 @@ class LargestSums:
         nodes = _nodes(self._coarser)
         self._kinds, self._eps, self._counts = kinds, eps, np.array(counts, dtype=np.float64)
         self._logs = np.log(self._counts)
+        self._ends = self._counts[[0, -1]] if self._counts.size > 1 else self._counts
         while True:
             self._near, laws = near, kinds.laws(eps, near - _DEEPER - 2)
             if laws.values.max(initial=0.0) > SQUARABLE:
@@ -113,32 +122,31 @@ class LargestSums:
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
             # With large values a bound is the sum of several parts. It is known for the first and the last number only.
-            self._sums = _Sum.tried(laws, self._counts[[0, -1]], kinds.blur, theta, self._coarser) if found is None else []
+            self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser) if found is None else None
             self._light = None if found is None else found - self._logs
-            near = float(self._light.min()) if self._light is not None else self._end(1)
+            near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())
             if not near < laws.log_cut + _DEEPER or self._near <= near:
                 break
         self._laws, self._theta = laws, theta
 
-    def _end(self, column: int) -> float:
-        """Return the bound for the first or the last number if values are large, without outputs that are not among the atoms."""
-        return min(sums.log_sum(column) for sums in self._sums) - float(self._logs[-column])
+    def _at_ends(self) -> FloatArray:
+        """Return the bounds for the first and the last number if values are large, without outputs that are not among the atoms."""
+        assert self._split is not None
+        return np.array([self._split.log_sum(column) for column in range(self._ends.size)]) - np.log(self._ends)
 
     def _sum(self, place: int) -> _Sum:
         """Return the sum for counts[place]."""
         counts, blur = self._counts[[place]], self._kinds.blur
-        if not self._sums:
+        if self._split is None:
             return _Sum(self._laws, counts, blur, math.inf, self._theta, self._coarser)
-        column = int(2 * place >= self._counts.size)
-        best = min(self._sums, key=lambda one: one.log_sum(column))
-        ends = self._counts[[0, -1]]
-        return best.only(column) if counts[0] == ends[column] else best.of(self._laws, counts)
+        (columns,) = np.nonzero(self._ends == counts[0])
+        return self._split.only(int(columns[0])) if columns.size else self._split.of(self._laws, counts)
 
     def approximations(self) -> FloatArray:
         """Return the bounds, or, if values are large, approximations that are linear between the first and the last number."""
         if self._light is not None:
             return self._light
-        return np.interp(-self._counts, -self._counts[[0, -1]], [self._end(0), self._end(1)])
+        return np.interp(-self._counts, -self._ends, self._at_ends())
 
     def choices(self, place: int = 0) -> SumChoices:
         """Return the numbers on which :meth:`bound` depends if there are no cells and no value is large.
@@ -163,7 +171,7 @@ class LargestSums:
         if self._light is None and sums is not None:
             found = sums.log_sum(0) - log_count
         if cells:
-            slack = _SLACK[bool(self._sums)]
+            slack = _SLACK[self._light is None]
             found += slack
             if every and sums is not None:
                 most, cut = sums.covered(cells, self._eps, self._near - _DEEPER - 2, found + log_count, slack)
@@ -278,11 +286,11 @@ class _Sum:
         # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
         self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
         self._log_cut = -math.inf
-        self.add(laws)
+        self._add(laws)
 
     @classmethod
-    def tried(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> list[_Sum]:
-        """Return the sums with several limits of large values, each of which gives a bound; `theta` is the best one without."""
+    def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> _Sum:
+        """Return the sum with a good limit of large values; `theta` is the best one without a limit."""
 
         def tilted(limit: float, start: float) -> float:
             light = _without(laws, limit)[0]
@@ -291,18 +299,32 @@ class _Sum:
 
         limit, tilt = _LARGE / theta, theta
         for _ in range(5):
-            tilt = tilted(limit, tilt)
+            before, tilt = tilt, tilted(limit, tilt)
             limit = _LARGE / tilt
-        # Limits from a grid that does not depend on eps: the smallest bound is smooth in eps.
-        first = math.floor(math.log(limit) / math.log(_LIMITS))
-        limits = [_LIMITS ** (first + i) for i in range(3)]
-        parts = [(math.inf, theta), *((limit, tilted(limit, tilt)) for limit in limits)]
-        return [cls(laws, counts, blur, *part, coarser) for part in parts]
+            if abs(math.log(tilt / before)) < 0.1:
+                break
+
+        def of(place: int, counts: FloatArray, coarser: float) -> _Sum:
+            limit = _LIMITS**place
+            return cls(laws, counts, blur, limit, tilted(limit, tilt), coarser)
+
+        @cache
+        def rough(place: int) -> float:
+            return of(place, counts[:1], _COARSEST * coarser).log_sum(0)
+
+        # Limits from a grid that does not depend on eps: the smallest bound is smooth in eps. The bound falls up to the best limit,
+        # and rises beyond.
+        best = first = math.floor(math.log(limit) / math.log(_LIMITS))
+        move = 1 if rough(first + 1) < rough(first) else -1
+        while abs(best - first) < _TRIED and rough(best + move) < rough(best):
+            best += move
+        return of(best, counts, coarser)
 
     def only(self, column: int) -> _Sum:
         """Return a copy for counts[column] only."""
         out = copy(self)
         out._counts, out._best = self._counts[[column]], np.ascontiguousarray(self._best[:, [column]])
+        out._log_sums = {0: self.log_sum(column)}
         return out
 
     def of(self, laws: Laws, counts: FloatArray) -> _Sum:
@@ -323,8 +345,8 @@ class _Sum:
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
-            found = self.add(parts, first if smaller else math.inf)
-            if found > -math.inf:
+            if self._add(parts, first if smaller else math.inf):
+                found = self.log_sum(0)
                 if smaller and found > first:
                     vars(self).update(before)
                     left.extend(smaller)
@@ -339,11 +361,12 @@ class _Sum:
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 
-    def add(self, laws: Laws, most: float = math.inf) -> float:
-        """Add distributions, and return the log of the bound for counts[0]; -inf if it has not changed.
+    def _add(self, laws: Laws, most: float = math.inf) -> bool:
+        """Add distributions, and return whether the bound may have changed.
 
-        If large values alone raise the bound above e^most, the others are not evaluated.
+        If large values alone raise the bound for counts[0] above e^most, the others are not evaluated.
         """
+        self._log_sums: dict[int, float] = {}
         light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))
         before = self._best, self._moments, self._gain, self._rare
         self._log_cut = max(self._log_cut, laws.log_cut)
@@ -351,13 +374,13 @@ class _Sum:
         self._gain = max(self._gain, _Moments.of(laws).gain if self._split else self._moments.gain)
         self._rare = max(self._rare, float(rare.max()) * (1 + self._blur + COMPUTED_ERROR)) if self._split else 0.0
         tails = self._split and large.any() and self._add_tails(laws, large)
-        if tails and most < math.inf and (found := self.log_sum(0)) > most:
-            return found
+        if tails and most < math.inf and self.log_sum(0) > most:
+            return True
+        self._log_sums = {}
         if self._thetas[0] > 0:
             self._best = _moments.largest(light.values, light.log_mass, light.starts, self._counts, self._thetas, self._step,
                                           self._smoothing, _nodes(self._coarser), self._blur, self._best)
-        same = not tails and np.array_equal(before[0], self._best) and before[1:] == (self._moments, self._gain, self._rare)
-        return -math.inf if same else self.log_sum(0)
+        return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
 
     def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:
         """Raise the probabilities of values above each edge to those of these distributions; return whether one rose."""
@@ -377,6 +400,11 @@ class _Sum:
 
     def log_sum(self, column: int) -> float:
         """Return the log of the bound of E S_+ for counts[column]."""
+        if column not in self._log_sums:
+            self._log_sums[column] = self._log_sum(column)
+        return self._log_sums[column]
+
+    def _log_sum(self, column: int) -> float:
         if not self._gain > 0:
             return -math.inf
         found = math.log(float(self._counts[column]) * self._gain * (1 + self._blur + COMPUTED_ERROR))

@@ -30,6 +30,9 @@ __all__ = [
 HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
+_FAR = -20.0
+"""Log of E S_+ below which many merged atoms are not accurate enough. Raised: longer run time. Lowered: less tight upper bounds."""
+
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
 
@@ -138,7 +141,11 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
-            return _gathered_excess(values, log_mass, count, side, effort)
+            found = _gathered_excess(values, log_mass, count, side, effort)
+            if found < _FAR and effort is not Effort.ROUGH and not few_enough(users):
+                # Merged atoms are too wide for the far tail.
+                found = (max, min)[side](found, sum_with_jumps(values, log_mass, users, side)[side])
+            return found
 
         return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
@@ -146,7 +153,7 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
     if near < LOG_TINY / 2:
         # Interpolation does not need delta below 1e-145, where the kernel would take long for heavy tails.
         if heavy:
-            return Interval(-math.inf, chernoff(values, log_mass, users))
+            return Interval(-math.inf, min(chernoff(values, log_mass, users), sum_with_jumps(values, log_mass, users, True).upper))
         work *= 0.1
         # The shift of the distributions by BLUR moves log delta by more than this gap.
         rtol = max(rtol, 0.25 * BLUR * -near)

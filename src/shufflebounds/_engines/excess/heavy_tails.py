@@ -1,8 +1,8 @@
 r"""Bounds of E(X_1 + ... + X_n)_+ for distributions whose tails are so heavy on both sides that a few large values decide the sum.
 
 X is the privacy-amplification random variable (`ExcessLaw`) and n the number of users. Values above a threshold in absolute value
-are called heavy, the others light. Let K be the number of users with a heavy value; K is binomial with parameters n and p. The sum
-S has n - K light and K heavy values:
+are called heavy, the others light. Where positive values are rare, all of them are heavy. Let K be the number of users with a heavy
+value; K is binomial with parameters n and p. The sum S has n - K light and K heavy values:
 
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
@@ -34,6 +34,14 @@ __all__ = ["few_enough", "one_large_value", "sum_of_few", "sum_with_jumps"]
 _MOST = 60
 """Largest number of heavy values in a sum. Raised: longer run time for tails that need more enumerated values. Lowered: fewer
 distributions are in the range of this method."""
+
+_FEWER = 0.1
+"""Factor of the expected number of heavy values in the far tail, where the probability of more than _MOST must be smaller. Raised:
+larger upper bounds below e^-300. Lowered: a light sum varies more, and its contours become inaccurate."""
+
+_LEAST = -560.0
+"""Smallest log of an answer that determines the unit of the computation. Raised: larger bounds of smaller answers. Lowered: masses
+underflow."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -72,7 +80,8 @@ def _guess(light: Light, place: FloatArray, log_prob: FloatArray) -> float:
     """
     lines = (light.lines(0)[:, None] + light.tilts[:, None] * place).min(axis=0) - 2
     above = place + light.mean * light.users
-    return float((log_prob + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)).max())
+    logs = log_prob + np.where(above > 0, np.log(np.where(above > 0, above, 1.0)), lines)
+    return float(logs[(place > 0) | (not light.never_positive)].max(initial=-math.inf))
 
 
 def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper: bool = False) -> Interval:
@@ -92,24 +101,31 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     Interval
         (-inf, inf) if light values alone decide the sign of the sum, or if the distribution is outside the range of this method.
     """
-    order = np.argsort(-np.abs(values), kind="stable")
-    x, log_w = values[order], log_mass[order]
-    if not abs(x[0]) < SQUARABLE:
+    if not float(np.abs(values).max()) < SQUARABLE:
         return _NOTHING
+    # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
+    # the light values.
+    few = min(0.25, max(0.02, 8 / math.sqrt(users)))
+    # Far out, where positive values are rare, all of them are heavy: a sum of light values is then never positive. Otherwise its
+    # error, about that of the event that all values are 0, would be the largest term.
+    positive = values > 0
+    rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
+    if rare:
+        few *= _FEWER
+    order = np.lexsort((-np.abs(values), ~positive if rare else np.zeros_like(positive)))
+    x, log_w = values[order], log_mass[order]
     count = np.cumsum(np.where(x != 0, np.exp(log_w), 0.0)) * users
     # If a sum has fewer than 16 nonzero values on average, all nonzero values count as heavy.
     if count[-1] < 16:
         return _all_heavy(x, log_w, users, upper)
-    # `few` is the expected number of heavy values. Smaller: less enumeration. Larger: a narrower integrand for the light values.
-    few = min(0.25, max(0.02, 8 / math.sqrt(users)))
     heavy = int(np.searchsorted(count, few))
     if heavy in (0, x.size) or not np.abs(x[heavy:]).max() > 0:
         return _NOTHING
     light, jumps = _parted(x, log_w, heavy, users)
     jump, part, prob, log_none = jumps
     log_jump = np.log(part) + math.log(prob * users) + (users - 1) * log_none
-    scale = _guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none))
-    if not -600 < scale < 600:
+    scale = max(_guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none)), _LEAST)
+    if not scale < 600:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - LEFT)
     if not kept.any() or log_w[:heavy][kept].min() < LOG_TINY:

@@ -92,6 +92,11 @@ class Light:
         logs = np.where(steps < -0.5, np.log(self.w @ np.exp(tilted)), np.log1p(np.maximum(steps, -0.5)))
         return np.asarray(self.users * logs.reshape(2, -1))
 
+    @property
+    def never_positive(self) -> bool:
+        """Whether no value is above 0, so that E(S + y)_+ is 0 for y <= 0."""
+        return float(self.x.max()) <= 0
+
     def lines(self, way: int) -> FloatArray:
         """Logs of Chernoff's upper bounds of E(S + y)_+ (`way` 0) or of E(S + y)_- (`way` 1) at y = 0, one for each tilt theta.
 
@@ -282,4 +287,6 @@ class Gains:
                         low += (mean[inside] - value_error[inside]) * size
                         high += (mean[inside] + value_error[inside]) * size
                     lower[inside], upper[inside] = np.maximum(lower[inside], low), np.minimum(upper[inside], high)
+        if light.never_positive:
+            upper[y <= 0] = 0.0
         return IntervalArray(lower, upper)
