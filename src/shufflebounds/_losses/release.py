@@ -355,13 +355,12 @@ class DominatingPairInfo:
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
         """Return bounds of this symmetric pair and of every pair between it and `other`, which is dominated by it (`ordered`)."""
-        assert self.single
-        assert (self.reverse, self.listed, self.density) == (None, None, None)
+        assert self.attained.single
+        assert (self.reverse, self.losses.listed, self.losses.density) == (None, None, None)
 
         def hockey_stick(eps: FloatArray) -> IntervalArray:
             return IntervalArray(other.hockey_stick(eps).lower, self.hockey_stick(eps).upper)
 
-        assert self.reverse is None and self.losses.listed is None and self.losses.density is None  # noqa: PT018
         return replace(self, hockey_stick=hockey_stick)
 
     @cached_property
