@@ -139,12 +139,16 @@ def _rappor(r):
 def _ratios(r):
     p = 1 + 10.0 ** r.uniform(-3, 1)
     beta = (p - 1) / (p + 1) * r.choice([1.0, r.uniform(0.05, 1)])
-    return p, beta, p + r.choice([0.0, r.uniform(0.1, 5)])
+    return p, beta, r.choice([p, p + r.uniform(0.1, 5), r.uniform(1 + beta, p), 1 + beta])
+
+
+def _vector(r):
+    return m.GaussianVector(math.exp(r.uniform(0, 2)), r.choice([2, 3, 8]), r.choice(["sphere", "cube"]))
 
 
 def _randomizer(r):
     bit, bounded = lambda r: m.RandomizedResponse(_budget(r)), lambda r: m.RatioBounded(*_ratios(r))
-    return r.choice([_kary, _matrix, _priv_unit, bit, bounded])(r)
+    return r.choice([*2 * [_kary, _matrix, _priv_unit, bit, bounded], _vector])(r)
 
 
 def _one_pair(r):
@@ -250,9 +254,7 @@ EXAMPLES = {
         calibrated={"sigma": lambda e, d: m.GaussianMechanism.from_dp(eps=e, delta=d, sensitivity=0.7)}, also=OF_NOISE,
     ),
     "mechanisms.GaussianVector": Example(
-        lambda: [m.GaussianVector(2.0, 3), m.GaussianVector(2.0, 3, "sphere")],
-        lambda r: m.GaussianVector(math.exp(r.uniform(-0.5, 2)), 3, r.choice(["sphere", "cube"])),
-    ),
+        lambda: [m.GaussianVector(2.0, 3), m.GaussianVector(2.0, 3, "sphere")], _vector),
     "mechanisms.GeometricMechanism": Example(
         lambda: [m.GeometricMechanism(1.0, 3), m.GeometricMechanism(1.0, 2, 20), m.GeometricMechanism(1.0, 1, 1)], _geometric,
         calibrated={"budget": lambda e, d: m.GeometricMechanism.from_dp(eps=e, delta=d, sensitivity=2)}, also=OF_NOISE,

@@ -9,6 +9,7 @@ import pytest
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism
 from shufflebounds.sampling import ReplaceOne
 from shufflebounds.sampling._opposite import OppositeContributions, opposite
+from tests.strategies import slow
 
 
 def exact(sigma, rate, eps):
@@ -56,3 +57,40 @@ def test_other_profiles_have_no_such_pair():
     # With rate 1 the two normal distributions are 2 apart.
     eps = np.array([0.0, 1.0])
     assert pair.log_delta(eps, bound="lower") == pytest.approx(GaussianMechanism(0.5).log_delta(eps), abs=1e-5)
+
+
+@pytest.mark.parametrize(("sigma", "rate", "eps"), [
+    (1.0, 0.01, 0.0), (1.0, 0.01, 0.5), (2.0, 0.3, 0.2), (0.8, 0.001, 2.0), (0.1, 0.01, 5.0), (0.3, 1.0, 3.0), (50.0, 0.01, 1e-4),
+])
+def test_split_cells_bound_the_threshold_test_from_above(sigma, rate, eps):
+    found = OppositeContributions(GaussianMechanism(sigma), rate, spread=True).log_delta(eps)
+    assert exact(sigma, rate, eps) <= found <= exact(sigma, rate, eps) + 2e-3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_contributions_are_worse_than_opposite_ones(seed):
+    rng = np.random.default_rng(seed)
+    sigma, rate, eps = math.exp(rng.uniform(-1, 1)), 10.0 ** rng.uniform(-2, -0.1), rng.uniform(0, 1)
+    largest = OppositeContributions(GaussianMechanism(sigma), rate, spread=True).delta(eps)
+    x, y = np.meshgrid(*2 * [np.arange(-8 * sigma, 8 * sigma, sigma / 16)])
+
+    def normal(mean):
+        return np.exp(-0.5 * ((x - mean[0]) ** 2 + (y - mean[1]) ** 2) / sigma**2) / 16**2 / (2 * math.pi)
+
+    # Vectors of length at most 1 in the plane, some of them with one sign.
+    for _ in range(40):
+        angles, sizes = rng.choice([0, math.pi, rng.uniform(0, 7)], 2), rng.choice([1.0, rng.uniform(0, 1)], 2)
+        old, new = (size * np.array([math.cos(angle), math.sin(angle)]) for size, angle in zip(sizes, angles))
+        parts = (1 - rate) * (1 - math.exp(eps)) * normal((0, 0)) + rate * normal(old) - math.exp(eps) * rate * normal(new)
+        # The sum is an integral by the midpoint rule, with an error of about 1e-3 of the part where the integrand is cut at 0.
+        assert np.maximum(parts, 0).sum() <= largest * 1.01 + 1e-9
+
+
+@pytest.mark.parametrize(("sigma", "rate", "times", "delta"), [
+    (1.0, 0.01, 1000, 1e-5), slow(2.0, 0.01, 1000, 1e-6), slow(1.0, 0.1, 100, 1e-5),
+])
+def test_both_bounds_of_a_replaced_record_meet(sigma, rate, times, delta):
+    replaced = ReplaceOne(GaussianMechanism(sigma).subsampled(rate).self_compose(times))
+    lower, upper = replaced.epsilon(delta, bound="lower"), replaced.epsilon(delta)
+    assert lower <= upper <= lower * 1.001
+    assert replaced.log_delta(upper) <= math.log(delta) + 1e-6

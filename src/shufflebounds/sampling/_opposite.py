@@ -13,7 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import COMPUTED_ERROR, MANY
+from shufflebounds._base.convex_order import log_shares, log_to_nodes
+from shufflebounds._base.limits import COMPUTED_ERROR, MANY, TINY
+from shufflebounds._base.types import ULP
 from shufflebounds._engines.allocation.ratios import gaussian_ratios
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds.mechanisms import GaussianMechanism
@@ -32,12 +34,16 @@ _CELLS = 8 * MANY
 
 @dataclass(frozen=True)
 class OppositeContributions(OutcomePair):
-    """The pair of the module docstring, in cells. The reversed pair is its mirror image."""
+    """The pair of the module docstring, in cells. The reversed pair is its mirror image.
+
+    If `spread`, the masses of the cells are split between their ends: a dominating pair, for upper bounds.
+    """
 
     mechanism: GaussianMechanism
     rate: float
+    spread: bool = False
 
-    theorem: ClassVar[str] = "exact for outputs rounded to cells: a lower bound for the replacement of a record"
+    theorem: ClassVar[str] = "exact for outputs in cells: a bound for the replacement of a record"
 
     def reverse(self) -> OppositeContributions:
         return self
@@ -50,18 +56,33 @@ class OppositeContributions(OutcomePair):
         # The loss of one message of the mechanism, with and without the record, is an increasing function of z = y/sigma.
         none, with_record, error = gaussian_ratios(mu).cells(mu * z - mu * mu / 2)
         first, second = ((1 - self.rate) * none + self.rate * side for side in (with_record, with_record[::-1]))
-        held = np.minimum(first, second) > 0
-        # The last term covers the rounding of the edges, 1e-15, relative to the width of a cell.
+        held = np.minimum(first, second) > (TINY if self.spread else 0.0)
+        # The last term covers the rounding of the edges, by 1e-15, relative to the width of a cell.
         slack = float(np.maximum(error, error[::-1])[held].max()) + 8 * COMPUTED_ERROR
-        return LossAtoms.of(np.log(first[held]), np.log(second[held]), error=slack)
+        if not self.spread:
+            return LossAtoms.of(np.log(first[held]), np.log(second[held]), error=slack)
+        # The losses at the ends of the cells. Outer cells count as outputs that identify the dataset.
+        lost = float(np.log(np.maximum(first, second)[~held].sum())) + slack
+        first, second, at = np.log(first[held]), np.log(second[held]), np.append(z[:-1][held], z[1:][held][-1])
+        log_none, log_rate = np.log1p(-self.rate) if self.rate < 1 else -np.inf, np.log(self.rate)
+        loss = np.logaddexp(log_none, log_rate + mu * at - mu * mu / 2) - np.logaddexp(log_none, log_rate - mu * at - mu * mu / 2)
+        # The rounding error of both logarithms, and that of the ratio of the masses.
+        blur = 2 * slack + 16 * ULP * (1 + mu * float(at[-1]) + mu * mu - log_rate)
+        level = np.clip(first - second + blur, loss[:-1], loss[1:])
+        log_q = log_to_nodes(second, log_shares(level, loss[:-1], loss[1:]))
+        log_q, loss = log_q[log_q > -np.inf], loss[log_q > -np.inf]
+        return LossAtoms(log_q + loss, loss, lost, lost, -np.inf, slack, blur)
 
 
-def opposite(profile: PrivacyProfile) -> PrivacyProfile | None:
-    """Return the profile for opposite contributions in every release of sampled Gaussian noise; None for other profiles."""
+def opposite(profile: PrivacyProfile, spread: bool = False) -> PrivacyProfile | None:
+    """Return the profile for opposite contributions in every release of sampled Gaussian noise; None for other profiles.
+
+    Use its upper bound if `spread`, otherwise its lower bound.
+    """
     if isinstance(profile, Composition):
-        factors = [(opposite(factor), times) for factor, times in profile.factors]
+        factors = [(opposite(factor, spread), times) for factor, times in profile.factors]
         known = tuple((factor, times) for factor, times in factors if factor is not None)
         return Composition(known, profile.rtol) if len(known) == len(factors) else None
     if isinstance(profile, Subsampled) and isinstance(profile.mechanism, GaussianMechanism):
-        return OppositeContributions(profile.mechanism, profile.rate)
+        return OppositeContributions(profile.mechanism, profile.rate, spread)
     return None

@@ -24,6 +24,7 @@ from shufflebounds._base.progress import tick
 from shufflebounds._base.search import bracket
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core._deployments import Laws
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.enumerated import MixedData, merged_outputs
 from shufflebounds._engines.datasets.every import enumerated, most_enumerated
@@ -31,11 +32,13 @@ from shufflebounds._engines.datasets.largest_message import LargestMessage
 from shufflebounds._engines.datasets.largest_sum import single_bounds
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.worst import FEWEST_USERS, WorstDataset
+from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.evaluation import Effort, largest_of
 from shufflebounds._engines.excess.heavy_tails import few_enough
 from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer, packed
 from shufflebounds._engines.excess.packed import epsilons
 from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.renyi import Tail
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import one_of_releases
@@ -55,6 +58,10 @@ _MARGIN = 35.0
 _DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
 """Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
 time. Lowered: less tight bounds."""
+
+_CLOSE = 0.02
+"""Relative gap of the bounds of a Renyi divergence by one large message at which both are returned. Raised: less tight bounds.
+Lowered: longer run time."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -562,21 +569,52 @@ class Shuffled(BetweenProfiles):
         # Where every dataset is enumerated, the divergence of each is known. That of the pair with the largest delta at each eps
         # may be larger than all of them.
         if self._mixed is None or not self._mixed.every or self._exact is not None or self._pair_info().losses.unbounded:
-            found = super()._rdp(orders, upper)
-            return found if upper else np.maximum(found, self._local_rdp(orders))
+            below = self._messages_rdp(orders)
+            if self._blanket_rdp is None:
+                found = super()._rdp(orders, upper)
+                return found if upper else np.maximum(found, below)
+            # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
+            found = self._blanket_rdp.divergences(orders) if upper else below.copy()
+            rest = self._blanket_rdp.divergences(orders) > below * (1 + _CLOSE)
+            if rest.any():
+                values = super()._rdp(orders[rest], upper)
+                found[rest] = values if upper else np.maximum(values, below[rest])
+            return found
         value = np.full(orders.size, math.inf)
         value[orders < math.inf] = self._mixed.renyi(orders[orders < math.inf], upper=upper)
         largest = self._pure_epsilon() if upper or (orders < math.inf).all() else self._last_positive(self._pure_epsilon())
         return np.asarray(np.minimum(value, largest))
 
-    def _local_rdp(self, orders: FloatArray) -> FloatArray:
-        """Return lower bounds of the Renyi divergences of Gaussian noise from those of one message; -inf for other randomizers."""
+    def _messages_rdp(self, orders: FloatArray) -> FloatArray:
+        """Return lower bounds of the Renyi divergences of Gaussian noise if all other users have one end; else -inf."""
         if self._deep is None or self.participation < 1 or self.inputs is not None:
             return np.full(orders.size, -np.inf)
         assert isinstance(self.randomizer, PrivacyProfile)
         # If all other users have the target's second value, the likelihood ratio is the mean of n independent ratios. Its moment of
-        # this order is at least that of one ratio divided by n^(order - 1).
-        return np.asarray(self.randomizer._rdp(orders, False) - math.log(self.users) * (1 + 2 * ULP))
+        # this order is at least that of one ratio divided by n^(order - 1). The moments of whole orders are known.
+        local = self.randomizer
+        found = local._rdp(orders, False) - math.log(self.users) * (1 + 2 * ULP)
+        for i, order in enumerate(np.floor(np.minimum(orders, LARGEST_ORDER)).astype(int).tolist()):
+            if order > 1:
+                one = local._rdp(np.arange(2.0, order + 1), False)
+                found[i] = max(found[i], allocation_renyi(order, self.users, one, upper=False))
+        return np.asarray(found)
+
+    @cached_property
+    def _blanket_rdp(self) -> BlanketRenyi | None:
+        """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
+        if self._deepest_cut == -math.inf or self.inputs is not None or len(self._pairs) > 1:
+            return None
+        return BlanketRenyi(self._pairs[0].upper, self.users, super()._mixture_rdp)
+
+    def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
+        return super()._mixture_rdp(orders) if self._blanket_rdp is None else self._blanket_rdp.divergences(orders)
+
+    def _mixture_tail(self) -> Tail | None:
+        local, blanket = super()._mixture_tail(), self._blanket_rdp
+        if local is None or blanket is None:
+            return local
+        return lambda power, start: min(local(power, start), blanket.tail(power, start))
 
     def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
         # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is

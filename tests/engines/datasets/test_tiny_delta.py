@@ -40,7 +40,8 @@ def test_both_bounds_of_gaussian_noise_at_tiny_delta(n, eps, upper):
 
 @pytest.mark.parametrize(("noise", "delta", "most"), [
     slow(GaussianMechanism(1.0), 1e-30, 1.006), slow(GaussianMechanism(1.0), 1e-100, 1.002),
-    slow(DiscreteGaussianMechanism(1.0), 1e-30, 1.01),
+    slow(DiscreteGaussianMechanism(1.0), 1e-30, 1.01), slow(GaussianMechanism(0.5), 1e-30, 1.01),
+    slow(GaussianMechanism(2.0), 1e-30, 1.19), slow(GaussianMechanism(2.0), 1e-60, 1.02),
 ])
 def test_no_bound_of_eps_ends_where_outputs_are_truncated(noise, delta, most):
     shuffled = noise.shuffled(10**4)

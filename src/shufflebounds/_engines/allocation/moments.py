@@ -20,7 +20,7 @@ import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray
 
-__all__ = ["LARGEST_ORDER", "allocation_renyi"]
+__all__ = ["LARGEST_ORDER", "allocation_renyi", "log_sum"]
 
 LARGEST_ORDER = 256
 """Largest order for which the sum is evaluated, in about 0.2 s. The time grows with the third power of the order. Raised: longer
@@ -51,7 +51,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
         log_choices += math.log((steps - j + 1) / j)
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
-        total = float(np.logaddexp(total, log_choices + float(_log_sum(falling + kept + power))))
+        total = float(np.logaddexp(total, log_choices + float(log_sum(falling + kept + power))))
     # The absolute value of every logarithm of a term is below `size`. In each of the at most a/2 products, a term has an error of
     # at most 3 roundings of such logarithms, and a sum has a relative error of at most a roundings.
     size = 2 + float(falling[-1]) + order * math.log(steps) + float(grown.max())
@@ -66,11 +66,11 @@ def _series_product(log_first: FloatArray, log_second: FloatArray) -> FloatArray
     # Row m has the terms first_i second_(m - i); the padding has the coefficients of negative index, which are 0.
     padded = np.concatenate([np.full(size - 1, -np.inf), log_second])
     shifted = np.lib.stride_tricks.sliding_window_view(padded, size)[:, ::-1]
-    return _log_sum(log_first + shifted)
+    return log_sum(log_first + shifted)
 
 
-def _log_sum(log_terms: FloatArray) -> FloatArray:
-    """Return the log of the sum over the last axis; its rounding error is about that of the largest term."""
+def log_sum(log_terms: FloatArray) -> FloatArray:
+    """Return the log of the sum over the last axis, with about the rounding error of the largest term."""
     top = log_terms.max(axis=-1)
     safe = np.where(top > -np.inf, top, 0.0)
     with np.errstate(divide="ignore"):

@@ -40,6 +40,11 @@ In an upper bound it is added to both, as if the measure m were smaller by a rel
 rounding errors may exceed it.
 """
 
+_LOSSY = 720.0
+"""Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). Raised: a larger error, which
+applies to the whole sum. Lowered: fewer tiny masses are taken as those of a sum, and more as those of single users."""
+
+
 class Effort(Enum):
     """How closely the kernel bounds log E S_+: (the relative gap to reach, the limit of evaluations of atoms).
 
@@ -147,7 +152,13 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
                 found = (max, min)[side](found, sum_with_jumps(values, log_mass, users, side)[side])
             return found
 
-        return Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
+        found = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
+        near = approximate_excess(values, log_mass, users, True)
+        close = (upper is True or found.lower > near - 1) and (upper is False or found.upper < near + 1)
+        if heavy or close:
+            return found
+        # A few values far above the others decide a tiny E S_+, although none is above HEAVY.
+        return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, float(log_mass.min()) < LOG_TINY)
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
     near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
     if near < LOG_TINY / 2:
@@ -214,19 +225,20 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
                        effort: Effort) -> tuple[float, float, NDArray[np.bool_]]:
     """Return bounds of log E S_+ without negligible atoms, and a mask of the atoms that were evaluated.
 
-    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of these changes is subtracted from the lower and
-    added to the upper bound. Fewer atoms are dropped until the total is below e^-30 of E S_+.
+    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of this change is subtracted from the lower and
+    added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+, except those whose masses would lose digits.
     """
     with np.errstate(divide="ignore"):
         size = log_mass + np.log(np.abs(values))
-    order = np.argsort(size, kind="stable")
+    lossy = (log_mass < -_LOSSY) | (values == 0)
+    order = np.argsort(np.where(lossy, -np.inf, size), kind="stable")
     total = np.logaddexp.accumulate(size[order])
     # Start from n E X_+, an upper bound of E S_+, or an estimate that is smaller. Where E S_+ is far below it, more atoms matter.
     floor = approximate_excess(values, log_mass, users, True) - math.log(users) - NEGLIGIBLE
     kept = np.ones(size.size, dtype=bool)
     for more in (NEGLIGIBLE, math.inf, 0.0):
-        place = int(np.searchsorted(total, floor))
-        kept[:] = values != 0
+        place = max(int(np.searchsorted(total, floor)), int(lossy.sum()))
+        kept[:] = True
         kept[order[:place]] = False
         lower, upper = sums(*at_zero(values, log_mass, kept), users, selected, effort)
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf

@@ -1,0 +1,138 @@
+r"""Renyi divergences of the privacy blanket of noise on an interval, for whole orders, by a sum of positive terms.
+
+Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; both are 0 with the
+rest of the probability), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
+delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence, such as that of
+
+.. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
+    F_k(s) = \mathbb{E}\, A^k e^{-s B} = k!\, [x^k] \Bigl(\sum_j \frac{M_j(s)}{j!} x^j\Bigr)^n,
+
+with :math:`M_j(s) = \mathbb{E}\, a^j e^{-s b}`. Where the target's first input is the more likely one, m is the distribution of
+the second end and b = 1; elsewhere a = 1. So :math:`M_j(s) = e^{-s} T_j + \mathbb{E}[e^{-s b}; a = 1]` for j >= 1, and the
+moments :math:`T_j` of a > 1 are at most those of one message, :math:`e^{(j-1) D_j(R_0 \| R_1)}`, however small their probability
+is. This is why large orders need no values of delta.
+
+The powers of the series follow from the recurrence of Euler (J. C. P. Miller), whose terms are positive for k <= n + 1. The
+logarithm of F is convex in s, so that it is at most its chords between nodes; in :math:`u = \log s` the logarithm of the
+integrand is then concave, and at most its tangents. For s beyond the last node F decreases at least as e^-s, because B >= 1 where
+A > 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from shufflebounds._base.limits import COMPUTED_ERROR, LARGEST_EXPONENT
+from shufflebounds._base.types import SLACK, ULP, FloatArray
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, log_sum
+from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._losses.renyi import mixture_tail
+
+__all__ = ["BlanketRenyi"]
+
+_RATIO, _PARTS = 0.125, 8
+"""Distance in log s of two nodes, and number of tangents between them. The chords and tangents add about n s^2 _RATIO^2 Var(b)/8
+and k (_RATIO/_PARTS)^2/24 to the log of the moment of order k. Raised distance, fewer parts: less tight. Otherwise: longer run
+time."""
+
+_FIRST = 1e-4
+"""The first node in units of 1/n. Below it the integrand is not tilted, which adds a relative _FIRST^2. Lowered: more nodes."""
+
+_STRETCHES = 2.0 ** np.arange(1, 11)
+"""Lengths of the chords beyond the largest whole order, in units of the distance from it. More of them: longer run time."""
+
+
+class BlanketRenyi:
+    """Upper bounds of the Renyi divergences of every order.
+
+    Parameters
+    ----------
+    law : ExcessLaw
+        X for an upper bound, for the two ends of the interval: every atom has a = 1 or b = 1, and both are at least 1.
+    users : int
+        Number n of users, at least 1.
+    local : callable
+        Returns upper bounds of the divergences of one message for the given orders. Where a > 1 it is the likelihood ratio of the
+        two ends.
+    """
+
+    def __init__(self, law: ExcessLaw, users: int, local: Callable[[FloatArray], FloatArray]) -> None:
+        self._local = local
+        self._orders = np.arange(1.0, min(users + 1, LARGEST_ORDER) + 1)
+        self._whole = np.append(0.0, _whole_orders(law, users, self._orders, self._rises(self._orders)))
+
+    def _rises(self, orders: FloatArray) -> FloatArray:
+        """Return (k - 1) D_k of one message for finite orders k, at least 1."""
+        return np.where(orders > 1, (orders - 1) * self._local(orders), 0.0)
+
+    def divergences(self, orders: FloatArray) -> FloatArray:
+        """Return the bounds for the orders, at least 1."""
+        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order
+        # they end at divergences of one message.
+        last = self._orders[-1]
+        found = np.where(orders > 1, self._local(orders), 0.0)
+        rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
+        inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
+        found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
+        for stretch in _STRETCHES:
+            ends = last + stretch * (orders[outside] - last)
+            chord = rises[outside] + (self._rises(ends) - rises[outside]) / stretch
+            found[outside] = np.minimum(found[outside], chord / (orders[outside] - 1) * (1 + SLACK))
+        return found
+
+    def tail(self, power: float, start: float) -> float:
+        """Return an upper bound of the log of the integral of e^(power t) H_(e^t) over t > start (`mixture_tail`)."""
+        return mixture_tail(power, start, self._orders[1:], self._whole[1:], 1.0)
+
+
+def _whole_orders(law: ExcessLaw, users: int, orders: FloatArray, whole: FloatArray) -> FloatArray:
+    """Return the bounds of D_2, D_3, ... for the orders 1, 2, 3, ..., and (k - 1) D_k of one message."""
+    right = law.log_a > 0
+    assert not law.log_b[right].any()
+    assert not law.log_a[~right].any()
+    # The moments T_j: the atoms, and the messages beyond them by Markov's inequality, as powers of a ratio above its largest one.
+    farthest = float(law.log_a.max()) - COMPUTED_ERROR
+    beyond = orders * farthest + np.minimum.accumulate((whole - orders * farthest)[::-1])[::-1]
+    cut = float(np.logaddexp.reduce(law.log_cut))
+    beyond[0] = min(beyond[0], cut)
+    beyond = beyond if cut > -math.inf else np.full(orders.size, -math.inf)
+    atoms = np.logaddexp.reduce(law.log_mass[right] + orders[:, None] * law.log_a[right], axis=1)
+    # Of the messages that are cut, those with a = 1 have at most the mass of the others.
+    most = np.logaddexp(np.minimum(np.logaddexp(atoms, beyond), whole), cut)
+    log_factorial = np.cumsum(np.log(orders))
+    # The nodes, in s, and the logs of the series' coefficients relative to that of order 0, at each node.
+    last = 2.0 * LARGEST_ORDER + 50
+    s = np.append(0.0, np.exp(np.arange(math.log(_FIRST / users), math.log(last) + _RATIO, _RATIO)))
+    log_tilted = law.log_mass[:, None] - s * np.exp(np.minimum(law.log_b, LARGEST_EXPONENT))[:, None]
+    less = np.exp(law.log_mass) @ np.expm1(log_tilted - law.log_mass[:, None])
+    log_first = np.logaddexp(np.logaddexp.reduce(log_tilted), law.log_rest) + COMPUTED_ERROR
+    log_first = np.where(less > -0.5, np.log1p(np.maximum(less, -0.5) * (1 - COMPUTED_ERROR)), log_first)
+    series = np.logaddexp(most[:, None] - s, np.logaddexp.reduce(log_tilted[~right])) - log_factorial[:, None] - log_first
+    power = np.zeros((orders.size + 1, s.size))
+    for place, order in enumerate(orders.tolist(), 1):
+        with np.errstate(divide="ignore"):
+            rates = np.log((orders[:place] * (users + 1) - order) / order)
+        power[place] = log_sum((rates[:, None] + series[:place] + power[place - 1::-1]).T)
+    # Each of up to k factors of a term has the error of a moment, and the rounding errors of logarithms below `size`.
+    size = float(np.abs(power).max() + np.abs(series).max() + np.abs(most).max()) + users * float(-log_first[-1]) + last
+    log_f = power[2:] + users * log_first + log_factorial[1:, None] + orders[1:, None] * (2 * COMPUTED_ERROR + 8 * ULP * size)
+    # The integral over every interval between two nodes, beginning with s = 0.
+    powers = orders[1:, None] - 1
+    fall = -np.diff(log_f) / np.diff(s)
+    log_s = np.log(s[1:])
+    middle = np.add.outer(log_s[:-1], _RATIO / _PARTS * (np.arange(_PARTS) + 0.5)).ravel()
+    start, slope = (np.repeat(part, _PARTS, axis=-1) for part in (log_f[:, 1:-1] + fall[:, 1:] * s[1:-1], fall[:, 1:]))
+    steep = np.abs(powers - slope * np.exp(middle)) * (0.5 * _RATIO / _PARTS)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = np.where(steep > 1e-4, steep + np.log(-np.expm1(-2 * steep) / (2 * steep)), steep**2 / 6)
+    parts = [
+        log_f[:, :1] + powers * log_s[0] - np.log(powers),
+        start - slope * np.exp(middle) + powers * middle + grown + math.log(_RATIO / _PARTS),
+        log_f[:, -1:] + (powers - 1) * log_s[-1] - np.log1p(-(powers - 1) / s[-1]),
+    ]
+    log_gamma = np.append(0.0, log_factorial[:-2])
+    total = log_sum(np.concatenate(parts, axis=1)) - log_gamma - math.log(users)
+    return np.asarray((total + 16 * ULP * (size + log_gamma)) / powers[:, 0])

@@ -1,0 +1,91 @@
+"""Renyi divergences of the privacy blanket, against enumeration in multiple precision."""
+
+import itertools
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
+from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds.mechanisms import DiscreteGaussianMechanism, GaussianMechanism
+from tests.strategies import slow
+
+LOSSES, MASSES = [0.5, 2.0, 6.0], [0.125, 0.0625, 2.0**-12]
+"""Losses of the messages for which the first input is more likely, and their masses under m. The others are mirror images."""
+
+REST = 1 - 2 * sum(MASSES)
+
+
+def enumerated(users, order):
+    """Return the divergence of (A, B), the sums of a and b over all users, by the multinomial distribution."""
+    with mp.workdps(40):
+        kinds = [(mp.exp(x), mp.mpf(1), mp.mpf(p)) for x, p in zip(LOSSES, MASSES)]
+        kinds += [(b, a, p) for a, b, p in kinds] + [(mp.mpf(0), mp.mpf(0), mp.mpf(REST))]
+        total = mp.mpf(0)
+        for chosen in itertools.combinations_with_replacement(range(len(kinds)), users):
+            counts = [chosen.count(i) for i in range(len(kinds))]
+            weight = mp.factorial(users) / mp.fprod(mp.factorial(c) for c in counts)
+            a, b, p = (mp.fsum(counts[i] * kinds[i][side] for i in range(len(kinds))) for side in (0, 1, 2))
+            p = mp.fprod(kinds[i][2] ** counts[i] for i in range(len(kinds)))
+            total += weight * p * a**order * b ** (1 - order) if b else 0
+        return float(mp.log(total / users) / (order - 1))
+
+
+def one_message(orders):
+    """Return upper bounds of the divergences of one message: the moments of a over the messages with a > 1."""
+    moments = np.exp(np.outer(orders, LOSSES)) @ MASSES
+    return np.log(moments + 1) / np.maximum(orders - 1, 1e-9)
+
+
+@pytest.mark.parametrize("users", [2, slow(3), slow(5)])
+def test_whole_orders_are_those_of_the_enumerated_sums(users):
+    zero = np.zeros(3)
+    law = ExcessLaw(np.log(MASSES + MASSES), np.append(LOSSES, zero), np.append(zero, LOSSES), math.log(REST))
+    orders = np.arange(2.0, users + 2)
+    found = BlanketRenyi(law, users, one_message).divergences(orders)
+    for order, value in zip(orders.astype(int).tolist(), found.tolist()):
+        exact = enumerated(users, order)
+        assert exact <= value, (users, order)
+        # The sums B vary much among few users, so that chords of the logarithm of F are less tight.
+        assert (order - 1) * (value - exact) <= 0.01, (users, order)
+
+
+def test_one_user_has_the_divergence_of_one_message():
+    noise = GaussianMechanism(1.0)
+    (pair,) = noise.excess_laws()
+    found = BlanketRenyi(pair.upper, 1, lambda orders: noise._rdp(orders, True)).divergences(np.array([1.0, 1.5, 2.0, math.inf]))
+    assert found[0] == 0
+    assert found[2] <= 1.0 * (1 + 1e-12)
+    assert found[3] == math.inf
+
+
+@pytest.mark.parametrize(("sigma", "users", "order", "most"), [
+    # The first two upper values are estimates by another method, with one large jump split off.
+    slow(1.0, 10**4, 20, 0.793), (1.0, 10**4, 32, 6.795), slow(1.0, 10**4, 64, 22.80), slow(2.0, 10**4, 128, 6.80),
+    slow(0.5, 1000, 8, 9.22), slow(0.3, 10**5, 8, 33.1), slow(1.0, 10**6, 32, 2.1846),
+])
+def test_large_orders_of_shuffled_gaussian_noise_meet(sigma, users, order, most):
+    shuffled = GaussianMechanism(sigma).shuffled(users)
+    least = order / (2 * sigma**2) - math.log(users)
+    assert least - 1e-9 <= shuffled.rdp(order, bound="lower") <= shuffled.rdp(order) <= most
+
+
+@pytest.mark.parametrize("noise", [GaussianMechanism(1.0), slow(DiscreteGaussianMechanism(1.0))], ids=repr)
+def test_divergences_grow_with_the_order_without_a_jump(noise):
+    shuffled = noise.shuffled(10**4)
+    orders = np.array([200.0, 255.5, 256.0, 256.5, 257.0, 258.0, 300.0, 1e3, 1e6])
+    upper = shuffled._mixture_rdp(orders)
+    assert (np.diff(upper) > 0).all()
+    assert (np.diff(upper)[1:5] < 1).all()
+    assert (upper <= noise.rdp(orders) * (1 + 1e-12)).all()
+    assert (upper >= noise.rdp(orders) - math.log(10**4)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_both_bounds_with_participation(share):
+    shuffled = GaussianMechanism(1.0).shuffled(1000, share)
+    lower, upper = shuffled.rdp(40.0, bound="lower"), shuffled.rdp(40.0)
+    assert lower <= upper <= 20 - math.log(1000) + 0.1
