@@ -94,7 +94,7 @@ def test_weights_for_smaller_ratios_are_refused():
     choices = protocol._over_datasets.choices(0.2)
     smaller = choices._replace(weights=choices.weights._replace(less=choices.weights.less / 2))
     with pytest.raises(ArithmeticError, match="weights"):
-        certified._Bound(certified.family_of(protocol.randomizer)[1](), 1000).value(smaller)
+        certified._Bound(certified.family_of(protocol.randomizer)[1](), 1000).value(smaller, flint().arb(0.2).exp())
 
 
 def test_beyond_the_local_budget_there_is_no_delta():

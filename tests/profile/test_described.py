@@ -15,7 +15,8 @@ from tests.examples import EXAMPLES
 
 HOOKS = {
     "_pair_info", "_log_delta", "_pure_epsilon", "_gdp_mu", "_tradeoff", "_rdp", "_rough", "_epsilon", "_epsilons", "_eps_scale",
-    "_mixture", "_attained_pairs", "_last_positive", "_adjacencies", "_log_side", "_loss_tail",
+    "_mixture", "_attained_pairs", "_last_positive", "_adjacencies", "_log_side", "_loss_tail", "_mixture_rdp",
+    "_mixture_tail",
 }
 
 WITH_HOOKS = {

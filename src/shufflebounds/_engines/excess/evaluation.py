@@ -30,9 +30,6 @@ __all__ = [
 HEAVY = 1e6
 """A distribution with an absolute value above this has heavy tails: a normal approximation does not describe its sums."""
 
-_FAR = -20.0
-"""Log of E S_+ below which many merged atoms are not accurate enough. Raised: longer run time. Lowered: less tight upper bounds."""
-
 BLUR = 2.0**-42
 """Shift of log a and log b that covers relative rounding errors of the masses, which are about 1e-14.
 
@@ -146,18 +143,14 @@ def sums(values: FloatArray, log_mass: FloatArray, users: float, upper: bool | N
         def one(side: bool) -> float:
             if heavy:
                 return sums(*gathered(values, log_mass, upper=side), users, side, effort)[side]
-            found = _gathered_excess(values, log_mass, count, side, effort)
-            if found < _FAR and effort is not Effort.ROUGH and not few_enough(users):
-                # Merged atoms are too wide for the far tail.
-                found = (max, min)[side](found, sum_with_jumps(values, log_mass, users, side)[side])
-            return found
+            return _gathered_excess(values, log_mass, count, side, effort)
 
         found = Interval(-math.inf if upper else one(False), math.inf if upper is False else one(True))
         near = approximate_excess(values, log_mass, users, True)
         close = (upper is True or found.lower > near - 1) and (upper is False or found.upper < near + 1)
         if heavy or close:
             return found
-        # A few values far above the others decide a tiny E S_+, although none is above HEAVY.
+        # A few values far above the others decide a tiny E S_+, although none is above HEAVY, and merged atoms are too wide for it.
         return _both(found, sum_with_jumps(values, log_mass, users, upper is True), users, float(log_mass.min()) < LOG_TINY)
     starts, (rtol, work) = np.array([0, log_mass.size]), effort.value
     near = _excess.rough_excess(values, log_mass, starts, count) if effort is Effort.SAMPLED else 0.0
