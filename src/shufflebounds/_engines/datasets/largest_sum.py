@@ -281,7 +281,8 @@ class _Sum:
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
         self._step, self._smoothing = 2 * math.pi / (SPREAD * deviation), SMOOTHING * coarser * deviation**2
         self._coarser = coarser
-        self._thetas = theta * (_TILTS if self._split else np.ones(1))
+        # A rough sum, for the choice of a limit, has fewer theta.
+        self._thetas = theta * ((_TILTS[::2] if coarser >= _COARSEST else _TILTS) if self._split else np.ones(1))
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
         # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
         self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
