@@ -70,9 +70,9 @@ _JUMPS = 600
 rounded up to a tenth as many points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""Increase in log delta of the bound of cells of pairs and inputs, so that cells that are nearly the worst need not be divided
-further: without and with large values; the latter take ten times as long. Raised: a larger bound. Lowered: longer run time, as the
-inverse square root near the worst pair."""
+"""Permitted increase of the bound in log delta, without and with large values, which take ten times as long. Cells of pairs and
+inputs whose bound is within this increase of the largest one are not divided further. Raised: a larger bound. Lowered: longer run
+time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
 """Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After as many more it
@@ -131,7 +131,7 @@ class LargestSums:
         self._laws, self._theta = laws, theta
 
     def _at_ends(self) -> FloatArray:
-        """Return the bounds for the first and the last number if values are large, without outputs that are not among the atoms."""
+        """Return the bounds for the first and the last number if values are large, from the outputs among the atoms only."""
         assert self._split is not None
         return np.array([self._split.log_sum(column) for column in range(self._ends.size)]) - np.log(self._ends)
 
