@@ -93,7 +93,7 @@ def edges():
 
 
 def floor(name):
-    """Return the number of the floor on which a module stands; a folder that is not in `FLOORS` fails here."""
+    """Return the index of the layer of a module in `FLOORS`; a folder that is not listed fails here."""
     parts = name.split(".")
     folder = parts[min(1, len(parts) - 1)]
     return next(i for i, folders in enumerate(FLOORS) if folder in folders)
