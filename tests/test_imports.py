@@ -1,7 +1,7 @@
 """Which modules of the package import which: at the top of the file, for type checkers only, in a function, or named in a string.
 
-Imports go down the floors of `FLOORS`, and no modules import each other. The exceptions of today are counted. A count may only
-fall: whoever removes an exception states the smaller number here.
+`FLOORS` lists the layers. A module imports only from its own layer and the layers below, and no two modules import each other. The
+present exceptions are counted, and a count may only decrease: if you remove an exception, lower the number here.
 """
 
 import ast
@@ -28,7 +28,7 @@ FLOORS = [
     {"mechanisms", "shuffle", "sampling", "composition", "selection", "histograms"},
     {"published", "certify", "comparison", "report", "sweeps", "interop"}, {"cli"}, {"shufflebounds", "__main__"},
 ]
-"""The folders from below to above. A module may import those of its own floor and of the floors below it."""
+"""The layers, lowest first, each a set of folders. A module may import from its own layer and from the layers below."""
 
 UPWARD = {"top": 0, "types": 4, "string": 3, "function": 3}
 """Number of imports from a floor above, by kind."""
@@ -93,7 +93,7 @@ def edges():
 
 
 def floor(name):
-    """Return the number of the floor on which a module stands; a folder that is not in `FLOORS` fails here."""
+    """Return the index of the layer of a module in `FLOORS`; a folder that is not listed fails here."""
     parts = name.split(".")
     folder = parts[min(1, len(parts) - 1)]
     return next(i for i, folders in enumerate(FLOORS) if folder in folders)

@@ -103,7 +103,10 @@ cdef void c_clone_log_delta(double users, double rate, double local, double eps,
 
 
 cdef double centre(double eps, const Pair *pair) noexcept nogil:
-    """Returns log delta, by the contour where it applies: relative error of delta a few 1e-3, and less from 1e5 clones on."""
+    """Returns an approximation of log delta, by the contour integral where it applies.
+
+    The relative error of delta is a few 1e-3, and smaller for 1e5 clones or more.
+    """
     cdef double u, v, low, high
     if eps >= pair.local:
         return -INFINITY

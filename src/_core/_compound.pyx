@@ -78,9 +78,9 @@ cdef extern from *:
     #define PATIENCE 65536                  /* binomial terms between two checks for signals */
     #define CLOSE 1e-10                     /* gap of the contour's bounds, over 1 - log of the tilted mass, that is accepted */
     #define FEW 4e3                         /* steps up to which a sweep is not slower than the contour */
-    #define SOME 1e4                        /* steps from which on PEAKS secondary maxima may be integrated, one per 3000 steps */
-    #define PEAKS 40
-    #define MANY 1e6                        /* steps from which on any gap is accepted; a step with u >= 1/2 counts as 15 */
+    #define SOME 1e4                        /* steps above which secondary maxima are integrated, one per 3000 steps */
+    #define PEAKS 40                        /* largest number of secondary maxima that are integrated */
+    #define MANY 1e6                        /* steps above which any gap is accepted; with u >= 1/2 a step counts as 15 steps */
     #define TOO_MANY 1e8                    /* steps above which no sweep is run (more than 0.1 s) */
     """
     const int BLOCK

@@ -144,9 +144,9 @@ cdef inline double factor(double psi, double slack, double c) noexcept nogil:
 
 
 cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
-    """Returns a bound of the secondary maxima: sum_(j >= 1) max |phi/phi(theta)|^n/(pi j)^2 without j = 2, 4, .., 2 peaks.
+    """Returns a bound of the contribution of the secondary maxima: sum_(j >= 1) m_j/(pi j)^2, without j = 2, 4, .., 2 peaks.
 
-    The maximum of each term is over the t within reach of pi j.
+    m_j is the maximum of |phi/phi(theta)|^n over all t at a distance of at most `reach` from pi j.
     """
     cdef double c = p.n * p.tilted * p.idle * sqrt(1 - reach * reach), u = p.u, v = p.v, slack, mean, total = 0, runs, drift, psi
     cdef int j, strands
@@ -154,20 +154,20 @@ cdef double secondary_maxima(double reach, int peaks, Tilt *p) noexcept nogil:
     slack = drift * reach + p.off * (1 + p.slope) * p.slope * reach * reach * reach / (1 - reach * reach) + 4 * UNIT * EXPLICIT
     mean = fmin(1.0, slack / M_PI + 1.2 / sqrt(2 * M_PI * c)) if c > 0 else 1.0
     if u < 0.125:
-        # The maxima of even numbers 2 j have the phase psi = 2 pi u j. For j <= peaks + 4 it is at most pi, so that the factors
-        # decrease with j.
+        # The maxima with an even index 2 j have the phase psi = 2 pi u j. For j <= peaks + 4 the phase is at most pi, so that the
+        # factors decrease with j.
         for j in range(peaks + 1, peaks + 4):
             total += factor(2 * M_PI * u * j, slack, c) / (4 * M_PI * M_PI * j * j)
         total += factor(2 * M_PI * u * (peaks + 4), slack, c) / (4 * M_PI * M_PI * (peaks + 3))
         # All other maxima. If psi is within pi/8 of a multiple of 2 pi, they contribute at most the first summand; its constants
-        # 0.0462 and 0.1576 are measured, for even and for odd numbers. Otherwise their factors are at most that at psi = pi/8.
+        # 0.0462 and 0.1576 are measured, for even and for odd indices. Otherwise their factors are at most that at psi = pi/8.
         total += (0.0462 + 0.1576) * u * (u + mean) + factor(M_PI / 8, slack, c) / 6
     else:
         for j in range(1, EXPLICIT + 1):
             psi = M_PI * v * j if u >= 0.5 else M_PI * (j & 1) - M_PI * u * j
             total += factor(psi, slack, c) / (M_PI * M_PI * j * j)
-        # Bound of the terms with j > EXPLICIT, turn by turn of psi. The phases form one sequence for u >= 1/2, otherwise one of
-        # even j and one of odd j.
+        # The terms with j > EXPLICIT are bounded separately for every full turn of psi. For u >= 1/2 the phases form one sequence;
+        # otherwise they form two, one of the even j and one of the odd j.
         strands = 1 if u >= 0.5 else 2
         runs = 2 / v if u >= 0.5 else 1 / u
         total += fmin(1.0, strands * (2 + mean * runs) * (1.0 / EXPLICIT + 1 / (strands * (runs - 1)))) / (M_PI * M_PI * EXPLICIT)

@@ -56,7 +56,7 @@ cdef extern from "arithmetic.h" nogil:
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
-cdef double INCOMPLETE = 1e-6                     # masses whose sum is farther from 1 are an error of the caller; only checked
+cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
 
 # ------------------------------------------------------------------------------------------------------------ few users
@@ -72,10 +72,10 @@ cdef struct Listing:
 
 cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, double log_p, double effort, double value,
                  double blur) noexcept nogil:
-    """Add all ways to distribute `left` users of this group over its atoms from `atom` on, and the users of the later groups.
+    """Add to `out` all outcomes in which `left` users of `group` have atoms from `atom` on, with all outcomes of the later groups.
 
-    left = -1: all users of the group. log_p and `value` belong to the users that are distributed already; `effort` bounds the error
-    of log_p in units of roundoff, and `blur` that of `value`.
+    left = -1 stands for all users of the group. The users whose atoms are already chosen contribute log_p to the log probability of
+    the outcome and `value` to the sum; `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
     """
     cdef Group *g
     cdef double k, chance, size

@@ -148,12 +148,13 @@ cdef inline dd divergence(double p, double q, double x, double y, dd *d) noexcep
 
 
 cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcept nogil:
-    """Compute K(theta) - k theta = theta shift - sum g kl(x || p), a sum of non-negative deviances.
+    """Compute K(theta) - k theta = theta shift - sum g kl(x || p) over the groups of g trials with equal p.
 
-    If the shift is formed from the same x, the expression is stationary in x at fixed theta, so that rounding x has an effect of
-    second order only. With multiplicities, or up to 2048 groups, deviances are in double-double. Otherwise they are in double:
-    at most 5 ulp each, which average out over different p. Equal terms have equal rounding errors, which do not average out: the
-    sums are double-double.
+    x is the tilted probability of a trial, and shift = sum g x - k. The deviances kl(x || p) are not negative, so their sum has no
+    cancellation. If the shift is computed from the rounded x, the expression is stationary in x at fixed theta, so that rounding x
+    has an effect of second order only. If there are multiplicities, or at most 2048 groups, the deviances are computed in
+    double-double. Otherwise they are computed in double, with an error of at most 5 ulp each. These errors average out over
+    different p. Equal terms have equal rounding errors, which do not average out, so the sums are double-double.
     """
     cdef double[256] x, y, d, w
     cdef double a = exp(0.5 * theta), b = exp(-0.5 * theta), c = 2 * sinh(0.5 * theta)

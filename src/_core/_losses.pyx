@@ -102,9 +102,10 @@ cdef void c_merge(
     const double *log_p, const double *loss, Py_ssize_t n, double anchor, double step, Py_ssize_t first, Py_ssize_t size,
     double *out
 ) noexcept nogil:
-    """Merge outcomes onto anchor + step k, k = first..first + size - 1, which enclose every loss; out is -inf on entry.
+    """Merge outcomes into the points anchor + step k, k = first..first + size - 1, and add their log masses to `out`.
 
-    The caller has checked: loss increases, no NaN.
+    The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point. On entry
+    `out` is -inf.
     """
     cdef Py_ssize_t i = 0, j, t, k = first, last, lowest
     cdef double rest = 1, g, balance, mass, c, f, ref, own, left, below
@@ -307,7 +308,11 @@ def law_hockey_stick(const double[::1] loss not None, const double[::1] log_p no
 
 def split(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; none is NaN."""
+    """Return log masses on the points anchor + step (first..first + size - 1).
+
+    The mass of a loss between two neighbouring points is divided between these points so that the masses under P and under Q stay
+    the same. The caller has checked: every loss lies between the first and the last point, and no loss is NaN.
+    """
     cdef Py_ssize_t i, k
     cdef double over, under
     out = np.full(size, -np.inf)
@@ -331,7 +336,10 @@ def split(const double[::1] log_p not None, const double[::1] loss not None, dou
 
 def merge(const double[::1] log_p not None, const double[::1] loss not None, double anchor, double step, Py_ssize_t first,
           Py_ssize_t size):
-    """Return log masses on the points anchor + step (first..first + size - 1), which enclose every loss; increasing losses."""
+    """Return the log masses of outcomes merged into the points anchor + step (first..first + size - 1) by c_merge.
+
+    The caller has checked: the losses increase, none is NaN, and every loss lies between the first and the last point.
+    """
     out = np.full(size + 1, -np.inf)
     cdef double[::1] o = out
     with nogil:

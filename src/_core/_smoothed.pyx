@@ -88,7 +88,10 @@ cdef double c_stride(const Group *groups, Py_ssize_t number, const Turn *turns, 
 
 cdef Py_ssize_t c_nodes(const Group *groups, Py_ssize_t number, double step, double last, double band, const Cumulant *at,
                         Node *nodes, Py_ssize_t most, Turn *turns, double *end, Py_ssize_t *used) noexcept nogil:
-    """Write the nodes t = k step <= last with |phi| >= e^-band, by used[0] <= `most` evaluations; none is missing up to end[0]."""
+    """Write the nodes t = k step <= last with |phi| >= e^-band, by at most `most` evaluations.
+
+    used[0] is the number of evaluations. Up to end[0] no such node is missing.
+    """
     cdef double k = 0, t = 0, less, square, effort, jump
     cdef Py_ssize_t kept = 0, i
     cdef Node *node
@@ -268,7 +271,7 @@ cdef int c_contour(Group *groups, Py_ssize_t number, double rtol, double enough,
 
 
 def sandwich():
-    """Return the coefficients of the upper and the lower polynomial and of the error bound, for the test that checks them."""
+    """Return the lists ABOVE and BELOW, the coefficients of the polynomials A and B, and SIZES; a test checks B <= g/pdf <= A."""
     return [ABOVE[i] for i in range(TERMS)], [BELOW[i] for i in range(TERMS)], [SIZES[i] for i in range(TERMS)]
 
 

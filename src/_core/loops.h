@@ -59,7 +59,7 @@ typedef struct {
 } Loop;
 
 LOOPS_OWN ptrdiff_t loops_since;        /* elements since the clock was read */
-LOOPS_OWN double loops_looked;          /* when signals were last looked for */
+LOOPS_OWN double loops_looked;          /* time of the last check for signals */
 LOOPS_OWN int loops_failed;             /* the last check found an exception, which may still be set */
 static int loops_main;                  /* whether the main interpreter imported this module; only one interpreter can */
 

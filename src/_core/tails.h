@@ -38,8 +38,8 @@ enum { TAILS_BLOCK = 256, TAILS_ABREAST = 8, TAILS_STEPS = 4, TAILS_MOST_STEPS =
 enum { TAILS_LOW, TAILS_HIGH, TAILS_FAR, TAILS_LONE = TAILS_FAR + 6, TAILS_WAYS,
        TAILS_ROOM = TAILS_BLOCK + TAILS_ABREAST * TAILS_WAYS };
 #define TAILS_MANY 0x1p200
-#define TAILS_MOST_MEAN 0x1p100          /* Poisson means from one over this to this are computed in blocks */
-/* The scalar kernel of the distribution; it ignores an argument that it does not have. */
+#define TAILS_MOST_MEAN 0x1p100          /* Poisson means between its inverse and this are computed in blocks */
+/* The scalar kernel of the distribution; it ignores arguments that the distribution does not need. */
 typedef double (*tails_scalar)(double first, double second, double third);
 
 /* The means of a binomial variable, N p and N (1 - p), and the distance d = x - N p, in double-double. All of them are formed from

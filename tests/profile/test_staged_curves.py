@@ -28,7 +28,7 @@ def gaussian_log_delta(eps):
 
 
 def gaussian_beta(alpha):
-    """Return the trade-off function of these two normal distributions."""
+    """Return the trade-off function of N(0, 1) and N(1, 1)."""
     quantile = mp.sqrt(2) * mp.erfinv(1 - 2 * mp.mpf(alpha))
     return float(mp.ncdf(quantile - 1))
 

@@ -30,7 +30,7 @@ def mean_of_ratios(sigma, number, order):
 
 
 def product(one, other):
-    """Return the product of two power series, with as many terms."""
+    """Return the product of two power series, truncated to their number of terms."""
     return [mpmath.fsum(one[i] * other[k - i] for i in range(k + 1)) for k in range(len(one))]
 
 

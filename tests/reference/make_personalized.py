@@ -139,7 +139,7 @@ def rr2_eps(params):
 def triple(weights, first, pa, al, e):
     """Return delta of three-ary response if the other users have the third category.
 
-    Given that m of all reports are in the first two categories, one of these has Bin(m, 1/2) reports.
+    Given that m of the other users' reports are in the first two categories, the number of them in the first one is Bin(m, 1/2).
     """
     g = 1 - pa - al
     total = arb(0)

@@ -429,7 +429,7 @@ def fail_exact(params):
 
 
 def two_bins(params):
-    """Return delta of the pair of (B+1, B') and (B, B'+1)."""
+    """Return delta of the counts (B + 1, B') against (B, B' + 1) of two bins, where B and B' are independent with Bin(n, gamma)."""
     n, g = params["n"], ball(params["gamma"])
     times, eps = params["eps_total"].split("*")
     e = (ball(times) * ball(eps)).exp()

@@ -328,7 +328,7 @@ def test_window_minimum_is_that_of_a_grid():
 
 
 def clone_side(p, rates, factor):
-    """Return the clone sum of a few users for the weight 1/(p + 1), by enumeration."""
+    """Return the hockey-stick divergence at e^eps = factor of the clone pair of weight 1/(p + 1), by enumeration."""
     total = 0.0
     for clones in product((0, 1), repeat=len(rates)):
         chance = math.prod(2 * r if c else 1 - 2 * r for c, r in zip(clones, rates))

@@ -17,10 +17,12 @@ cdef double checked_binom_logpmf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logcdf(double k, double n, double p) noexcept nogil
 cdef double checked_binom_logsf(double k, double n, double p) noexcept nogil
 
-# Blocks of at most 256 elements of the distributions that constants.h lists (TAILS_BINOMIAL, ...), by vector code of a level
-# (vectors.h): log Pr[X = k], or log Pr[X > k] (upper = 1) and log Pr[X <= k] (upper = 0). For the incomplete gamma and beta
-# functions these are log P or log I_x (upper = 1) and log Q or log(1 - I_x) (upper = 0).
-# `one` computes the elements that the vector code leaves; it checks its domain, and ignores an argument that it does not have.
+# Log probabilities of at most 256 elements by vector code. `level` is the instruction set (vectors.h), and `law` one of the
+# distributions of constants.h (TAILS_BINOMIAL, ...). c_pmf_block computes log Pr[X = k]; c_tails_block computes log Pr[X > k]
+# (upper = 1) or log Pr[X <= k] (upper = 0). For the incomplete gamma and beta functions, c_tails_block computes log P or log I_x
+# (upper = 1), and log Q or log(1 - I_x) (upper = 0).
+# The scalar function `one` computes the elements that the vector code does not. It checks its domain. It has three arguments for
+# every distribution, and ignores those that the distribution does not need.
 ctypedef double (*scalar)(double, double, double) noexcept nogil
 cdef void c_pmf_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, scalar one) noexcept nogil
 cdef void c_tails_block(int level, int law, const double *const *x, double *value, Py_ssize_t count, double upper,

@@ -28,10 +28,12 @@ cdef struct Moments:
 # An upper bound of log E[max(0, S)] for every sum S of n users, of whom low[j]..high[j] are of kind j, by the theorem of Berry and
 # Esseen for the tilted sum. With k, mu, v and rho the sums over users of the four moments,
 #     E S_+ <= e^k (normal part + 2/(e theta) 0.56 rho/v^(3/2)).
-# The numbers of users are a convex combination of the corners of the cell; at a corner all users of unassigned kind are of one
-# kind. The normal part has two bounds. The first is 1/(theta^2 sqrt(2 pi v)). Times e^k it is log-convex in the numbers, like the
-# error term with the largest rho, so the largest value at a corner bounds either. The second is exact: e^(-theta mu + theta^2 v/2)
-# E N(mu - theta v, v)_+. It increases in the exponent, in mu - theta v and in v, of which the largest values at a corner are used.
-# Checked by the caller: number >= 1, theta > 0, 0 <= low[j] <= high[j], the sum of low at most users <= that of high.
+# The numbers of users of each kind are a convex combination of the corners of the cell. At a corner, low[j] users are of kind j,
+# and all other users are of one and the same kind. The normal part has two bounds, and the smaller result is used.
+# The first bound is 1/(theta^2 sqrt(2 pi v)). Its product with e^k is log-convex in the numbers of users, and so is the error term
+# with the largest rho; so each of these two terms is at most its largest value at a corner.
+# The second bound is the normal part itself, e^(-theta mu + theta^2 v/2) E N(mu - theta v, v)_+. It increases in the exponent, in
+# mu - theta v and in v; the largest value of each of the three at a corner is inserted.
+# Checked by the caller: number >= 1, theta > 0, 0 <= low[j] <= high[j], sum of low <= users <= sum of high.
 cdef double c_log_cell(const Moments *kinds, Py_ssize_t number, double theta, const double *low, const double *high,
                        double users) noexcept nogil

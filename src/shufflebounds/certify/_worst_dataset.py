@@ -37,8 +37,12 @@ Law = list[tuple[Ball, Ball]]
 class Family(NamedTuple):
     """The output distributions of a randomizer on its classes of outputs.
 
-    `rows` are those of the inputs that another user must be assumed to have, `pairs` the target's pairs of rows, `least` a measure
-    below the distribution of every input, and `centre` a measure from which no input is farther than the given rows.
+    The attributes are what the bound over every dataset needs:
+
+    - `rows`: the distributions of those inputs of another user among which a maximum over all inputs is attained.
+    - `pairs`: the target's pairs of inputs, as indices of `rows`.
+    - `least`: a measure that is at most the distribution of every input, for each output.
+    - `centre`: a measure whose distance from the distribution of every input is at most its largest distance from one of `rows`.
     """
 
     rows: list[list[Ball]]

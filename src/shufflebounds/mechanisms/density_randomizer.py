@@ -215,7 +215,8 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
     @cached_property
     def _datasets(self) -> MatrixDatasets | None:
         rows, revealed, error = upper_rows(self._densities, self._cells(SEARCHED // len(self.inputs), -60.0))
-        # Outputs that reveal something are left out, and the others get their probability, which changes the likelihood ratios.
+        # Outputs that some input cannot produce are omitted. Dividing by the probability of the remaining outputs changes the
+        # likelihood ratios, so the relative error increases.
         certain = rows.min(axis=0) > 0
         revealed = revealed + rows[:, ~certain].sum(axis=1)
         lost = float(revealed.max())

@@ -131,7 +131,7 @@ class RandomizedResponse(SumOfBits, TwoLevel):
 
     @property
     def _flip(self) -> Interval:
-        """Bounds of the flip probability. The bit of a value in [0, upper] is that of 0 or of `upper`, chosen at random."""
+        """Bounds of the flip probability. A value in [0, upper] is rounded at random to 0 or `upper` before its bit is flipped."""
         return flip_probability(self.eps)
 
     def _shares(self) -> Shares:

@@ -131,14 +131,14 @@ def _ceilings(i: FloatArray, log_weights: FloatArray, slope: float, loss: float)
         last = np.maximum(1.0, np.ceil((i + 1) / (start + width + 1)))
         steps = (j - last)[kept].astype(np.int64)
         which = np.repeat(i[kept], steps)
-        # For each i, `fallen` has the next values j - 1, j - 2, ... as t grows, and `times` the values of t + 1 at which they
-        # begin.
+        # As t grows, the j of each i takes the values j - 1, j - 2, ... in `fallen`; `times` has the t + 1 at which each of these
+        # values begins.
         fallen = np.repeat(j[kept], steps) - 1.0 - (np.arange(which.size) - np.repeat(np.cumsum(steps) - steps, steps))
         times = (which + 1) / fallen
         order = np.argsort(times, kind="stable")
         change = (terms(which, fallen) - terms(which, fallen + 1))[:, order]
         above, below = sums[:, None] + np.cumsum(change, axis=1)
-        # If the j of several i fall at the same t, the sums are compared after the last of them.
+        # If j falls at the same t for several i, the two sums are compared only after all these changes.
         ends = np.append(np.flatnonzero(np.diff(times[order]) > 0), which.size - 1) if which.size else np.array([], dtype=int)
         held = ends[slope * above[ends] <= loss * below[ends]]
         if held.size:

@@ -386,8 +386,8 @@ class _SeveralPair(AllocationPair):
     @cached_property
     def _blocks(self) -> Composition:
         blocks = Composition(((self._block, self.chosen),))
-        # Only the upper bound is used; without a lower bound it takes less time, but expensive deltas are then sampled at fewer
-        # eps.
+        # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
+        # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
         known = self._block._pair_info()
         known = replace(known, attained=Attained(single=known.sampling.expensive))
         vars(blocks).update(_released=((known, ((known, self.chosen),)),), _upper_only=True)

@@ -165,7 +165,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return cls(users, lam / (2 * users))
 
     def pair(self, ones: int) -> DominatingPair:
-        """Return the pair of distributions of the sum with the target's bit 0 against 1, for a given dataset of the others.
+        """Return the pair of distributions of the sum with the target's bit 0 against 1, for a given dataset of the other users.
 
         Parameters
         ----------

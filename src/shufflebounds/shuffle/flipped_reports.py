@@ -239,7 +239,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     @cached_property
     def _tested(self) -> LossAtoms | None:
-        """The outcomes of a pair that tests of the records attain, for the lower bounds; None if there are too many records."""
+        """A pair whose divergences are lower bounds, from tests of sums over the records; None if there are too many records."""
         return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
 
     @cached_property

@@ -78,7 +78,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
 
     The noise of the bins is independent: :math:`\Pr[\max_j |e_j| > a] = 1 - \prod_j (1 - \Pr[|e_j| > a])`. Over all datasets, the
     upper bound assumes that as many bins as possible have the worst number of users, :math:`\lfloor a \rfloor + 1`, for which an
-    estimate of 0 is an error, and that the others have at most a users. The lower bound is that of one such histogram.
+    estimate of 0 is an error, and that the other bins have at most a users. The lower bound is that of one such histogram.
 
     {balcer2020: Figure 2, Theorem 3.2}
 

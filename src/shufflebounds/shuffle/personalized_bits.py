@@ -138,9 +138,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     For all datasets: the upper bound is the smaller one of the clone bound with :math:`r_i = q_i`
     (:meth:`PersonalizedClones.randomized_response`) and, for budgets up to 12, of a bound by weighted labels (theorem w of
     docs/theorems/weighted-labels), for which budgets are rounded up to 200 values. The lower bound is exact for the dataset in
-    which the others' bits are all equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two bounds differs by 0.2 % for
+    which all other users' bits are equal. With budgets from 0.5 to 2 and delta = 1e-6, eps of the two bounds differs by 0.2 % for
     1e4 users, and by 18 % for 1000 users, where the clone bound is the smaller one. The worst dataset depends on eps, and its bits
-    are not always all equal: :meth:`ascend` searches for a worse one, which gives a larger lower bound.
+    are not always all equal: :meth:`ascend` searches for a dataset with a larger delta, which gives a larger lower bound.
 
     Messages do not reveal their senders, so there is no unbiased estimate of the number of ones if the flip probabilities differ.
 

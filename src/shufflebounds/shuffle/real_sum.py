@@ -216,14 +216,14 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip)))
 
     def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
-        # In one dataset, all columns of the other users have the same number of ones, and the target changes all bits in one
-        # direction.
+        # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
+        # column, and all bits of the target change in one direction.
         if self.view == "total" or self.bits == 1 or not 0 < self.flip < 0.5:
             return None
         return self.column, self.bits, True
 
     def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta if `ones` of the others' bits are 1, and the target's bits are all 0 against all 1."""
+        """Return bounds of log delta if `ones` of the other users' bits are 1, and the target's bits are all 0 against all 1."""
         others = (self.users - 1) * self.bits
 
         def sides(at: FloatArray) -> IntervalArray:

@@ -43,7 +43,7 @@ def flipped_pairs(users, flip):
 
 
 def column_pairs(users, flip, columns):
-    """Yield the outputs if all bits of the target change and every column has some number of other ones."""
+    """Yield both distributions of the column sums, for all numbers of other ones; all bits of the target change."""
     flip, others = mpmath.mpf(flip), users - 1
     for ones in itertools.combinations_with_replacement(range(others + 1), columns):
         yield tuple(product([sum_law(a + bit, others - a + 1 - bit, flip) for a in ones]) for bit in (0, 1))

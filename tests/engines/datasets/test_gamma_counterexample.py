@@ -17,7 +17,7 @@ def binomial(users, p):
 
 
 def of_two(zeros, ones, rows):
-    """Return the distribution of the number of ones in the messages of users who hold 0 and users who hold 1."""
+    """Return the distribution of the number of ones in the messages of users with value 0 and users with value 1."""
     out = [Fraction(0)] * (zeros + ones + 1)
     for i, a in enumerate(binomial(zeros, rows[0])):
         for j, b in enumerate(binomial(ones, rows[1])):

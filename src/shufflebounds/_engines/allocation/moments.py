@@ -37,7 +37,7 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
     if not np.isfinite(divergences).all():
         return math.inf
     k = np.arange(2.0, order + 1)
-    # Logarithms of k!, of the falling factorials a!/(a - m)! and of r_k, for k = 0, ..., a.
+    # Logarithms of k!, of the falling factorials a!/(a - m)! and of r_k, for k = 0, ..., a, where a is the order.
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, order + 1)))])
     falling = log_factorial[-1] - log_factorial[::-1]
     grown = (k - 1) * divergences
@@ -52,8 +52,9 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
         total = float(np.logaddexp(total, log_choices + float(log_sum(falling + kept + power))))
-    # The absolute value of every logarithm of a term is below `size`. In each of the at most a/2 products, a term has an error of
-    # at most 3 roundings of such logarithms, and a sum has a relative error of at most a roundings.
+    # With the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
+    # value. In each product, a term has an error of at most 3 roundings of such logarithms, and a sum has a relative error of at
+    # most a roundings.
     size = 2 + float(falling[-1]) + order * math.log(steps) + float(grown.max())
     total += (4 * order * size * ULP) * (1 if upper else -1)
     value = (total + math.log1p(math.exp(-total)) if total > 0 else math.log1p(math.exp(total))) / (order - 1)

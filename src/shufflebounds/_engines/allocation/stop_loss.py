@@ -330,7 +330,9 @@ class Allocation:
     def _with_large(
         self, levels: FloatArray, floor: FloatArray, out: FloatArray, above: float, *, upper: bool
     ) -> tuple[FloatArray, float]:
-        """Return the log stop-loss transform including sums with large ratios, and a bound for the numbers of them left out.
+        """Return the log stop-loss transform including sums with large ratios, and a log probability.
+
+        The latter bounds the probability under P of sums with more large ratios than :meth:`_large_sums` enumerates.
 
         `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
         """
@@ -361,7 +363,6 @@ class Allocation:
         """Return the number of small ratios whose sum replaces that of t - `large` small ratios, with the corrections of `_moved`.
 
         The replacement changes the variance of the sum by at most a tenth of the change due to the grid.
-        standard deviations.
         """
         most = max(1, math.floor(self.steps * self._fine**2 / 60))
         return max(self.steps - (large // most if upper else -(-large // most)) * most, 0)

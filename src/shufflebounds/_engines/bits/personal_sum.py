@@ -129,7 +129,7 @@ class WorstTarget:
         return Interval(max(low for low, _ in sides), max(high for _, high in sides))
 
     def _below(self, budget: float, eps: float) -> float:
-        """Return the lower bound of log delta for the target with the largest budget at most `budget`, by the exact groups."""
+        """Return the lower bound of log delta for the target with the largest budget up to `budget`, without rounding."""
         kinds = self.exact.budgets
         return self._one(False, float(kinds[kinds <= budget].max()), eps)[0]
 

@@ -111,8 +111,8 @@ class PairSums:
         least = max(float(known.hockey_stick(np.array([eps]))[0][0]) for known, _ in self._releases)
         tail = max(least - NEGLIGIBLE_ROUGHLY - math.log(count), LOG_TINY - NEGLIGIBLE)
         ends = [[reach(way.hockey_stick, tail, min(way.pure, 1e5)) for way in (known, known.back)] for known, _ in self._releases]
-        # Splitting the loss of a release between nodes near 0 adds at most the square of their distance to the variance, in every
-        # release: for more than 1000 the distance falls with the root of their number.
+        # Splitting the loss of a release between nodes near 0 adds at most the square of the nodes' distance to the variance. This
+        # happens in every release, so for more than 1000 releases the distance decreases like 1/sqrt(number of releases).
         unit = 2e-3 * eps / self._ratio / math.sqrt(max(count / 1000, 1.0))
         placed = _Placed(unit, eps / (5 * self._ratio), 1.6 * eps, max(1.6 * eps, 10 * self._scale), self._spacing)
         nodes = placed.nodes(max(low for _, low in ends), max(high for high, _ in ends))
@@ -125,9 +125,11 @@ class PairSums:
 
 
 class _Placed(NamedTuple):
-    """How nodes are placed: `spacing` apart, relative to the loss, between `first` and `last`, a range around eps.
+    """The placement of the nodes of a grid of losses.
 
-    Up to `unit` they are evenly spaced. Losses above `large` contribute little to delta.
+    Below `unit` the nodes are evenly spaced. Between `first` and `last`, a range around eps, they are densest: neighbouring nodes
+    differ by the factor e^spacing. Outside this range their relative distance is about 5 times as large, and above `large`, where
+    losses contribute little to delta, 25 times.
     """
 
     unit: float
@@ -147,7 +149,11 @@ class _Placed(NamedTuple):
 
 
 def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, upper: bool) -> _Losses:
-    """Return a bound of the loss of one release: its outcomes if they are enumerated, or a loss in every cell between nodes."""
+    """Return a bound of the loss of one release, with its enumerated outcomes, or with losses at or between the nodes.
+
+    Enumerated outcomes are merged if there are more of them than nodes. Without enumerated outcomes, the masses follow from the
+    hockey-stick divergences at the nodes.
+    """
     if known.atoms is None:
         shape = connect_the_dots if upper else supporting_lines
         return _Losses.of(shape(nodes, known.hockey_stick, known.back.hockey_stick), upper=upper)

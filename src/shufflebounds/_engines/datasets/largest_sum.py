@@ -39,7 +39,7 @@ SPREAD = 6.5
 aliases, which add to the bound, are larger."""
 
 NODES = 197
-"""Number of terms of the sum over m > 0. The others add about 2e-5 of the bound. Lowered: they add more."""
+"""Number of terms of the sum over m > 0. The omitted terms add about 2e-5 of the bound. Lowered: they add more."""
 
 _COARSER = 4.0
 """Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds; eps rises by half
@@ -66,12 +66,13 @@ _TILTS = np.geomspace(1.0, 0.3, 8)
 run time, in proportion. Lowered: a larger bound."""
 
 _JUMPS = 600
-"""Number of points to which a single large value is rounded up; a tenth as many for each of two. Lowered: a larger bound."""
+"""Number of points to which the large value is rounded up if one user has one. If two users have one, each of the two values is
+rounded up to a tenth as many points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""Increase in log delta of the bound of cells of pairs and inputs, so that cells that are nearly the worst need not be divided
-further: without and with large values; the latter take ten times as long. Raised: a larger bound. Lowered: longer run time, as the
-inverse square root near the worst pair."""
+"""Permitted increase of the bound in log delta, without and with large values, which take ten times as long. Cells of pairs and
+inputs whose bound is within this increase of the largest one are not divided further. Raised: a larger bound. Lowered: longer run
+time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
 """Number of divisions of cells (or the number of cells, if larger) after which the bound is raised by _SLACK. After as many more it
@@ -130,7 +131,7 @@ class LargestSums:
         self._laws, self._theta = laws, theta
 
     def _at_ends(self) -> FloatArray:
-        """Return the bounds for the first and the last number if values are large, without outputs that are not among the atoms."""
+        """Return the bounds for the first and the last number if values are large, from the outputs among the atoms only."""
         assert self._split is not None
         return np.array([self._split.log_sum(column) for column in range(self._ends.size)]) - np.log(self._ends)
 
@@ -342,7 +343,7 @@ class _Sum:
         left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
-            # A relative change of a and b changes log B by about theta k times that.
+            # A relative change r of a and b changes log B by about theta k r.
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
@@ -353,19 +354,20 @@ class _Sum:
                     left.extend(smaller)
                     divided += 1
                     if divided % most == 0:
-                        # A larger bound, from fewer cells.
+                        # Accept a larger bound, so that fewer cells have to be divided.
                         first, enough, slack = first + slack, enough + slack, 2 * slack
                 elif found > enough:
                     first, enough = found + 0.5 * slack, found + slack
                 elif found > first:
-                    # Otherwise every other cell would be divided, too.
+                    # With an unchanged `first`, all remaining cells would be divided, too.
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 
     def _add(self, laws: Laws, most: float = math.inf) -> bool:
         """Add distributions, and return whether the bound may have changed.
 
-        If large values alone raise the bound for counts[0] above e^most, the others are not evaluated.
+        If the large values of these distributions alone raise the bound for counts[0] above e^most, the moments of the remaining
+        values are not evaluated.
         """
         self._log_sums: dict[int, float] = {}
         light, rare, large = _without(laws, self._limit) if self._split else (laws, np.ones(1), np.zeros(1, dtype=bool))

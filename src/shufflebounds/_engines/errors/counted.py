@@ -1,4 +1,7 @@
-"""Methods of every randomizer and protocol that estimates from counts of its messages: parts of the users, counts, estimates."""
+"""Methods of every randomizer and protocol that estimates from counts of its messages.
+
+They randomize the values of all users or of a part of them, count the messages, add the counts of parts, and estimate.
+"""
 
 from __future__ import annotations
 

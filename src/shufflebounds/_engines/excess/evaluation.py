@@ -218,8 +218,9 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
                        effort: Effort) -> tuple[float, float, NDArray[np.bool_]]:
     """Return bounds of log E S_+ without negligible atoms, and a mask of the atoms that were evaluated.
 
-    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of this change is subtracted from the lower and
-    added to the upper bound. Fewer atoms are dropped until it is below e^-30 of E S_+, except those whose masses would lose digits.
+    Moving an atom x of mass w to 0 changes E S_+ by at most n w |x|. The total of these changes is subtracted from the lower and
+    added to the upper bound. Fewer atoms are moved until the total is below e^-30 of E S_+; only masses below e^-_LOSSY, which are
+    subnormal doubles and have lost digits, are moved in any case.
     """
     with np.errstate(divide="ignore"):
         size = log_mass + np.log(np.abs(values))

@@ -106,8 +106,8 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     # `few` is the expected number of heavy values. A smaller number means less enumeration, a larger one a narrower integrand for
     # the light values.
     few = min(0.25, max(0.02, 8 / math.sqrt(users)))
-    # Far out, where positive values are rare, all of them are heavy: a sum of light values is then never positive. Otherwise its
-    # error, about that of the event that all values are 0, would be the largest term.
+    # If positive values are rare, all of them count as heavy, so that a sum of light values is never positive. Otherwise the error
+    # of the sum of light values, about that of the event that all values are 0, would be the largest term.
     positive = values > 0
     rare = users * math.fsum(np.exp(log_mass[positive])) < 0.1 * few
     if rare:

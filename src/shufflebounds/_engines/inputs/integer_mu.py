@@ -79,7 +79,7 @@ def _lowest_quantile(k: int, sigma: float, log_total: float, log_tail: Callable[
 
 def _of_windows(sigma: float, shift: int, log_total: float, last: int) -> Interval:
     """Return bounds of the maximum of t_k - t_(k-shift) over (shift + 1)/2 <= k <= last + shift."""
-    # The sums include further terms, so that the bound of those left out is negligible in every S_k.
+    # The sums include further terms, so that the bound of the omitted terms is negligible in every S_k.
     extra = math.ceil(12 * sigma) + 2
     j = np.arange(last + shift + extra + 1.0)
     exponent = 0.5 * (j / sigma) ** 2

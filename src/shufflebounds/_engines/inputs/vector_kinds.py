@@ -205,8 +205,8 @@ class _Triangles(Cell):
         # The squared lengths are square times (1 + sin(t - s))/2, (1 + sin(t + s))/2 and cos(t)^2.
         minus, plus = 0.5 * math.cos(t - s), 0.5 * math.cos(t + s)
         center = gram((0.5 * (1 + math.sin(t - s)), 0.5 * (1 + math.sin(t + s)), math.cos(t) ** 2))
-        # Derivatives in t and in s. The second derivatives add, in absolute value, at most (dt + ds)^2/4 <= (dt^2 + ds^2)/2 to each
-        # of the first two lengths, and dt^2 to the third.
+        # Taylor terms of the three squared lengths, divided by `square`, in t and in s. The terms of second order are at most
+        # (dt + ds)^2/4 <= (dt^2 + ds^2)/2 in absolute value for each of the first two lengths, and at most dt^2 for the third.
         moved = ([high * gram((minus, plus, -math.sin(2 * t))), *(high**2 * gram(row) for row in np.diag((0.5, 0.5, 1.0)))],
                  [wide * gram((-minus, plus, 0.0)), *(wide**2 * gram(row) for row in np.diag((0.5, 0.5, 0.0))[:2])])
         # The second moment of X at eps = 0 increases with G at the rate given by the scalar product with this matrix times e^top.
