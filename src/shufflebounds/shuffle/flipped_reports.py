@@ -64,8 +64,8 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     .. warning::
        Proposition 5.1 of the paper is **false for records**: a record becomes one of the other bin by two coincident flips only,
-       with probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has delta = 0.0018 for two
-       bins.
+       with probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has a delta of at least
+       0.0018 for two bins.
 
     For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the
     distribution of the sum of a bin with M such reports in which the target's bit is b before flipping. Then
