@@ -163,3 +163,18 @@ def test_the_checks_can_fail():
     }
     assert circles({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")}) == [["a", "b", "c"]]
     assert floor("shufflebounds._base.types") < floor("shufflebounds.profile.profile") < floor("shufflebounds.cli")
+
+
+def test_no_module_imports_from_its_own_package():
+    """Threads that import at once would wait for each other: one for the package, the other for the module.
+
+    A module names the module that it needs, so that it does not wait until its package is complete.
+    """
+    found = []
+    for path in ROOT.rglob("*.py"):
+        place = ["shufflebounds", *path.relative_to(ROOT).with_suffix("").parts]
+        package = place[:-1]
+        if path.name != "__init__.py" and len(package) > 1 and package != ["shufflebounds", "_base"]:
+            found += [(path.name, node.lineno) for node in ast.parse(path.read_text(encoding="utf-8")).body
+                      if isinstance(node, ast.ImportFrom) and node.module == ".".join(package)]
+    assert not found

@@ -18,8 +18,9 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, TABLE_SIZE
 from shufflebounds._losses.interpolation import connect_the_dots
 from shufflebounds._losses.release import DominatingPairInfo
-from shufflebounds.profile import saving as _saving
 from shufflebounds.profile.bounded_profile import BoundedProfile
+from shufflebounds.profile.saving import from_dict as read
+from shufflebounds.profile.saving import to_dict as written
 
 if TYPE_CHECKING:
     from shufflebounds.report.statement import Statement
@@ -167,7 +168,7 @@ class ExportMixin(BoundedProfile):
         >>> PrivacyProfile.from_dict(twice.to_dict()) == twice
         True
         """
-        return _saving.to_dict(self)
+        return written(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -185,7 +186,7 @@ class ExportMixin(BoundedProfile):
 
         {raises: As that function, or if the saved profile is not of this class; ``PrivacyProfile.from_dict`` accepts all.}
         """
-        profile = _saving.from_dict(data)
+        profile = read(data)
         if not isinstance(profile, cls):
             raise ValueError(f"profile={data['profile']!r} is no {cls.__name__}")
         return profile

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.search import bracket, expand_bracket
-from shufflebounds.profile import PrivacyProfile
 from shufflebounds.profile.calibration import least_count, meets
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["fewest_users", "largest_budget"]
 

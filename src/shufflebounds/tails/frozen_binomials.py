@@ -12,9 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, plain
-from shufflebounds.tails import _poisson_tables, compound_binomial, poisson_binomial
 from shufflebounds.tails._kinds import Kind, checked_k
+from shufflebounds.tails._poisson_tables import window_of
+from shufflebounds.tails.compound_binomial import _answers as answers_of_compound
+from shufflebounds.tails.compound_binomial import _checked as checked_compound
 from shufflebounds.tails.frozen import FrozenLaw
+from shufflebounds.tails.poisson_binomial import BINOMIAL
+from shufflebounds.tails.poisson_binomial import _answers as answers_of_binomials
+from shufflebounds.tails.poisson_binomial import _checked_law as checked_binomials
 
 __all__ = ["binom", "compound_binom", "poisson_binom"]
 
@@ -58,7 +63,7 @@ class binom(FrozenLaw):
         _validate.real_field(self, "p", 0, 1)
 
     def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
-        return plain(poisson_binomial.BINOMIAL[kind](checked_k(k), self.n, self.p))
+        return plain(BINOMIAL[kind](checked_k(k), self.n, self.p))
 
     def support(self) -> tuple[int, int]:
         """Return (0, n)."""
@@ -116,7 +121,7 @@ class poisson_binom(FrozenLaw):
     _law: tuple[FloatArray, FloatArray | None, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        law = poisson_binomial._checked_law(self.p, self.counts)
+        law = checked_binomials(self.p, self.counts)
         # copied, so that later changes of the caller's arrays do not change the distribution
         object.__setattr__(self, "_law", (law[0].copy(), None if law[1] is None else law[1].copy(), law[2]))
         object.__setattr__(self, "p", np.array(self.p, dtype=float))
@@ -128,7 +133,7 @@ class poisson_binom(FrozenLaw):
         return f"poisson_binom(<{self.p.size} probabilities>, support=({first}, {last}))"
 
     def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
-        return poisson_binomial._answers(self._law, k, kind)
+        return answers_of_binomials(self._law, k, kind)
 
     def support(self) -> tuple[int, int]:
         """Return the number of p equal to 1 and the number of positive p: the ends of the support."""
@@ -149,7 +154,7 @@ class poisson_binom(FrozenLaw):
         # for such a wide distribution, a table of all probabilities takes longer than a search from the normal approximation
         if self.std() > 1e5:
             return super()._guess(log_level, above)
-        first, logs, _ = _poisson_tables.window_of(self._law, max(float(log_level.min()) - 3, -1e6))
+        first, logs, _ = window_of(self._law, max(float(log_level.min()) - 3, -1e6))
         below, beyond = np.logaddexp.accumulate(logs), -np.logaddexp.accumulate(logs[::-1])[::-1]
         place = np.where(above, np.searchsorted(beyond, -log_level) - 1, np.searchsorted(below, log_level))
         return np.asarray(first + place, dtype=float)
@@ -199,7 +204,7 @@ class compound_binom(FrozenLaw):
     p: float
 
     def __post_init__(self) -> None:
-        first, weights, p = compound_binomial._checked(self.first, self.log_weights, self.p)
+        first, weights, p = checked_compound(self.first, self.log_weights, self.p)
         for name, value in (("first", first), ("log_weights", np.array(weights)), ("p", p)):
             object.__setattr__(self, name, value)
 
@@ -208,7 +213,7 @@ class compound_binom(FrozenLaw):
         return f"compound_binom(first={self.first}, <{self.log_weights.size} weights>, p={self.p!r})"
 
     def _log_prob(self, kind: Kind, k: ArrayLike) -> FloatArray | float:
-        return compound_binomial._answers(kind, k, self.first, self.log_weights, self.p)
+        return answers_of_compound(kind, k, self.first, self.log_weights, self.p)
 
     def support(self) -> tuple[int, int]:
         """Return the least and the greatest value of positive probability."""
