@@ -94,3 +94,13 @@ def test_both_bounds_of_a_replaced_record_meet(sigma, rate, times, delta):
     lower, upper = replaced.epsilon(delta, bound="lower"), replaced.epsilon(delta)
     assert lower <= upper <= lower * 1.001
     assert replaced.log_delta(upper) <= math.log(delta) + 1e-6
+
+
+def test_releases_of_a_replaced_record_are_those_of_opposite_contributions():
+    training = GaussianMechanism(1.0).subsampled(0.01)
+    apart, together = ReplaceOne(training).self_compose(30), ReplaceOne(training.self_compose(30))
+    for delta in (1e-4, 1e-8):
+        lower, upper = (apart.epsilon(delta, bound=bound) for bound in ("lower", "upper"))
+        assert lower <= upper <= lower * 1.001
+        assert lower <= together.epsilon(delta)
+        assert together.epsilon(delta, bound="lower") <= upper

@@ -14,7 +14,7 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
-from shufflebounds._losses.release import DominatingPairInfo, Sampling
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._opposite import opposite
@@ -152,10 +152,15 @@ class ReplaceOne(PrivacyProfile):
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
 
     def _pair_info(self) -> DominatingPairInfo:
-        # Every value of delta is the result of a search over t, and takes about a hundred times as long as a value of the profile.
-        # So a composition samples it at a few hundred eps.
+        # Every value of delta takes about a hundred times as long as a value of the profile: it is the result of a search over t,
+        # or the value of a composition. So it is sampled at a few hundred eps.
         effort, spacing, *_ = self.profile._pair_info().sampling
-        return replace(super()._pair_info(), sampling=Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False))
+        sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
+        if self._worst is None or self._opposite is None:
+            return replace(super()._pair_info(), sampling=sampling)
+        # The pair for upper bounds is not attained, and that for lower bounds is.
+        return replace(self._worst._pair_info(), hockey_stick=self._log_delta, sampling=sampling,
+                       attained=Attained(pairs=(self._opposite._pair_info(),)))
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()
