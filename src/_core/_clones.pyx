@@ -3,7 +3,7 @@
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _clones.pxd, which says what the caller has checked), and
 functions on memoryviews that release the interpreter's lock and check for signals between blocks.
 
-Definition. w = 1/(e^l + 1) for a target of pure budget l (w = 0 for l = inf), C ~ Bin(n - 1, r) clones:
+Definition. l is the target's pure budget, n the number of users, and every other user sends a clone with probability r:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
     u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)),
 The expectation is computed by _compound.pyx, whose time does not grow with n for large n. The difference l - eps of two doubles is
@@ -17,8 +17,8 @@ delta(eps) = delta has a closed form.
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.
-Cost      3 to 18 us a value of delta. An epsilon needs 4 of these values at n = 1e2..1e4; from 1e5 on it needs two or three,
-          found by two contour integrals: 20 to 37 us, 31 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
+Cost      3 to 18 us a value of delta. An epsilon needs 4 of these values at n = 1e2..1e4; from 1e5 on two or three, after
+          two contour integrals: 20 to 37 us, 31 in the mean over n = 1e2..1e8, budgets .1..6, delta 1e-12..1e-5
 """
 
 from cpython.exc cimport PyErr_CheckSignals

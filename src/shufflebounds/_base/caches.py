@@ -38,7 +38,7 @@ class cached_property(functools.cached_property[T]):
 
 
 def uncached(instance: object) -> dict[str, Any]:
-    """Return the attributes that belong in a pickle: all except cached values, of properties and of methods (_base/kept.py).
+    """Return the attributes that belong in a pickle: all except cached values, of properties and of methods (`kept`).
 
     The dictionary is copied in one step, so that another thread may add an attribute while this function iterates.
     """

@@ -139,7 +139,7 @@ Lowered: bounds that need more refinements are less tight. Raised: longer run ti
 """
 
 CACHED_ANSWERS = 256
-"""Number of results at single values of eps that an object caches, each of at most a few kilobytes.
+"""Number of results, each at one eps, tilt or truncated mass, that an object caches, each of at most a few kilobytes.
 
 Raised: more memory. Lowered: a search that uses an eps again computes the result again.
 """

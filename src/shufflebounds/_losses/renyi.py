@@ -80,8 +80,9 @@ def renyi(own: SampledProfile, reverse: SampledProfile, order: float, upper: boo
             with np.errstate(invalid="ignore"):
                 fall, loss_error = -np.diff(samples.high), samples.high - samples.low
                 own_gap = np.maximum(loss_error[:-1], loss_error[1:])
-                # If losses are unbounded, each delta takes longer: permit a decrease of sqrt(own_gap)/4 even above 0.1. If very few
-                # values may be evaluated, permit sqrt(own_gap), which adds up to own_gap/8.
+                # If losses are unbounded, each delta takes longer: log delta may then fall by sqrt(own_gap)/4 over an interval,
+                # even if this exceeds the 0.1 of `enough_fall`. If at most FEW_VALUES/4 values may be evaluated, it may fall by
+                # d = sqrt(own_gap): interpolation then widens the relative gap by up to d^2/8 = own_gap/8.
                 enough = enough_fall(own_gap)
                 part = 1.0 if 4 * most <= FEW_VALUES else 0.25
                 enough = enough if tail is None else np.maximum(enough, part * np.sqrt(own_gap))

@@ -85,9 +85,10 @@ class AmplificationTable:
     randomizer: Randomizer | Callable[[float], Randomizer] | None = None
 
     def refuted(self) -> dict[str, NDArray[np.intp]]:
-        """Return the rows in which a bound is smaller than the eps of the randomizer, or of binary randomized response without one.
+        """Return the rows in which a bound is smaller than `attained`.
 
-        Without a randomizer, such a bound does not hold for every randomizer; it may hold for some.
+        If a randomizer was passed to :func:`compare`, such a bound is false for it. Otherwise it is false for binary randomized
+        response, and may hold for other randomizers.
 
         Returns
         -------

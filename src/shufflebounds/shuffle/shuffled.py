@@ -381,13 +381,16 @@ class Shuffled(BetweenProfiles):
         return found
 
     def _deep_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the bounds of `_sampled_log_delta`, and where truncated outputs matter the better ones of `_deep`."""
+        """Return the bounds of `_sampled_log_delta`, improved by `_deepened`."""
         sides = self._sampled_log_delta(eps)
         return consistent(IntervalArray(*(self._deepened(eps, sides[upper], upper=upper) for upper in (False, True))),
                           "log delta at eps={!r}", eps)
 
     def _deepened(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the better one of the given bounds of log delta and of those of `_deep`, where truncated outputs matter."""
+        """Return the given bounds of log delta, improved below `_shallow`, where the truncation of outputs matters.
+
+        There the upper bound is at most that of `_deep`, and the lower bound at least that of `_largest_messages`.
+        """
         places = np.flatnonzero(found < self._shallow) if self._deep is not None else np.empty(0, np.intp)
         if not places.size:
             return found
@@ -529,7 +532,10 @@ class Shuffled(BetweenProfiles):
 
     @cached_property
     def _far(self) -> tuple[float, float]:
-        """An eps and :meth:`_unshuffled` there, which is a lower bound of its values at smaller eps."""
+        """(eps, :meth:`_unshuffled` at eps minus 1). The second number is below :meth:`_unshuffled` at every smaller eps.
+
+        The reason is that :meth:`_unshuffled` does not increase with eps.
+        """
         eps = min(0.5 * self._pure_epsilon(), 1.0)
         return eps, float(self._unshuffled(np.array([eps]))[0]) - 1.0
 

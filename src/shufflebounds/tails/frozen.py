@@ -174,9 +174,10 @@ class FrozenLaw(metaclass=Explaining):
         return drawn.astype(np.int64) if levels.ndim else int(drawn)
 
     def _quantile(self, levels: FloatArray, sides: tuple[FloatArray, FloatArray]) -> FloatArray | float:
-        """Return the least k with cdf(k) >= sides[0] = 1 - sides[1], up to the rounding of 1 - level.
+        """Return the least k with cdf(k) >= sides[0], that is, sf(k) <= sides[1].
 
-        1 - level has an error of up to 2**-53 for a level above 1/2.
+        One of the sides is `levels`, the other 1 - levels, whose rounding error of up to 2**-53, for levels above 1/2, counts as
+        equality.
         """
         with np.errstate(divide="ignore"):
             lower, upper = np.log(sides[0]), np.log(sides[1])

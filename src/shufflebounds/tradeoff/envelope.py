@@ -92,7 +92,7 @@ class _Lines:
         self.eps, self.delta, self.meets = self.eps[1:], self.delta[1:], self.meets[1:]
 
     def vertices(self) -> FloatArray:
-        """Return the vertices between the lines, with decreasing log x."""
+        """Return the vertices of neighbouring lines, with decreasing x: rows log x, log(1 - x), log y, log(1 - y)."""
         x = self.meets
         if self.side == _Rounding.DOWN:
             ends = self.ends()

@@ -50,8 +50,8 @@ Real = float | FloatArray
 class Terms(NamedTuple):
     """The bound delta <= e^log_scale delta_clone + e^log_tail of a target user; delta_clone has the local budget `local_eps`.
 
-    For the bound of a window, `reach` is the T of this window (module docstring), in units of the output. For several windows the
-    fields are arrays.
+    For the bound of a window, `reach` is the T of this window (`LaplaceFamily`, `GaussianFamily`), in units of the output.
+    For several windows the fields are arrays.
     """
 
     local_eps: Real

@@ -417,10 +417,10 @@ class TiltedGaussian:
 
     @cached_property
     def _absolute(self) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """(log absolute values, angles arg g, log error of the rule, rounding error) for :meth:`decay`.
+        """(logs, angles, log_error, rounding) for :meth:`decay`.
 
-        The first two are those of the integrand on several lines above the real axis; the errors are bounds, the first for each
-        line.
+        `logs` are the logs of the absolute values of the terms of the rule at t = 0, and `angles` is arg g at its nodes, with one
+        row for each line above the real axis. `log_error` bounds the log of the error of the rule, for each line.
         """
         mu = self._kind.mu
         heights = np.asarray(min(0.6 * math.pi / (2 * mu), MOST_HEIGHT) * 2.0 ** -np.arange(12), dtype=np.float64)

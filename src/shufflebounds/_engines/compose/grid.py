@@ -593,8 +593,8 @@ class Composer:
                 continue
             last = found.upper - found.lower
             found = Interval(max(low, found.lower), min(high, found.upper))
-            # Stop if the finer grid reduced the gap by less than 20 %: something else causes it. If the two bounds use different
-            # distributions, these usually cause it, so stop at the first rtol.
+            # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
+            # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self.tight and self._rtol == self._first_rtol)
             # Where the gap is large, sums reduce it more than several refinements.
             sums = self.inversion is None and self.sums is not None and gap > 100 * allowed * self._first_rtol and high > LOG_TINY

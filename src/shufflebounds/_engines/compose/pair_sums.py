@@ -50,7 +50,7 @@ class _Losses(NamedTuple):
 
     @classmethod
     def of(cls, atoms: LossAtoms, *, upper: bool) -> _Losses:
-        """Return the outcomes with all errors rounded towards the bound."""
+        """Return the outcomes with losses and masses changed by their errors such that delta is larger (`upper`) or smaller."""
         way = 1 if upper else -1
         loss = np.maximum.accumulate(atoms.moved(way))
         # The exponentials have an error of at most 4 ulp.
@@ -180,7 +180,10 @@ class _Table:
         return sum(one.loss.nbytes + one.p.nbytes + one.q.nbytes for one in self._known.values())
 
     def _product(self, times: tuple[int, ...]) -> _Losses:
-        """Return the losses of `times` releases, moved to nodes."""
+        """Return the sum of the losses of times[i] releases of each kind i.
+
+        They are moved to nodes for the upper bound, and to one loss in each cell for the lower bound.
+        """
         if times not in self._known:
             first, second = (self._product(part) for part in _halves(times))
             self._known[times] = _sum(first, second, self._placed, upper=self._upper)

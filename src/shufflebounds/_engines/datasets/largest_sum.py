@@ -52,7 +52,8 @@ _LARGE = 7.0
 """Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
 
 _LIGHT = 9.0
-"""Largest theta X for which no values are split off. Raised: a larger bound. Lowered: longer run time."""
+"""No values are split off if theta times the largest value of X is at most this. Raised: a larger bound. Lowered: longer run
+time."""
 
 _LIMITS = 1.3
 """Ratio of neighbouring limits of the large values that are tried."""

@@ -66,7 +66,7 @@ class WeightedLabels:
     Parameters
     ----------
     counts : ndarray
-        The distributions of X for the inputs of the first group, then for those of the second group, and so on.
+        Number of users of each group.
     kinds : FiniteKinds
         The distributions of X for the inputs of the first group, then of the second one, and so on.
     firsts : ndarray

@@ -359,7 +359,10 @@ class WorstDataset:
         return not self.has_cells and data.blocks is None and data.others is None and data.lost == 0 and data.cut_norm == 0
 
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
-        """Return the bound; with `refined`, the probability of the test may be bounded by this bound at a smaller eps."""
+        """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
+
+        If `refined`, it is also bounded by this bound at the smaller eps, without `refined`.
+        """
         # delta does not increase with eps. Beyond, squares of X overflow.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._found(eps, every, refined, shared).log_delta

@@ -104,7 +104,7 @@ class Counted(ABC, Generic[Counts, Estimate]):
         return None
 
     def _largest_count(self, messages: int) -> int:
-        """Return the largest possible count of a number of messages."""
+        """Return the largest value that an entry of the counts of `messages` messages can have."""
         return messages
 
     def randomize(self, values: ArrayLike, rng: Any = None) -> NDArray[Any]:

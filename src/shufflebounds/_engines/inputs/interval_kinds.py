@@ -192,7 +192,7 @@ def gaussian_ratio_tail(length: float, t: FloatArray) -> FloatArray:
 
 
 class _Exponential(IntervalNoise):
-    """Noise whose log density is a multiple of the distance; the unit is the scale."""
+    """Laplace or geometric noise: the log density is a constant minus the distance of input and output, in units of the scale."""
 
     top: float
     """The density, or the mass, at distance 0."""

@@ -166,8 +166,8 @@ class DiscreteGaussianMechanism(AdditiveNoise, Described):
     -----
     Neighbours: the whole number differs by at most `sensitivity`; the largest shift is the worst, as the distribution is
     log-concave. Exact: delta is a sum of positive terms, truncated to a relative e^-45; the truncated part is bounded by a
-    geometric series and added to the upper bound. The sum has at most 20 sigma terms, and 45 sigma^2/m for a threshold m in the
-    tail. The gap is a relative 1e-13, or a few ulp times the logarithm if that is larger.
+    geometric series and added to the upper bound. The sum has at most 30 sigma terms, and at most about 75 sigma^2/m for a
+    threshold m > 0. The gap is a relative 1e-13, or a few ulp times the logarithm if that is larger.
 
     The Renyi divergence of order a is at most a Delta^2/(2 sigma^2), with equality if a Delta is a whole number. Up to
     sigma = 2000 the lower :meth:`tradeoff` has a vertex for every outcome, except for tails of mass e^-100 on each side.
