@@ -104,3 +104,24 @@ def test_releases_of_a_replaced_record_are_those_of_opposite_contributions():
         assert lower <= upper <= lower * 1.001
         assert lower <= together.epsilon(delta)
         assert together.epsilon(delta, bound="lower") <= upper
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_both_orders_of_a_replaced_record_enclose_the_exact_value(rate):
+    # Compositions and curves of the profile start from what it states about both orders.
+    known, eps = ReplaceOne(GaussianMechanism(1.0).subsampled(rate))._pair_info(), np.array([0.1, 0.5, 1.0])
+    values = np.array([exact(1.0, rate, e) for e in eps.tolist()])
+    for lower, upper in (known.hockey_stick(eps), known.back.hockey_stick(eps)):
+        # `exact` takes the best of thresholds that are 1/4000 apart, which is at most 1e-7 too small.
+        assert (lower <= values + 1e-7).all()
+        assert (values <= upper).all()
+
+
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.01), (4.0, 0.9), (0.5, 0.3)])
+def test_a_replaced_record_has_no_pure_budget(sigma, rate):
+    replaced = ReplaceOne(GaussianMechanism(sigma).subsampled(rate))
+    assert replaced.epsilon(0.0) == replaced.self_compose(2).epsilon(0.0) == math.inf
+    for eps in (30.0, 300.0, 3000.0):
+        assert -math.inf < replaced.log_delta(eps)
+        assert replaced.log_delta(eps, bound="lower") <= replaced.log_delta(eps)
+    assert replaced.loss_tail(300.0) > 0

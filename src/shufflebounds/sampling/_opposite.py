@@ -57,11 +57,14 @@ class OppositeContributions(OutcomePair):
         none, with_record, error = gaussian_ratios(mu).cells(mu * z - mu * mu / 2)
         first, second = ((1 - self.rate) * none + self.rate * side for side in (with_record, with_record[::-1]))
         held = np.minimum(first, second) > (TINY if self.spread else 0.0)
+        if self.spread:
+            # The losses of the two outer cells have no bound.
+            held[[0, -1]] = False
         # The last term covers the rounding of the edges, by 1e-15, relative to the width of a cell.
         slack = float(np.maximum(error, error[::-1])[held].max()) + 8 * COMPUTED_ERROR
         if not self.spread:
             return LossAtoms.of(np.log(first[held]), np.log(second[held]), error=slack)
-        # The losses at the ends of the cells. Outer cells count as outputs that identify the dataset.
+        # Cells that are not held count as outputs that identify the dataset.
         lost = float(np.log(np.maximum(first, second)[~held].sum())) + slack
         first, second, at = np.log(first[held]), np.log(second[held]), np.append(z[:-1][held], z[1:][held][-1])
         log_none, log_rate = np.log1p(-self.rate) if self.rate < 1 else -np.inf, np.log(self.rate)

@@ -156,11 +156,11 @@ class ReplaceOne(PrivacyProfile):
         # or the value of a composition. So it is sampled at a few hundred eps.
         effort, spacing, *_ = self.profile._pair_info().sampling
         sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
+        known = replace(super()._pair_info(), sampling=sampling)
         if self._worst is None or self._opposite is None:
-            return replace(super()._pair_info(), sampling=sampling)
-        # The pair for upper bounds is not attained, and that for lower bounds is.
-        return replace(self._worst._pair_info(), hockey_stick=self._log_delta, sampling=sampling,
-                       attained=Attained(pairs=(self._opposite._pair_info(),)))
+            return known
+        # Upper bounds of compositions use the outcomes of the pair that is not attained, lower bounds the attained pair.
+        return replace(known, losses=self._worst._pair_info().losses, attained=Attained(pairs=(self._opposite._pair_info(),)))
 
     def _eps_scale(self) -> float:
         return 2 * self.profile._eps_scale()
