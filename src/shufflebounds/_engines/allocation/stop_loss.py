@@ -46,8 +46,8 @@ LOWER_CUT = -300.0
 this mass. Lowered: longer grids."""
 
 BIG_CELLS, MOST_BIG = 300, 12
-"""Number of cells of the logarithmic grid for sums of large ratios, and the smallest number of large ratios whose sum is not
-evaluated: the probability of so many is added to the upper bound. Raised: tighter bounds in more time."""
+"""Number of cells of the logarithmic grid for sums of large ratios, and the smallest number j of large ratios whose sum is not
+evaluated: the probability of j or more large ratios is added to the upper bound. Raised: tighter bounds in more time."""
 
 
 class _Grid(NamedTuple):
@@ -296,9 +296,9 @@ class Allocation:
                 out[~few], rest[~few] = self._with_large(levels[~few], floor[~few], out[~few], above, upper=upper)
         out = out - math.log(t) + sign * 64 * ULP
         if upper:
-            # Ratios above the range are left out of the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of these
-            # ratios and B that of the others. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks the sums with such
-            # a ratio, at most a fraction t e^CUT of it, which the 64 ULP added to `out` cover.
+            # Ratios above the range are omitted from the sum: E(A + B - K)+ is at most E(A) + E(B - K)+, where A is the sum of
+            # these ratios and B that of the ratios in the range. `cut` is E(A)/t, their mass under P. The computed E(B - K)+ lacks
+            # the sums with such a ratio, at most a fraction t e^CUT of it, which the 64 ULP added to `out` cover.
             cut = self.law.log_p_above(np.array([self.loss_range[1]]))
             out = np.logaddexp(out, np.logaddexp(cut, rest))
         return np.minimum(out, 0.0)

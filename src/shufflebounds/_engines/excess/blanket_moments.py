@@ -100,7 +100,7 @@ def _whole_orders(law: ExcessLaw, users: int, orders: FloatArray, whole: FloatAr
     beyond[0] = min(beyond[0], cut)
     beyond = beyond if cut > -math.inf else np.full(orders.size, -math.inf)
     atoms = np.logaddexp.reduce(law.log_mass[right] + orders[:, None] * law.log_a[right], axis=1)
-    # Of the messages that are cut, those with a = 1 have at most the mass of the others.
+    # The truncated messages with a = 1 have at most the mass e^cut.
     most = np.logaddexp(np.minimum(np.logaddexp(atoms, beyond), whole), cut)
     log_factorial = np.cumsum(np.log(orders))
     # The nodes, in s, and the logs of the series' coefficients relative to that of order 0, at each node.
