@@ -764,6 +764,7 @@ class Shuffled(BetweenProfiles):
         # valid.
         least, meets = self._epsilon(delta, False), self._deep_meets(math.log(delta))
         deep = least + bracket(lambda more: meets(least + more), 0.0, 2.0**-8 * max(least, 2.0**-8), rtol=1e-3)[1]
+        deep = min(deep, self._local_epsilon(delta, deep))
         if math.log(delta) < self._shallow - _MARGIN:
             return deep
         other = replace(self)
@@ -778,14 +779,14 @@ class Shuffled(BetweenProfiles):
             found = math.inf
         elif laws is None:
             found = super()._epsilon(delta, upper)
-            return min(found, self._local_epsilon(delta, found)) if upper else found
         else:
             found = float(epsilons(_packed(laws), [0], [self.users], [delta], upper)[0])
-        local = upper and found > 0 and not self._amplified(found, math.log(delta))
-        if local and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
+        if not upper or found == 0 or self._amplified(found, math.log(delta)):
+            return found
+        if (laws is not None or found == math.inf) and float(self._unshuffled(np.array([min(found, 1e5)]))[0]) < math.log(delta):
             # The local guarantee alone meets delta at a smaller eps.
-            return super()._epsilon(delta, upper)
-        return found
+            found = super()._epsilon(delta, True)
+        return min(found, self._local_epsilon(delta, found))
 
     def _local_epsilon(self, delta: float, found: float) -> float:
         """Return the eps at which the local guarantee meets `delta`, if it may be below the eps `found` by the search; else inf.

@@ -29,8 +29,9 @@ def enumerated(users, order):
             weight = mp.factorial(users) / mp.fprod(mp.factorial(c) for c in counts)
             a, b, p = (mp.fsum(counts[i] * kinds[i][side] for i in range(len(kinds))) for side in (0, 1, 2))
             p = mp.fprod(kinds[i][2] ** counts[i] for i in range(len(kinds)))
-            total += weight * p * a**order * b ** (1 - order) if b else 0
-        return float(mp.log(total / users) / (order - 1))
+            if b:
+                total += weight * p * (a * mp.log(a / b) if order == 1 else a**order * b ** (1 - order))
+        return float(total / users if order == 1 else mp.log(total / users) / (order - 1))
 
 
 def one_message(orders):
@@ -45,6 +46,7 @@ def test_whole_orders_are_those_of_the_enumerated_sums(users):
     law = ExcessLaw(np.log(MASSES + MASSES), np.append(LOSSES, zero), np.append(zero, LOSSES), math.log(REST))
     orders = np.arange(2.0, users + 2)
     found = BlanketRenyi(law, users, one_message).divergences(orders)
+    assert enumerated(users, 1) <= BlanketRenyi(law, users, one_message).divergences(np.ones(1))[0]
     for order, value in zip(orders.astype(int).tolist(), found.tolist()):
         exact = enumerated(users, order)
         assert exact <= value, (users, order)
@@ -56,7 +58,7 @@ def test_one_user_has_the_divergence_of_one_message():
     noise = GaussianMechanism(1.0)
     (pair,) = noise.excess_laws()
     found = BlanketRenyi(pair.upper, 1, lambda orders: noise._rdp(orders, True)).divergences(np.array([1.0, 1.5, 2.0, math.inf]))
-    assert found[0] == 0
+    assert 0.5 <= found[0] <= 0.5 * (1 + 1e-12)
     assert found[2] <= 1.0 * (1 + 1e-12)
     assert found[3] == math.inf
 
@@ -70,6 +72,12 @@ def test_large_orders_of_shuffled_gaussian_noise_meet(sigma, users, order, most)
     shuffled = GaussianMechanism(sigma).shuffled(users)
     least = order / (2 * sigma**2) - math.log(users)
     assert least - 1e-9 <= shuffled.rdp(order, bound="lower") <= shuffled.rdp(order) <= most
+
+
+@pytest.mark.parametrize(("noise", "users"), [slow(GaussianMechanism(3.0), 10**4), slow(GaussianMechanism(0.7), 30), slow(DiscreteGaussianMechanism(2.0, 3), 1000)], ids=repr)
+def test_order_one_is_below_larger_orders_and_above_the_largest_message(noise, users):
+    shuffled = noise.shuffled(users)
+    assert 0 < shuffled.rdp(1.0, bound="lower") <= shuffled.rdp(1.0) <= shuffled.rdp(1.001) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("noise", [GaussianMechanism(1.0), slow(DiscreteGaussianMechanism(1.0))], ids=repr)

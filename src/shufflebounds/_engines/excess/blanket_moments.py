@@ -73,10 +73,12 @@ class BlanketRenyi:
         # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order
         # they end at divergences of one message.
         last = self._orders[-1]
-        found = np.where(orders > 1, self._local(orders), 0.0)
+        found = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
         inside, outside = (orders > 1) & (orders <= last), (orders > last) & (orders < math.inf)
         found[inside] = np.minimum(found[inside], rises[inside] / (orders[inside] - 1) * (1 + SLACK))
+        # D_1 has no such chord: it is at most D_2.
+        found[orders == 1] = np.minimum(found[orders == 1], self._whole[1])
         for stretch in _STRETCHES:
             ends = last + stretch * (orders[outside] - last)
             chord = rises[outside] + (self._rises(ends) - rises[outside]) / stretch
