@@ -116,14 +116,12 @@ def test_epsilon_of_vectors(dimension, domain, sigma, users, most):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "users"), [
-    (GaussianVector(1.0, 13), 10**4), (GaussianVector(0.31, 2), 30), (GaussianVector(0.2, 3, "sphere"), 10**4),
-    (GaussianVector(1.0, 40), 10**4),
+@pytest.mark.parametrize(("noise", "users", "delta"), [
+    (GaussianVector(1.0, 13), 10**4, 1e-6), (GaussianVector(0.31, 2), 30, 1e-200), (GaussianVector(1.0, 40), 10**4, 1e-200),
 ], ids=repr)
-def test_vectors_that_are_far_apart(noise, users):
+def test_vectors_that_are_far_apart(noise, users, delta):
     shuffled = noise.shuffled(users)
-    for delta in (1e-6, 1e-200):
-        assert shuffled.epsilon(delta, bound="lower") <= shuffled.epsilon(delta) <= noise.epsilon(delta) * (1 + 1e-12)
+    assert shuffled.epsilon(delta, bound="lower") <= shuffled.epsilon(delta) <= noise.epsilon(delta) * (1 + 1e-12)
 
 
 @pytest.mark.slow
