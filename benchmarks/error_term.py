@@ -41,7 +41,7 @@ def crossing(log_delta: Callable[[float], float]) -> float:
 
 def both(randomizer: mechanisms.LocalRandomizer, users: int) -> tuple[float, float]:
     """Return eps of the whole bound, also where the privacy blanket is smaller, and of Gamma_n for all users, which is no bound."""
-    datasets = Shuffled(randomizer, users)._over_datasets
+    datasets = Shuffled(randomizer, users)._bounds.upper.over_datasets
     assert datasets is not None
     kinds, near = datasets._data.kinds, math.log(DELTA)
     return (crossing(lambda eps: datasets.log_delta(eps, every=False)),

@@ -45,7 +45,7 @@ def test_the_ball_is_between_the_bounds(randomizer, users, share):
 def test_the_ball_is_that_of_the_given_factor_and_not_of_the_choices():
     protocol = mechanisms.FiniteRandomizer(UNEVEN).shuffled(10**4)
     eps, ball = protocol.epsilon(1e-6), flint().arb
-    choices = protocol._over_datasets.choices(eps)
+    choices = protocol._bounds.upper.over_datasets.choices(eps)
     bound = certified._Bound(certified.family_of(protocol.randomizer)[1]().thinned(1.0), 10**4)
     at = [float(bound.value(choices, ball(x).exp()).log()) for x in (0.9 * eps, eps, 1.1 * eps)]
     for x, value in zip((0.9 * eps, eps, 1.1 * eps), at, strict=True):
@@ -91,7 +91,7 @@ def test_weights_are_verified(local_eps):
 
 def test_weights_for_smaller_ratios_are_refused():
     protocol = mechanisms.LocalHashing(100, 2.0).shuffled(1000)
-    choices = protocol._over_datasets.choices(0.2)
+    choices = protocol._bounds.upper.over_datasets.choices(0.2)
     smaller = choices._replace(weights=choices.weights._replace(less=choices.weights.less / 2))
     with pytest.raises(ArithmeticError, match="weights"):
         certified._Bound(certified.family_of(protocol.randomizer)[1](), 1000).value(smaller, flint().arb(0.2).exp())

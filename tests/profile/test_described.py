@@ -27,7 +27,7 @@ WITH_HOOKS = {
     "sampling": ["AllocationPair", "OfMechanism", "RandomAllocation", "ReplaceOne", "SampledPair", "Subsampled",
                  "WithoutReplacement", "_SeveralPair"],
     "shuffle": ["BinomialNoise", "BitPair", "FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits",
-                "RealSum", "Shuffled", "ShuffledBits", "ZeroSum", "_Guarantee", "_OneData", "_PersonalPair", "_ShiftedBinomial"],
+                "RealSum", "Shuffled", "ShuffledBits", "ZeroSum", "_Guarantee", "_PersonalPair", "_ShiftedBinomial"],
 }
 """The classes that still have hooks, by subpackage. A class that is described leaves the list, and none is added."""
 

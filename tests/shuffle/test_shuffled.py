@@ -132,9 +132,9 @@ def test_datasets_with_several_inputs_are_searched_for_more_users(users):
     rows = [[0.75, 0.25], [0.5, 0.5], [0.125, 0.875]]
     profile = shuffle.Shuffled(FiniteRandomizer(rows), users)
     for eps in (0.2, 0.9):
-        held = profile._mixed.best(eps)[1]
+        held = profile._bounds.mixed.best(eps)[1]
         law = {0: np.ones(1), 1: np.ones(1)}
-        first, second = profile._mixed.best(eps)[2]
+        first, second = profile._bounds.mixed.best(eps)[2]
         for key, target in ((0, first), (1, second)):
             for x, count in (*enumerate(held), (target, 1)):
                 for _ in range(count):
@@ -227,7 +227,7 @@ def test_every_row_of_the_table_of_epsilon(row):
 def test_eps_of_heavy_tails_is_the_smallest():
     # The bounds have a large gap at some eps, and a search that relied on one value ended at eps = 23.
     shuffled = GaussianMechanism(0.3).shuffled(10**6)
-    assert shuffled._searched(True) is None
+    assert shuffled._bounds.kernel_laws(True) is None
     assert shuffled.delta(9.9) < 1e-8 < shuffled.delta(9.87)
 
 
@@ -263,13 +263,13 @@ def test_two_inputs_of_any_randomizer_are_bounded_over_all_datasets():
     for eps in (0.05, 0.4):
         # For this number of users every dataset is enumerated, so the lower bound is the exact value.
         assert shuffled.log_delta(eps, bound="lower") <= shuffled.log_delta(eps)
-        assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._pairs)
+        assert shuffled.log_delta(eps) <= max(pair.upper.log_phi_side(eps, 8, upper=True) for pair in shuffled._laws.pairs)
 
 
 @pytest.mark.parametrize("sensitivity", [1, 2, 3])
 def test_geometric_noise_has_two_inputs_only_for_sensitivity_one(sensitivity):
     shuffled = mechanisms.GeometricMechanism(1.0, sensitivity).shuffled(500)
-    bounds = dict(shuffled._upper_bounds(0.05))
+    bounds = dict(shuffled._bounds.upper._named(0.05))
     assert ("shuffled bits" in bounds) == (sensitivity == 1)
     if sensitivity == 1:
         assert bounds["shuffled bits"] < bounds["privacy blanket"]

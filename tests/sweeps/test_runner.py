@@ -165,7 +165,7 @@ class Counting(Executor):
     def submit(self, fn, /, *args, **kwargs):
         future = Future()
         reply = fn(*args, **kwargs)
-        self.batches.append((args[2][0].size, reply.seconds))
+        self.batches.append((args[0][0].size, reply.seconds))
         future.set_result(reply)
         return future
 
@@ -207,9 +207,9 @@ def test_batches_on_a_cluster_grow_after_one_row_per_thread(threads, single):
 
 @pytest.mark.parametrize("rows", [1, 100, 5000])
 def test_last_batches_are_shared_between_workers(rows):
-    left, sizes = rows, []
+    left, sizes, batch = rows, [], runner._BatchSize(1000, 20, measured=True)
     while left:
-        sizes.append(min(runner._batch_rows(1000, 20, left, 4), left))
+        sizes.append(min(batch.rows(left, 4), left))
         left -= sizes[-1]
     assert sum(sizes) == rows
     assert sizes == sorted(sizes, reverse=True)

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from shufflebounds._base.limits import TINY
-from shufflebounds._base.search import narrowed
-from shufflebounds._base.types import ULP
+from shufflebounds._base.search import bracket, expand_bracket, narrowed
+from shufflebounds._base.types import EXP_SLACK, ULP
 
-__all__ = ["Curve", "crossing"]
+__all__ = ["Curve", "crossing", "eps_at", "last_positive"]
 
 Point = tuple[float, float]
 """An eps and the excess there."""
@@ -59,6 +59,43 @@ class Curve:
     rtol: float = 1e-13
     settles: float = 0.0
     jumps: bool = True
+
+
+def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough: Curve | None, pure: float,
+           cap: float = 1e6) -> float:
+    """Return an upper or a lower bound of the eps at which delta is `delta`, in (0, 1].
+
+    `bound` returns an upper or a lower bound of log delta at one eps. It may be positive, and NaN stands for the trivial bound. The
+    other arguments are those of `Curve`.
+    """
+    # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
+    outward = -1 if upper else 1
+    reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
+    target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
+    if delta == 1:
+        target = 0.0
+
+    def log_delta(eps: float) -> float:
+        value = bound(eps)
+        return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
+
+    return crossing(Curve(log_delta, rough, pure, cap), target, upper=upper)
+
+
+def last_positive(log_delta: Callable[[float], float], pure: float, cap: float = 1e6) -> float:
+    """Return the largest eps found, at most `pure`, with a positive delta; inf if every eps searched has one.
+
+    `log_delta` returns a lower bound. If no pure budget is known, the search ends at `cap`.
+    """
+    def positive(eps: float) -> bool:
+        return log_delta(eps) > -math.inf
+
+    if math.isfinite(pure):
+        return expand_bracket(pure, positive, -pure * ULP, 0.0)
+    if positive(cap):
+        return pure
+    # No finite pure budget is known, but there may be one, so the search goes up to `cap`.
+    return bracket(lambda eps: not positive(eps), 0.0, cap, rtol=1e-12)[0] if positive(0.0) else 0.0
 
 
 def crossing(curve: Curve, target: float, *, upper: bool) -> float:

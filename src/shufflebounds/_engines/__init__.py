@@ -3,6 +3,7 @@
 - `compose`: independent releases, on a grid of losses, by inversion of a transform, or by enumeration;
 - `excess`: (1/n) E(X_1 + ... + X_n)_+, the privacy of a shuffled randomizer, for given distributions of X;
 - `datasets`: the largest such value over every dataset of the other users;
+- `amplification`: both bounds of a shuffled randomizer, by the two engines above;
 - `inputs`: these distributions for noise on numbers and vectors and for densities;
 - `clones`: the clone bounds; `bits`: sums of flipped bits; `allocation`: random allocation to steps;
 - `errors`: estimates from counts of messages, and the distributions of their errors.

@@ -74,7 +74,7 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `Composer._anchor` moves the grid to this mean. With more than four steps, it would also move grids that resolve the
+        `GridSteps.anchor` moves the grid to this mean. With more than four steps, it would also move grids that resolve the
         distribution. With fewer, the mean would omit losses that the lower bound merges with the median loss.
         """
         if not self.losses.size:

@@ -57,19 +57,25 @@ class Summand(NamedTuple):
     times: int
 
 
+class _Points(NamedTuple):
+    """The grid points of a truncation range: `size` points from `origin` on, of which those from index `first` on are stored."""
+
+    origin: float
+    size: int
+    first: int
+
+
 @dataclass(frozen=True, eq=False)
 class _Transform:
     """Sums of tilted masses at the grid points of a truncation range, from which the bounds at an interval of levels K follow.
 
-    `tail` and `excess` are the arrays of the kernel `tilted_excess`. The range has `size` points from `origin` on; those from index
-    `first` on are stored. `error` bounds the error of each tilted mass in the range, and `outside` the tilted mass outside it.
+    `tail` and `excess` are the arrays of the kernel `tilted_excess` at the stored points. `error` bounds the error of each tilted
+    mass in the range, and `outside` the tilted mass outside it.
     """
 
     theta: float
     cumulant: float
-    origin: float
-    size: int
-    first: int
+    points: _Points
     tail: FloatArray
     excess: FloatArray
     error: float
@@ -232,7 +238,7 @@ class TiltedSum:
 
     def points(self, level: float) -> int:
         """Return the number of points of the transform that serves the level."""
-        return self._transform(self.center(level)).size
+        return self._transform(self.center(level)).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
@@ -275,9 +281,10 @@ class TiltedSum:
         for center in np.unique(centers).tolist():
             held = np.flatnonzero(centers == center)
             one, at = self._transform(center), levels[held]
+            origin, size, first = one.points
             logs, slopes, shares = _losses.read_excess(
-                at, one.tail, one.excess, one.first, one.size, one.origin, self.step, one.theta, self._discount, one.error,
-                one.outside, self.upper,
+                at, one.tail, one.excess, first, size, origin, self.step, one.theta, self._discount, one.error, one.outside,
+                self.upper,
             )
             away = one.theta * (at - self.origin)
             raw = one.cumulant - away
@@ -327,9 +334,7 @@ class TiltedSum:
         return _Transform(
             theta,
             cumulant + (rough if self.upper else -rough),
-            origin,
-            size,
-            left,
+            _Points(origin, size, left),
             tail[left:right].copy(),
             excess[left:right].copy(),
             error,

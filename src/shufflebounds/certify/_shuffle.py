@@ -137,7 +137,7 @@ def _blanket(protocol: Shuffled) -> Answer | None:
 
 def _every_dataset(protocol: Shuffled) -> Answer | None:
     """Return the maximum of delta over all datasets if the randomizer is a matrix, or None if there are too many datasets."""
-    if protocol._mixed is None or not protocol._mixed.every or not isinstance(protocol.randomizer, FiniteRandomizer):
+    if protocol._bounds.mixed is None or not protocol._bounds.mixed.every or not isinstance(protocol.randomizer, FiniteRandomizer):
         return None
     columns, counts = np.unique(protocol.randomizer._rows, axis=1, return_counts=True)
     others, (inputs, kinds) = protocol.users - 1, columns.shape

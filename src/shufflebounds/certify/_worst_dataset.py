@@ -340,7 +340,7 @@ def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
 
 def worst_dataset(protocol: Shuffled) -> Answer | None:
     """Return the upper bound over all datasets, or None if there is none for the protocol."""
-    datasets, known = protocol._over_datasets, family_of(protocol.randomizer)
+    datasets, known = protocol._bounds.upper.over_datasets, family_of(protocol.randomizer)
     if datasets is None or known is None or protocol.inputs is not None or not datasets.listed:
         return None
     size, family = known

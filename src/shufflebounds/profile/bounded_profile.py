@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.calls import Explaining, explained
-from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.crossing import Curve, eps_at, last_positive
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
-from shufflebounds._base.types import EXP_SLACK, ULP, Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
+from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
 
 __all__ = ["BoundedProfile"]
 
@@ -254,30 +254,9 @@ class BoundedProfile(metaclass=Explaining):
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
-        # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
-        outward = -1 if upper else 1
-        reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
-        target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
-        if delta == 1:
-            target = 0.0
-
-        def log_delta(eps: float) -> float:
-            value = self._log_side_at(eps, upper=upper)
-            return min(0.0, value) if not math.isnan(value) else 0.0 if upper else -math.inf
-
-        curve = Curve(log_delta, self._rough(upper), self._pure_epsilon(), 1e6 * self._eps_scale())
-        return crossing(curve, target, upper=upper)
+        return eps_at(partial(self._log_side_at, upper=upper), delta, upper=upper, rough=self._rough(upper), pure=pure,
+                      cap=1e6 * self._eps_scale())
 
     def _last_positive(self, pure: float) -> float:
         """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
-
-        def positive(eps: float) -> bool:
-            return self._log_side_at(eps, upper=False) > -math.inf
-
-        if math.isfinite(pure):
-            return _search.expand_bracket(pure, positive, -pure * ULP, 0.0)
-        far = 1e6 * self._eps_scale()
-        if positive(far):
-            return pure
-        # No finite pure budget is known, but there may be one, so the search goes up to `far`.
-        return _search.bracket(lambda eps: not positive(eps), 0.0, far, rtol=1e-12)[0] if positive(0.0) else 0.0
+        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale())

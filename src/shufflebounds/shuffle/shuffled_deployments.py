@@ -38,28 +38,27 @@ class _DeploymentArray:
         self.kinds, places = _numbered(randomizer)
         self.shape, (self.places, self.users, self.third) = flat(randomizer=places, users=counts, **third)
         # The constructor of `Shuffled` checks the randomizers and the participation.
-        self.protocols = [Shuffled(kind, _validate.MAX_COUNT, participation) for kind in self.kinds]
+        most = _validate.MAX_COUNT
+        self.protocols = [Shuffled(kind, most, participation)._of_users(most, blanket=self.blanket) for kind in self.kinds]
 
     def protocol(self, place: int) -> Shuffled:
         """Return the `Shuffled` protocol of one deployment."""
         kind: Shuffled = self.protocols[self.places[place]]
-        return kind._of_users(int(self.users[place]), blanket=self.blanket)
+        return kind._of_users(int(self.users[place]))
 
     def laws(self, upper: bool) -> list[list[ExcessLaw]]:
         """Return for each randomizer the distributions of X; the bound is the largest of their Phi.
 
         The list is empty if the bound has no such form.
         """
-        if upper and not self.blanket:
-            return [[] if protocol._has_search else protocol._searched(upper) or [] for protocol in self.protocols]
-        return [protocol._searched(upper) or [] for protocol in self.protocols]
+        return [protocol._kernel_laws(upper) for protocol in self.protocols]
 
     def left(self, upper: bool, laws: list[list[ExcessLaw]]) -> NDArray[np.bool_]:
         """Return a mask of the deployments that `Shuffled` evaluates, because the compiled code does not compute their bound."""
         alone: NDArray[np.bool_] = np.array([not law for law in laws])[self.places]
         # For few users `Shuffled` may enumerate every dataset, which the compiled code cannot do.
         for place in np.flatnonzero(~alone & (self.users < 2 * MANY)).tolist():
-            alone[place] = self.protocol(place)._searched(upper) is None
+            alone[place] = not self.protocol(place)._kernel_laws(upper)
         return alone
 
     def answers(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,9 @@ def sweep(
         executor = _Here() if pool is None else pool
     try:
         with _shown(progress, checked.rows) as show:
-            return _Sweep(function, arrays, checked, executor, show, None if pool is None else threading.Event()).run()
+            stop = None if pool is None else threading.Event()
+            job = partial(run_batch, function, tuple(checked.columns), home=os.getpid(), stop=stop, arrays=arrays)
+            return _Sweep(job, checked, executor, show, stop).run()
     finally:
         if pool is not None:
             # After an interrupt a thread may be in a long row, which cannot be ended from outside.
@@ -196,23 +199,37 @@ def sweep(
 
 
 @dataclass
-class _Sweep:
-    """A running sweep: the function, the executor, the pending batches, and the size of the next ones."""
+class _BatchSize:
+    """The numbers of rows of the next batches, which follow from the durations of finished ones."""
 
-    function: Callable[..., Any]
-    arrays: bool
-    grid: Grid
-    executor: Executor
-    show: Callable[[int, int], Any]
-    stop: threading.Event | None = None
-    begun: int = 0
-    finished: int = 0
     size: int = 1
     least: int = 1
     measured: bool = False
 
-    def __post_init__(self) -> None:
-        self.results = Results(self.grid)
+    def rows(self, left: int, places: int) -> int:
+        """Return the number of rows of the next batch: near the end an equal share of the `left` rows, at least `least`."""
+        return min(self.size, max(self.least, -(-left // places))) if self.measured else self.size
+
+    def learn(self, reply: Reply) -> None:
+        """Choose the size of the next batches from the duration of a finished one."""
+        self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
+        wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
+        # The size grows at most 16-fold at a time, because the duration of the first rows varies (it may include an import). 2**18
+        # rows limit the memory that a worker needs.
+        self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
+        # Near the end the remaining rows are divided evenly among the workers, into batches of at least a tenth of the target
+        # duration, so that no worker is left alone with a long batch.
+        self.least = int(max(1, wanted / 10))
+
+
+class _Sweep:
+    """A running sweep: the job of a batch, the executor, the pending batches, and the size of the next ones."""
+
+    def __init__(self, job: Callable[..., Reply], grid: Grid, executor: Executor, show: Callable[[int, int], Any],
+                 stop: threading.Event | None) -> None:
+        self.job, self.grid, self.executor, self.show, self.stop = job, grid, executor, show, stop
+        self.begun = self.finished = 0
+        self.batch, self.results = _BatchSize(), Results(grid)
         self.pending: dict[Future[Reply], int] = {}
 
     def run(self) -> Array:
@@ -258,13 +275,13 @@ class _Sweep:
         """Submit batches until every worker has enough of them; return an error if the executor refuses."""
         workers = _workers(self.executor)
         # Two batches per worker are pending, so that no worker waits for this thread; one while the batch size is still unknown.
-        limit = workers if not self.measured or isinstance(self.executor, _Here) else 2 * workers
-        names, total = tuple(self.grid.columns), self.grid.rows
+        limit = workers if not self.batch.measured or isinstance(self.executor, _Here) else 2 * workers
+        total = self.grid.rows
         while self.begun < total and len(self.pending) < limit:
-            rows = _batch_rows(self.size, self.least, total - self.begun, limit) if self.measured else self.size
+            rows = self.batch.rows(total - self.begun, limit)
             columns = self.grid.take(np.arange(self.begun, min(self.begun + rows, total)))
             try:
-                future = self.executor.submit(run_batch, self.function, names, columns, os.getpid(), self.stop, self.arrays)
+                future = self.executor.submit(self.job, columns)
             except RuntimeError as problem:
                 return _failed(f"the executor accepts no work: {problem}", problem)
             self.pending[future] = self.begun
@@ -291,14 +308,7 @@ class _Sweep:
                            reply.failure, row)
         if reply.interrupted:
             return SweepInterrupted("the sweep was interrupted in a row")
-        self.measured = self.measured or reply.seconds > _BATCH_SECONDS / 4
-        wanted = reply.rows * _BATCH_SECONDS / max(reply.seconds, 1e-6)
-        # The size grows at most 16-fold at a time, because the duration of the first rows varies (it may include an import). 2**18
-        # rows limit the memory that a worker needs.
-        self.size = int(max(1, min(wanted, self.size * 16, 2**18)))
-        # Near the end the remaining rows are divided evenly among the workers, into batches of at least a tenth of the target
-        # duration, so that no worker is left alone with a long batch.
-        self.least = int(max(1, wanted / 10))
+        self.batch.learn(reply)
         return None
 
 
@@ -313,11 +323,6 @@ def _workers(executor: Executor) -> int:
     if known is None and callable(threads):
         known = sum(threads().values())
     return known or 32
-
-
-def _batch_rows(size: int, least: int, left: int, places: int) -> int:
-    """Return the size of the next batch: `size`, or near the end an equal share of the remaining rows, at least `least`."""
-    return min(size, max(least, -(-left // places)))
 
 
 def _failed(text: str, cause: BaseException, row: int | None = None) -> SweepError:

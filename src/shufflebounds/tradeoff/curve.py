@@ -1,11 +1,10 @@
-"""Trade-off functions, made from lists of probabilities, breakpoints, delta, or a formula."""
+"""Trade-off functions, made from lists of probabilities, breakpoints, delta, or a formula, and operations that return others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +12,20 @@ from numpy.typing import ArrayLike
 from shufflebounds import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import FloatArray, plain, typed_as
+from shufflebounds._base.types import FloatArray
 from shufflebounds.tradeoff.closed_curves import GaussianCurve, LaplaceCurve
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise
 from shufflebounds.tradeoff.representation import Representation
 from shufflebounds.tradeoff.tensor import tensor_product
+from shufflebounds.tradeoff.values import CurveValues
 
 __all__ = ["Tradeoff"]
 
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class Tradeoff:
+class Tradeoff(CurveValues):
     r"""The trade-off function of two distributions: the least error of the second kind at each error of the first kind.
 
     .. math:: f(\alpha) = T(P, Q)(\alpha) = \min \{ 1 - \mathrm{E}_Q[\phi] : 0 \le \phi \le 1,\; \mathrm{E}_P[\phi] \le \alpha \}
@@ -312,192 +312,6 @@ class Tradeoff:
         eps = _validate.real("eps", eps, 0)
         return Tradeoff(_three_lines(eps, 0.0, -math.inf, f"randomized_response({eps})"))
 
-    @property
-    def knots(self) -> tuple[FloatArray, FloatArray]:
-        r"""Natural logarithms of :math:`\alpha_i`, non-decreasing from -inf, and of :math:`\beta_i = f(\alpha_i)`, to -inf.
-
-        Two read-only arrays of shape (knots,). Beyond the last :math:`\alpha_i` f is 0. Curves given by a formula, Gaussian and
-        Laplace, have no breakpoints and raise AttributeError.
-        """
-        return self._form.knots()
-
-    @overload
-    def log_beta(self, log_alpha: float) -> float: ...
-    @overload
-    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray: ...
-    def log_beta(self, log_alpha: ArrayLike) -> float | FloatArray:
-        r"""Natural logarithm of :math:`f(\alpha)` at :math:`\alpha = e^{\text{log\_alpha}}`.
-
-        Parameters
-        ----------
-        log_alpha : float or array_like
-            Natural logarithm of the error of the first kind, <= 0; for -inf the result is log f(0).
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `log_alpha`; -inf where f is 0.
-
-        {raises: If `log_alpha` is positive, NaN or empty.}
-
-        Notes
-        -----
-        Between breakpoints :math:`f = (1 - t) \beta_i + t \beta_{i+1}`. Both weights are computed by ``expm1`` of differences of
-        logarithms of :math:`\alpha` or, above 1/2, of :math:`1 - \alpha`, and the terms are added in logarithms.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.from_pmfs([-1e5, 0.0], [0.0, -1e5])
-        >>> f.log_beta(-1e5 - np.log(2)), f.log_beta(-1e5), f.log_beta(-1.0)
-        (-0.6931471805615919, -100000.0, -100000.45867514539)
-        """
-        return _shaped(self._form.log_beta, _validate.log_values("log_alpha", log_alpha))
-
-    @overload
-    def beta(self, alpha: float) -> float: ...
-    @overload
-    def beta(self, alpha: ArrayLike) -> float | FloatArray: ...
-    def beta(self, alpha: ArrayLike) -> float | FloatArray:
-        r"""The least error of the second kind, :math:`f(\alpha)`.
-
-        Parameters
-        ----------
-        alpha : float or array_like
-            Error of the first kind, in [0, 1].
-
-        Returns
-        -------
-        float or ndarray
-            In [0, 1], of the shape of `alpha`. Below 1e-300 use :meth:`log_beta`.
-
-        {raises: If `alpha` lies outside [0, 1] or is empty.}
-        """
-        array = _validate.real_array("alpha", alpha, 0, 1)
-        with np.errstate(divide="ignore"):
-            value = np.exp(self._form.log_beta(np.log(array.ravel()))).reshape(array.shape)
-        return plain(value)
-
-    @overload
-    def log_delta(self, eps: float) -> float: ...
-    @overload
-    def log_delta(self, eps: ArrayLike) -> float | FloatArray: ...
-    def log_delta(self, eps: ArrayLike) -> float | FloatArray:
-        r"""Natural logarithm of the delta that belongs to the curve, :math:`\sup_\alpha 1 - f(\alpha) - e^\varepsilon \alpha`.
-
-        Parameters
-        ----------
-        eps : float or array_like
-            Privacy loss in nats, finite, of either sign.
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `eps`; -inf where delta is 0. For :math:`f = T(P, Q)`, delta is
-            :math:`\sum_y \max(0, Q(y) - e^\varepsilon P(y))`. If f is a lower bound of :math:`T(P, Q)`, delta is an upper bound of
-            this sum.
-
-        {raises: If `eps` is not finite or empty.}
-
-        Notes
-        -----
-        Exact to rounding: a sum of positive terms :math:`\Delta\beta (1 - e^{\varepsilon - l})` over the segments of slope
-        :math:`-e^l` with l > eps, in one sweep over segments and eps together. The error of log delta is a few ulp of the
-        logarithms, divided by :math:`1 - e^{\varepsilon - l}` of the segments with the largest terms.
-
-        Examples
-        --------
-        >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.from_pmfs([-1e5, 0.0], [0.0, -1e5])
-        >>> f.log_delta(1e5 - 2**-10)
-        -6.931960047113024
-        """
-        return _shaped(self._form.log_delta, _validate.real_array("eps", eps))
-
-    @typed_as(log_delta)
-    def delta(self, eps: ArrayLike) -> float | FloatArray:
-        """The delta that belongs to the curve, in [0, 1]: the exponential of :meth:`log_delta`. Below 1e-300 use :meth:`log_delta`.
-
-        Parameters
-        ----------
-        eps : float or array_like
-            As in :meth:`log_delta`, where exceptions are listed.
-
-        Returns
-        -------
-        float or ndarray
-        """
-        return plain(np.exp(np.asarray(self.log_delta(eps))))
-
-    @overload
-    def epsilon(self, delta: float) -> float: ...
-    @overload
-    def epsilon(self, delta: ArrayLike) -> float | FloatArray: ...
-    def epsilon(self, delta: ArrayLike) -> float | FloatArray:
-        r"""The least :math:`\varepsilon \ge 0` with :math:`\delta(\varepsilon)` at most the given delta.
-
-        Parameters
-        ----------
-        delta : float or array_like
-            Failure probability in [0, 1].
-
-        Returns
-        -------
-        float or ndarray
-            Of the shape of `delta`, rounded up: an eps at which :meth:`log_delta` was evaluated and is at most log delta; inf
-            if there is no finite one.
-
-        {raises: If `delta` lies outside [0, 1] or is empty.}
-
-        Examples
-        --------
-        >>> from shufflebounds.tradeoff import Tradeoff
-        >>> f = Tradeoff.randomized_response(1.0)
-        >>> round(f.epsilon(0.0), 12), round(f.epsilon(0.1), 12), f.epsilon(0.5)
-        (1.0, 0.852905101364, 0.0)
-        """
-        return _shaped(self._form.epsilon, _validate.real_array("delta", delta, 0, 1))
-
-    def gdp_mu(self) -> float:
-        r"""The smallest :math:`\mu` whose Gaussian curve lies below, :math:`G_\mu \le f`.
-
-        .. math:: \mu = \max_i \Phi^{-1}(1 - \alpha_i) - \Phi^{-1}(\beta_i)
-
-        Returns
-        -------
-        float
-            Rounded up, by about 1e-15 times the normal quantiles of :math:`\alpha` and :math:`\beta`. **inf** if the supports of
-            the distributions differ, that is, if f(0) < 1 or f is 0 at some :math:`\alpha < 1`: every Gaussian curve is 1 at
-            :math:`\alpha = 0` and positive at every :math:`\alpha < 1`.
-
-        Notes
-        -----
-        It suffices to compare at the breakpoints, because Gaussian curves are convex and f is linear between breakpoints. Both
-        quantiles are computed from the smaller one of a probability and its complement, which are summed separately.
-
-        {dong2022: definition 2.6}
-
-        Examples
-        --------
-        >>> from shufflebounds.tradeoff import Tradeoff
-        >>> print(f"{Tradeoff.randomized_response(1.0).gdp_mu():.9f}")
-        1.232035385
-        >>> Tradeoff.approximate(1.0, 1e-9).gdp_mu()
-        inf
-        """
-        return self._form.gdp_mu()
-
-    def advantage(self) -> float:
-        r"""The largest advantage of a test over guessing, :math:`\max_\alpha 1 - \alpha - f(\alpha)`: the total variation distance.
-
-        Returns
-        -------
-        float
-            In [0, 1]; equal to delta at eps = 0. If the probabilities of P or Q sum to less than 1, the missing mass is added.
-        """
-        return self.delta(0.0)
-
     def inverse(self) -> Tradeoff:
         r"""Return the trade-off function of the pair in the other order, :math:`T(Q, P)`: the inverse function of f.
 
@@ -641,11 +455,6 @@ class Tradeoff:
         alpha = plotting.alphas(self.knots[0] if isinstance(self._form, Piecewise) else None)
         plotting.draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
                                shade=shade)
-
-
-def _shaped(method: Callable[[FloatArray], FloatArray], array: FloatArray) -> float | FloatArray:
-    """Return the values of `method`, which takes a 1-D array, at all entries of `array`, in the shape of `array`."""
-    return plain(method(array.ravel()).reshape(array.shape))
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:

@@ -108,7 +108,7 @@ def test_the_enumeration_has_entries_for_multisets_only(inputs, outputs, users):
     weights = np.random.default_rng(outputs).dirichlet(3 * np.ones(outputs), inputs)
     protocol = shuffle.Shuffled(FiniteRandomizer(weights), users)
     assert protocol.argument(0.1) == "every dataset"
-    law, starts = protocol._mixed._every._laws
+    law, starts = protocol._bounds.mixed._every._laws
     multisets, datasets = math.comb(users + outputs - 1, outputs - 1), math.comb(users + inputs - 2, inputs - 1)
     assert law.shape == (inputs, multisets * datasets)
     for x in range(inputs):

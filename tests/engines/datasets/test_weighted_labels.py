@@ -203,9 +203,9 @@ def test_the_laws_of_records_are_those_of_all_bits(bins, flip):
     assert all(labels.blanket[0] * b <= float(x) * (1 + 1e-12) for law in laws for x, b in zip(law, map(float, empty)))
     gaps = [[x - b for x, b in zip(law, empty)] for law in laws]
     norm = [[float(sum(x * y / b for x, y, b in zip(one, other, empty))) for one in gaps] for other in gaps]
-    assert labels.square == pytest.approx(norm[0][0]) == norm[1][1]
-    assert labels.product == pytest.approx(norm[0][1], abs=1e-12)
-    assert labels.distance >= max(norm[i][i] for i in range(len(laws))) * (1 - 1e-12)
+    assert labels.norms.square == pytest.approx(norm[0][0]) == norm[1][1]
+    assert labels.norms.product == pytest.approx(norm[0][1], abs=1e-12)
+    assert labels.norms.distance >= max(norm[i][i] for i in range(len(laws))) * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(("fakes", "eps"), [(10**3, 0.0806), (10**4, 0.0466), (10**5, 0.0159)])

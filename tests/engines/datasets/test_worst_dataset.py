@@ -107,7 +107,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
     protocol = shuffle.Shuffled(mechanisms.FiniteRandomizer([[float(p) for p in row] for row in rows]), users)
     truth = float(worst(rows, users, rational(eps)))
     assert truth <= protocol.delta(eps) * (1 + 1e-9) + 1e-14
-    assert protocol._dataset_laws is None or truth <= math.exp(bound(protocol.randomizer, users, eps)) * (1 + 1e-9) + 1e-14
+    assert protocol._laws.over_datasets is None or truth <= math.exp(bound(protocol.randomizer, users, eps)) * (1 + 1e-9) + 1e-14
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [

@@ -39,10 +39,10 @@ def test_a_heavy_tail_of_losses_alone():
 
 def test_the_ranking_of_thousands_of_distributions_gives_a_valid_lower_bound():
     many = m.GeometricMechanism(0.6, 6, bound=30).shuffled(1000)
-    assert len(many._below) > 64
+    assert len(many._laws.below) > 64
     for eps in (0.1, 0.3, 0.9):
         lower, upper = many._log_delta(np.array([eps]))
-        largest = max(law.log_phi_side(eps, 1000, upper=False) for _, _, law in many._below)
+        largest = max(law.log_phi_side(eps, 1000, upper=False) for _, _, law in many._laws.below)
         assert largest - 1e-3 <= lower[0] <= upper[0]
 
 

@@ -313,7 +313,7 @@ def test_one_bound_of_a_sum_of_few_users_is_that_of_both(users: int) -> None:
 
 @pytest.mark.parametrize(("sigma", "users", "eps"), [(0.5, 200, 3.0), (0.5, 4000, 2.0), (1.0, 10, 2.0), (0.45, 34, 5.0)])
 def test_parted_approximation_is_close_for_heavy_tails(sigma: float, users: int, eps: float) -> None:
-    law = GaussianMechanism(sigma).shuffled(users)._below[0][2]
+    law = GaussianMechanism(sigma).shuffled(users)._laws.below[0][2]
     lower, upper = law.log_phi([eps], users, Effort.SAMPLED)
     assert lower[0] - 1.5 < law.approximate_log_phi(eps, users, parted=True) < upper[0] + 1.5
     # E S_+ is at most n E X_+.

@@ -8,19 +8,24 @@ with the probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)` if the target's
 
 for every set. The sets used here contain the outputs with the largest R_0/m. The bound is close to the exact value where one large
 likelihood ratio decides, as for Gaussian noise at very small delta.
+
+If all other users have the target's second value, the likelihood ratio of all messages is the mean of n independent ratios. Its
+moment of order k is at least that of one ratio divided by n^(k-1) (`mean_renyi`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.excess.laws import ExcessLaw
 from shufflebounds.tradeoff.representation import log1mexp
 
-__all__ = ["LargestMessage"]
+__all__ = ["LargestMessage", "mean_renyi"]
 
 
 class LargestMessage:
@@ -58,6 +63,16 @@ class LargestMessage:
         less = log1mexp(np.minimum(log_delta - self._first[inside], 0.0))
         found = float((self._first[inside] + less - self._second[inside]).max(initial=0.0))
         return max(0.0, found - 64 * ULP * (1 + abs(log_delta)))
+
+
+def mean_renyi(local: Callable[[FloatArray], FloatArray], users: int, orders: FloatArray) -> FloatArray:
+    """Return lower bounds of the Renyi divergences of the messages, from those of one message, which `local` returns for orders."""
+    found = local(orders) - math.log(users) * (1 + 2 * ULP)
+    # The moments of whole orders are known.
+    for i, order in enumerate(np.floor(np.minimum(orders, LARGEST_ORDER)).astype(int).tolist()):
+        if order > 1:
+            found[i] = max(found[i], allocation_renyi(order, users, local(np.arange(2.0, order + 1)), upper=False))
+    return np.asarray(found)
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:

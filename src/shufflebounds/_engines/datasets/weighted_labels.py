@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,7 @@ from shufflebounds._engines.datasets.largest_sum import NODES, SMOOTHING, SPREAD
 from shufflebounds._engines.datasets.laws import FiniteKinds
 from shufflebounds._losses.budget import log_odds
 
-__all__ = ["WeightedLabels"]
+__all__ = ["Norms", "WeightedLabels"]
 
 _GROUPS = 200
 """Largest number of different budgets. If there are more, budgets are rounded up, which means less privacy. Raised: longer run
@@ -59,6 +60,18 @@ _MOST_PAIRS = 512
 """Largest number s of drawn pairs. Budgets of at most 2, 4 and 6 need 2, 6 and 18. Raised: a bound for larger budgets, too."""
 
 
+class Norms(NamedTuple):
+    """Norms in L^2(1/b).
+
+    `distance` is the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; `square` the squared norm of
+    R_0 - b and of R_1 - b; and `product` the scalar product of these two.
+    """
+
+    distance: float
+    square: float
+    product: float
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedLabels:
     """The bound for one target and every choice of the other users' inputs.
@@ -75,9 +88,8 @@ class WeightedLabels:
         For each pair of groups the largest (R - 1)^2/R over the likelihood ratios R of their messages.
     blanket : ndarray
         For each group a mass g_i with g_i b <= R_i, for one probability distribution b.
-    distance, square, product : float
-        In L^2(1/b): the largest sum over a < j of pi_a pi_j |R_a - R_j|^2, over weights pi of sum 1; the squared norm of R_0 - b
-        and of R_1 - b; and the scalar product of these two.
+    norms : Norms
+        Norms of the distributions of the messages.
     offered : bool
         Whether there are enough users and the bound is not 1.
     """
@@ -87,9 +99,7 @@ class WeightedLabels:
     firsts: NDArray[np.intp]
     spread: FloatArray
     blanket: FloatArray
-    distance: float
-    square: float
-    product: float
+    norms: Norms
     offered: bool
 
     @classmethod
@@ -112,7 +122,7 @@ class WeightedLabels:
         return cls(
             counts.astype(np.float64), kinds, 2 * np.arange(counts.size),
             np.outer(1 / keep, 1 / flip) * (keep[:, None] - flip) ** 2, 2 * flip,
-            (float(keep.max()) - float(flip.min())) ** 2, gap * gap, -gap * gap,
+            Norms((float(keep.max()) - float(flip.min())) ** 2, gap * gap, -gap * gap),
             others.size + 1 >= _FEWEST and math.exp(-_LARGEST) < min(lost, float(flip.min())) and lost < 0.5,
         )
 
@@ -150,7 +160,7 @@ class WeightedLabels:
         users, mixed = (x * x / (1 + x) for x in (larger, larger * (bins - 1) / bins))
         norm = (1 - 2 * flip) ** 2 / (flip * (1 - flip))
         return cls(np.array([others, fakes], dtype=np.float64), kinds, np.array([0, len(parts) - 1]),
-                   np.array([[users, mixed], [mixed, 0.0]]), np.full(2, flip / (1 - flip)), norm, norm, 0.0, True)
+                   np.array([[users, mixed], [mixed, 0.0]]), np.full(2, flip / (1 - flip)), Norms(norm, norm, 0.0), True)
 
     @property
     def _users(self) -> int:
@@ -213,9 +223,9 @@ class WeightedLabels:
         if not g > 0:
             return math.inf
         # The squared norm of R_0 - E R_1 + (E - 1) b; norms are relative to g b.
-        norm = (self.square * (1 + (1 + more) ** 2) - 2 * (1 + more) * self.product) / g
+        norm = (self.norms.square * (1 + (1 + more) ** 2) - 2 * (1 + more) * self.norms.product) / g
         log_norm = math.log(norm) if norm > 0 else -math.inf
-        ratio = (self._total / self._left(pairs)) ** 2 * self.distance / g
+        ratio = (self._total / self._left(pairs)) ** 2 * self.norms.distance / g
         if not ratio > 0:
             return -math.inf
         # A_k, and the logs of the falling factorials (n)_(2k+1) and (n-1)_(2k).

@@ -26,10 +26,10 @@ def test_the_widest_distributions_are_kept(seed):
     rows = rng.dirichlet(np.full(8, 3.0), 7)
     protocol, laws = Shuffled(FiniteRandomizer(rows), 500), every_law(rows)
     assert len(laws) > 5 * COMPARED
-    assert len(protocol._below) < len(laws)
+    assert len(protocol._laws.below) < len(laws)
     for eps in (0.0, 2.0**-6, 0.25, 0.5, 1.0, 2.0):
         widest = sorted((law.spread(eps) for law in laws), reverse=True)[:COMPARED]
-        kept = sorted((law.spread(eps) for _, _, law in protocol._below), reverse=True)[:COMPARED]
+        kept = sorted((law.spread(eps) for _, _, law in protocol._laws.below), reverse=True)[:COMPARED]
         assert kept == pytest.approx(widest, rel=1e-12)
     eps = protocol.epsilon(1e-6, bound="lower")
     best = max(law.log_phi_side(eps, 500, upper=False) for law in laws)
@@ -51,9 +51,9 @@ def test_an_output_of_one_input_alone_is_kept():
 def test_the_blanket_is_the_largest_of_all_pairs(floor, eps):
     rows = np.maximum(np.random.default_rng(3).dirichlet(np.ones(5), size=5), floor)
     protocol = FiniteRandomizer(rows / rows.sum(axis=1, keepdims=True)).shuffled(400)
-    laws = [pair.upper for pair in protocol._pairs]
+    laws = [pair.upper for pair in protocol._laws.pairs]
     largest = max(law.log_phi_side(eps, 400, upper=True) for law in laws)
-    bounds = dict(protocol._upper_bounds(eps))
+    bounds = dict(protocol._bounds.upper._named(eps))
     assert bounds.get("privacy blanket", largest) == largest
     for bound, law in zip(single_bounds(laws, eps, 400), laws, strict=True):
         assert bound >= law.log_phi_side(eps, 400, upper=False)

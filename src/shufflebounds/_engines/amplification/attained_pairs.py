@@ -1,0 +1,66 @@
+"""Ordered pairs that neighbours attain in a shuffled randomizer, for lower bounds of compositions and of divergences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from shufflebounds._base.limits import COMPARED
+from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.excess.evaluation import Effort
+from shufflebounds._engines.excess.laws import ExcessLaw
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Reverse, Sampling
+
+__all__ = ["attained_pairs"]
+
+
+def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
+    """Return at most two attained pairs in both orders, sampled at this distance of eps (see `Sampling`).
+
+    These are the pair with the largest second moment of X (a symmetric pair if there is one), and the one with the largest mass of
+    outputs that identify the target.
+    """
+    below = [law for _, _, law in laws.below]
+    if not below:
+        return ()
+    wide = max([law for law in below if _mirrored(law)] or below, key=lambda law: law.spread(0.0))
+    plain = max(below, key=lambda law: law.lost)
+    used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
+    orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law, laws.error)))]
+    return tuple(_described(law, users, spacing, laws.error) for law in orders)
+
+
+def _described(law: ExcessLaw, users: int, spacing: float, error: float) -> DominatingPairInfo:
+    """Return the pair whose divergence is Phi of a distribution of X."""
+    effort = max(1e-3 if law.log_mass.size < COMPARED else 1e-2, law.effort(users))
+    reverse = None
+    if not _mirrored(law):
+        other = _swapped(law, error)
+        reverse = Reverse(partial(_log_phi, other, users), max(0.0, other.pure_epsilon))
+    return DominatingPairInfo(partial(_log_phi, law, users), max(0.0, law.pure_epsilon), reverse, Sampling(effort, spacing),
+                              attained=SINGLE)
+
+
+def _log_phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:
+    lower, upper = law.log_phi(eps, users, Effort.SAMPLED)
+    return IntervalArray(lower, np.minimum(upper, 0.0))
+
+
+def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
+    """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
+
+    In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice as much is subtracted
+    from the new log a and added to the new log b: once to undo the shift, and once to apply it after the exchange.
+    """
+    back = replace(law, log_a=law.log_b - 2 * error, log_b=law.log_a + 2 * error, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
+    return back.widened(upper=False).widened(upper=False)
+
+
+def _mirrored(law: ExcessLaw) -> bool:
+    """Return whether (P, Q) and (Q, P) have the same distribution of X."""
+    one, other = (np.stack([law.log_mass, *pair]) for pair in ((law.log_a, law.log_b), (law.log_b, law.log_a)))
+    one, other = (array[:, np.lexsort(array)] for array in (one, other))
+    return bool(np.all(np.asarray(law.log_cut) == np.asarray(law.log_cut_b)) and np.array_equal(one, other))

@@ -1,0 +1,227 @@
+r"""Both bounds of delta and of eps of a shuffled randomizer.
+
+.. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
+
+`upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and `small_delta` what improves them where
+outputs are truncated. This module puts them together and searches for eps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.crossing import Curve, eps_at, last_positive
+from shufflebounds._base.limits import COMPARED, FEW, MANY
+from shufflebounds._base.types import FloatArray, IntervalArray, consistent
+from shufflebounds._core._deployments import Laws
+from shufflebounds._engines.amplification.attained_pairs import attained_pairs
+from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.local import LocalGuarantee
+from shufflebounds._engines.amplification.lower import LowerBounds
+from shufflebounds._engines.amplification.small_delta import SmallDelta
+from shufflebounds._engines.amplification.upper import UpperBounds
+from shufflebounds._engines.datasets.enumerated import MixedData
+from shufflebounds._engines.excess.evaluation import Effort
+from shufflebounds._engines.excess.laws import ExcessLaw, packed
+from shufflebounds._engines.excess.packed import epsilons
+from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Sampling
+
+__all__ = ["Bounds"]
+
+
+class Bounds:
+    """Both bounds for one number of users.
+
+    Parameters
+    ----------
+    laws : Distributions
+        The distributions of X.
+    users : int
+        Number n of users.
+    local : LocalGuarantee
+        The guarantee of one message.
+    bits : callable, optional
+        As for `UpperBounds`.
+    """
+
+    def __init__(self, laws: Distributions, users: int, local: LocalGuarantee, bits: Callable[[float], float] | None) -> None:
+        self._laws, self._users, self._local = laws, users, local
+        data = None if laws.thinned_matrix is None else MixedData(laws.thinned_matrix, users)
+        self.mixed = data if data is not None and data.listed else None
+        self.upper = UpperBounds(laws, users, self.mixed, bits)
+        self.lower = LowerBounds(laws, users, self.mixed)
+        self.small_delta = SmallDelta(laws, users, local) if laws.deepest_cut > -math.inf else None
+
+    def side(self, eps: FloatArray, *, upper: bool, effort: Effort = Effort.FINE) -> FloatArray:
+        """Return the upper or the lower bound of log delta at each eps."""
+        return self._side(eps, upper, effort, self.small_delta if effort is Effort.FINE else None)
+
+    def _side(self, eps: FloatArray, upper: bool, effort: Effort, small_delta: SmallDelta | None) -> FloatArray:
+        found = self._local.evaluated(partial((self.upper if upper else self.lower).log_delta, effort=effort), eps)
+        if small_delta is not None:
+            found = small_delta.improved(eps, found, upper=upper)
+        return self._local.least(eps, found) if upper else found
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return both bounds of log delta at each eps."""
+        return IntervalArray(self.side(eps, upper=False), self.side(eps, upper=True))
+
+    def _sampled(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds with a larger gap in less time, for results that take many values."""
+        return IntervalArray(*(self.side(eps, upper=upper, effort=Effort.SAMPLED) for upper in (False, True)))
+
+    def _sampled_deep(self, eps: FloatArray) -> IntervalArray:
+        """Return the bounds of `_sampled`, improved at small delta."""
+        assert self.small_delta is not None
+        lower, upper = self._sampled(eps)
+        found = IntervalArray(self.small_delta.improved(eps, lower, upper=False), self.small_delta.improved(eps, upper, upper=True))
+        return consistent(found, "log delta at eps={!r}", eps)
+
+    def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
+        """Return the bound of eps at each delta."""
+        laws = None if self.small_delta is not None else self.kernel_laws(upper)
+        if laws is None:
+            return np.array([self.epsilon(delta, upper) for delta in deltas.tolist()])
+        size, lost = deltas.size, max(law.lost for law in laws)
+        found = epsilons(_packed(laws), np.zeros(size, np.intp), np.full(size, self._users), deltas, upper)
+        for i, (delta, eps) in enumerate(zip(deltas.tolist(), found.tolist())):
+            # The kernel's answer is final where neither outputs that identify the target nor the local guarantee matter.
+            if delta == 0 or lost > 0 or (upper and eps > 0 and not self._local.exceeds(eps, math.log(delta))):
+                found[i] = self.epsilon(delta, upper)
+        return found
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        """Return the bound of eps at one delta."""
+        small_delta = self.small_delta
+        if delta == 0 and upper:
+            return self._local.pure
+        if small_delta is None or not 0 < delta < math.exp(small_delta.limit):
+            return self._searched(delta, upper, small_delta)
+        if not upper:
+            return max(self._searched(delta, False, small_delta), small_delta.lower_epsilon(delta))
+        deep = small_delta.upper_epsilon(delta, self.epsilon(delta, False))
+        deep = min(deep, self._local.epsilon(delta, deep))
+        return deep if small_delta.decides(math.log(delta)) else min(deep, self._searched(delta, True, None))
+
+    def _searched(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
+        """Return the bound of eps that follows from `_side`."""
+        laws = self.kernel_laws(upper)
+        if any(law.lost > delta for law in (self._laws.above if upper else self._below)):
+            found = math.inf
+        elif laws is None:
+            found = self._crossing(delta, upper, small_delta)
+        else:
+            found = float(epsilons(_packed(laws), [0], [self._users], [delta], upper)[0])
+        if not upper or found == 0 or self._local.exceeds(found, math.log(delta)):
+            return found
+        if (laws is not None or found == math.inf) and self._local.excess(min(found, 1e5), math.log(delta)) < 0:
+            # The local guarantee alone meets delta at a smaller eps.
+            found = self._crossing(delta, True, small_delta)
+        return min(found, self._local.epsilon(delta, found))
+
+    def _crossing(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
+        """Return the eps at which `_side` meets delta, by a search that evaluates one eps after another."""
+        pure = self._local.pure
+
+        def log_delta(eps: float) -> float:
+            return float(self._side(np.array([eps]), upper, Effort.FINE, small_delta)[0])
+
+        if delta == 0:
+            return pure if upper else last_positive(log_delta, pure)
+        return eps_at(log_delta, delta, upper=upper, rough=self._rough(upper), pure=pure)
+
+    @cached_property
+    def _below(self) -> list[ExcessLaw]:
+        return [law for _, _, law in self._laws.below]
+
+    def kernel_laws(self, upper: bool) -> list[ExcessLaw] | None:
+        """Return the distributions of X whose largest Phi_n(X) (module `laws`) is the bound.
+
+        The result is None if the bound has another form, or if the Phi of one of them takes long.
+        """
+        if upper:
+            if not self.upper.of_blanket:
+                return None
+            laws = [pair.upper for pair in self._laws.pairs]
+        elif self.mixed is not None or not 0 < len(self._below) <= COMPARED:
+            return None
+        else:
+            laws = self._below
+        return None if self._adds_few or any(law.expensive for law in laws) else laws
+
+    @cached_property
+    def _adds_few(self) -> bool:
+        """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
+        return any(law.adds_few(self._users) for law in self._laws.above)
+
+    def _rough(self, upper: bool) -> Curve | None:
+        """Return a curve close to log delta, for the search for eps."""
+        laws = [pair.upper for pair in self._laws.pairs] if upper else self._below
+        # The bounds of one delta for few users, and for heavy tails, have a gap, and those of the blanket and of the datasets are
+        # farther apart. So the search for eps ends before it reaches the precision of doubles. For few users a gap of 1e-3 in log
+        # delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5 of eps is about 1e-4 in log delta there.
+        close = 2e-5 if self._adds_few else 1e-9
+        expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
+        near = None
+        if 0 < len(laws) <= FEW:
+            near = Curve(lambda eps: min(0.0, max(law.approximate_log_phi(eps, self._users, self._adds_few) for law in laws)),
+                         rtol=1e-2, settles=close if expensive else 0.0, jumps=False)
+        if not upper or not self.upper.has_search:
+            return Curve(lambda eps: min(0.0, float(self.side(np.array([eps]), upper=upper, effort=Effort.SAMPLED)[0])), near,
+                         rtol=close, settles=close) if self._adds_few else near
+        if self.upper.over_datasets is not None:
+            datasets = self.upper.over_datasets
+            near = Curve(datasets.approximate_log_delta, rtol=1e-3, settles=close, jumps=False)
+            if not datasets.has_cells:
+                return near
+            if self.upper.heavy and 0 < len(self._below) <= FEW:
+                # A normal sum has far too small a delta if rare messages dominate.
+                near = replace(near, log_delta=lambda eps: min(0.0, max(datasets.approximate_log_delta(eps), *(
+                    law.approximate_log_phi(eps, self._users, True) for law in self._below))))
+            # Where the bound takes cells of pairs and inputs, it is smooth in eps up to about 1e-5 in log delta.
+            close = max(close, 1e-5)
+        # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near
+        # the crossing of the rough one, usually once.
+        return Curve(self.upper.without_search, near, rtol=close, settles=close)
+
+    @cached_property
+    def pair_info(self) -> DominatingPairInfo:
+        """What is known about the maximum over all pairs of neighbours."""
+        pairs, deep = self._laws.pairs, None if self.small_delta is None else self._sampled_deep
+        known = DominatingPairInfo(self._sampled, self._local.pure)
+        if len(pairs) == 1 and pairs[0].symmetric and pairs[0].attained:
+            return replace(known, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
+        # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
+        # whose X has more atoms.
+        spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
+        return replace(
+            known, sampling=Sampling(self._effort(spacing), spacing, deep=deep),
+            # The loss is unbounded if some output can be sent only by the target, and only under one of its two inputs.
+            losses=Losses(unbounded=any(law.lost > 0 for law in self._below)),
+            attained=Attained(pairs=attained_pairs(self._laws, self._users, spacing)),
+        )
+
+    def _effort(self, spacing: float) -> float:
+        """Return a bound of the run time of one value of delta, as `ExcessLaw.effort`, which this extends to several."""
+        above = [pair.upper for pair in self._laws.pairs]
+        # Of the lower distributions, two are evaluated at each eps on average.
+        effort = sum(law.effort(self._users) for law in above + self._below[:2])
+        least = 2e-3
+        if self.upper.has_search:
+            heavy = any(law.heavy for law in above + self._below)
+            effort += ((0.1 if heavy else 0.05) if self._users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
+            # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are bounded in cells.
+            cells = self.upper.over_datasets is not None and self.upper.over_datasets.has_cells
+            least = 0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2
+        return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
+
+
+def _packed(laws: list[ExcessLaw]) -> Laws:
+    """Return distributions in the format of the kernel; that of a single one is kept."""
+    return laws[0]._alone if len(laws) == 1 else packed([laws])

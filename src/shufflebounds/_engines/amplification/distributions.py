@@ -1,0 +1,129 @@
+"""The distributions of X of a randomizer whose users participate with a given probability, for every number of users."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.limits import CACHED_BYTES
+from shufflebounds._base.types import FloatArray, Interval
+from shufflebounds._engines.datasets.laws import DatasetLaws
+from shufflebounds._engines.excess.laws import BLUR, ExcessLaw, PairLaws, Randomizer
+
+__all__ = ["Distributions"]
+
+
+class Distributions:
+    """What the bounds need to know about a randomizer. Each property is computed when it is first used.
+
+    Parameters
+    ----------
+    source : Randomizer
+        The randomizer. Beyond `excess_laws`, which it must have, it may state what the properties of this class read.
+    participation : float
+        Probability with which each user sends a message; "no message" is one more output.
+    pairs : tuple of PairLaws, optional
+        The distributions of X, with participation taken into account, if they are not those of ``source.excess_laws()``. There are
+        then no distributions for the bound over all datasets.
+    """
+
+    def __init__(self, source: Randomizer, participation: float, pairs: tuple[PairLaws, ...] | None = None) -> None:
+        self.source, self.participation, self._pairs = source, participation, pairs
+
+    @cached_property
+    def pairs(self) -> tuple[PairLaws, ...]:
+        """The distributions of X for the ordered pairs of inputs, up to symmetry."""
+        if self._pairs is not None:
+            return self._pairs
+        return tuple(pair.thinned(self.participation) for pair in _laws_of(self.source))
+
+    @cached_property
+    def above(self) -> tuple[ExcessLaw, ...]:
+        """The different distributions of X of the privacy blanket."""
+        return tuple({id(pair.upper): pair.upper for pair in self.pairs}.values())
+
+    @cached_property
+    def below(self) -> tuple[tuple[str, str, ExcessLaw], ...]:
+        """All distributions of X for lower bounds, each with descriptions of the pair of inputs and of the dataset."""
+        return tuple((pair.inputs, text, law) for pair in self.pairs for text, law in pair.lower)
+
+    @cached_property
+    def pure(self) -> float:
+        """The pure budget of the privacy blanket."""
+        return max(0.0, *(pair.upper.pure_epsilon for pair in self.pairs))
+
+    @cached_property
+    def over_datasets(self) -> DatasetLaws | None:
+        """What the bound of docs/theorems/worst-dataset needs, or None if it is not known for the randomizer."""
+        laws = getattr(self.source, "dataset_laws", None)
+        data = None if laws is None or self._pairs is not None else laws()
+        return None if data is None else data.thinned(self.participation)
+
+    @cached_property
+    def blanket_only(self) -> Distributions:
+        """The same distributions without those for the bound over all datasets."""
+        return Distributions(self.source, self.participation, self.pairs)
+
+    def truncated(self, cells: int, log_cut: float) -> Distributions:
+        """Return the distributions with outputs divided into `cells` cells and truncated at the log of a probability."""
+        pairs = tuple(pair.thinned(self.participation) for pair in self.source.excess_laws(cells=cells, log_cut=log_cut))
+        return Distributions(self.source, self.participation, pairs)
+
+    @property
+    def deepest_cut(self) -> float:
+        """The log of the smallest probability at which outputs may be truncated; -inf if only the default is available."""
+        return float(getattr(self.source, "_deepest_cut", -math.inf))
+
+    @property
+    def error(self) -> float:
+        """The largest error of log a and of log b."""
+        return float(getattr(self.source, "error", BLUR))
+
+    @property
+    def flip(self) -> Interval | None:
+        """Bounds of the flip probability if the randomizer is randomized response of one bit and every user participates."""
+        flip: Interval | None = getattr(self.source, "_flip", None) if self.participation == 1 else None
+        return flip
+
+    @property
+    def two_inputs(self) -> bool:
+        """Whether the randomizer has two inputs and every user participates."""
+        return self.participation == 1 and bool(getattr(self.source, "_inputs", math.inf) == 2)
+
+    @cached_property
+    def matrix(self) -> FloatArray | None:
+        """The matrix of the randomizer (inputs, outputs) with full participation; None if it has no matrix."""
+        matrix = getattr(self.source, "_matrix", None)
+        rows: FloatArray | None = matrix() if matrix is not None else None
+        return rows
+
+    @cached_property
+    def thinned_matrix(self) -> FloatArray | None:
+        """The matrix with "no message" as one more output."""
+        rows, share = self.matrix, self.participation
+        return rows if rows is None or share == 1 else np.append(rows * share, np.full((len(rows), 1), 1 - share), axis=1)
+
+
+def _atoms(pairs: tuple[PairLaws, ...]) -> int:
+    laws = (law for pair in pairs for law in (pair.upper, *(() if pair.deferred else (law for _, law in pair.lower))))
+    return sum(law.log_mass.size for law in laws)
+
+
+_KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms)
+"""The distributions of X of the last randomizers, which are the same for every number of users. An atom takes about 64 bytes."""
+
+
+def _laws_of(source: Randomizer) -> tuple[PairLaws, ...]:
+    """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
+
+    Pairs with deferred distributions (matrices) are not kept: these are made later, when the cache no longer counts their size.
+    """
+    kind = type(source)
+    if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) or kind.__hash__ is None:
+        return source.excess_laws()
+    pairs = _KNOWN.of(source, source.excess_laws)
+    if any(pair.deferred for pair in pairs):
+        _KNOWN.pop(source, None)
+    return pairs

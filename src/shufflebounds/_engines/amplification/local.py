@@ -1,0 +1,89 @@
+"""The guarantee of the target's message alone, if the analyst knows which message is the target's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import SEARCH_GAP
+from shufflebounds._base.progress import tick
+from shufflebounds._base.types import ULP, FloatArray
+
+__all__ = ["LocalGuarantee"]
+
+
+class LocalGuarantee:
+    """Upper bounds by the guarantee of the randomizer, whose delta is multiplied by the probability of participation.
+
+    For few users the blanket bound of a density may exceed these bounds, because the density is discretized.
+
+    Parameters
+    ----------
+    participation : float
+        Probability with which the target sends a message.
+    pure : float
+        A pure budget of the protocol, at most that of the randomizer.
+    log_delta : callable, optional
+        Returns upper bounds of the randomizer's log delta at each eps; None if it has no guarantee.
+    epsilon : callable, optional
+        Returns an upper bound of the randomizer's eps at a delta.
+    """
+
+    def __init__(self, participation: float, pure: float, log_delta: Callable[[FloatArray], FloatArray] | None = None,
+                 epsilon: Callable[[float], float] | None = None) -> None:
+        self.pure = pure
+        self._participation, self._log_delta, self._epsilon = participation, log_delta, epsilon
+
+    def log_delta(self, eps: FloatArray) -> FloatArray:
+        """Return the upper bound of log delta at each eps."""
+        if self._log_delta is None:
+            return np.zeros_like(eps)
+        local = np.nan_to_num(self._log_delta(eps), nan=0.0, posinf=0.0, neginf=-np.inf)
+        moved = local + math.log(self._participation)
+        return np.asarray(np.where(moved > -np.inf, moved + 4 * ULP * (1 - moved), -np.inf))
+
+    def excess(self, eps: float, log_target: float) -> float:
+        """Return by how much the bound of log delta exceeds `log_target` at one eps."""
+        return float(self.log_delta(np.array([eps]))[0]) - log_target
+
+    @cached_property
+    def _far(self) -> tuple[float, float]:
+        """(eps, :meth:`log_delta` at eps minus 1). The second number is below :meth:`log_delta` at every smaller eps.
+
+        The reason is that :meth:`log_delta` does not increase with eps.
+        """
+        eps = min(0.5 * self.pure, 1.0)
+        return eps, self.excess(eps, 1.0)
+
+    def evaluated(self, bound: Callable[[float], float], eps: FloatArray) -> FloatArray:
+        """Return a bound of log delta at each eps; -inf from the pure budget on."""
+        values = []
+        for e in eps.tolist():
+            values.append(bound(e) if e < self.pure else -math.inf)
+            tick()
+        return np.array(values)
+
+    def exceeds(self, eps: float, log_delta: float) -> bool:
+        """Return whether :meth:`log_delta` is known to be above `log_delta` at every eps up to `eps`."""
+        return eps <= self._far[0] and log_delta <= self._far[1]
+
+    def least(self, eps: FloatArray, found: FloatArray) -> FloatArray:
+        """Return the smaller one of `found`, upper bounds of log delta, and of :meth:`log_delta` at each eps."""
+        if self.exceeds(float(eps.max(initial=0.0)), float(found.max(initial=-np.inf))):
+            return found
+        return np.asarray(np.minimum(found, self.log_delta(eps)))
+
+    def epsilon(self, delta: float, found: float) -> float:
+        """Return the eps at which this guarantee meets `delta`, if it may be below the eps `found` by a search; else inf.
+
+        The search for eps ends at a distance at which the upper bound may be above that of the target's message alone.
+        """
+        target = math.log(delta)
+        if self._epsilon is None or self.exceeds(found, target) or self.excess(min(found, 1e5), target) > SEARCH_GAP:
+            return math.inf
+        # `log_delta` increases the local delta by a few ulp, so the local eps is that of a slightly smaller delta.
+        local = self._epsilon(min(delta / self._participation, 1.0) * (1 - 64 * ULP))
+        return local if math.isfinite(local) and self.excess(local, target) <= 0 else math.inf

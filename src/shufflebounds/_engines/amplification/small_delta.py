@@ -1,0 +1,103 @@
+"""Bounds at small delta, where the default truncation of outputs matters: a later truncation, and tests of the largest message."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import MANY
+from shufflebounds._base.search import bracket
+from shufflebounds._base.types import FloatArray
+from shufflebounds._engines.amplification.distributions import Distributions
+from shufflebounds._engines.amplification.local import LocalGuarantee
+from shufflebounds._engines.amplification.upper import UpperBounds
+from shufflebounds._engines.datasets.largest_message import LargestMessage
+from shufflebounds._engines.excess.evaluation import Effort
+
+__all__ = ["SmallDelta"]
+
+_MARGIN = 35.0
+"""See `SmallDelta.limit`. Raised: longer run time at deltas that are large enough. Lowered: less tight bounds at small delta."""
+
+_DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
+"""Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
+time. Lowered: less tight bounds."""
+
+
+class SmallDelta:
+    """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
+
+    One value takes up to a second. The upper bound is that of the privacy blanket.
+
+    Parameters
+    ----------
+    laws : Distributions
+        With the default truncation.
+    users : int
+        Number n of users.
+    local : LocalGuarantee
+    """
+
+    def __init__(self, laws: Distributions, users: int, local: LocalGuarantee) -> None:
+        self._laws, self._users, self._local = laws, users, local
+
+    @cached_property
+    def limit(self) -> float:
+        """The smallest log delta for which the truncation of outputs does not matter.
+
+        An output matters if its likelihood ratio exceeds the number of users, so that its probability is e^_MARGIN smaller.
+        """
+        return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
+
+    def decides(self, log_delta: float) -> bool:
+        """Return whether the upper bound with the default truncation cannot be smaller."""
+        return log_delta < self.limit - _MARGIN
+
+    def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:
+        """Return the given bounds of log delta, improved where they are below `limit`."""
+        places = np.flatnonzero(found < self.limit)
+        if not places.size:
+            return found
+        found = found.copy()
+        if upper:
+            found[places] = np.minimum(found[places], self._upper(eps[places]))
+        else:
+            tests = [max(test.log_delta(e) for test in self._largest_messages) for e in eps[places].tolist()]
+            found[places] = np.maximum(found[places], tests)
+        return found
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Return a lower bound of eps at delta > 0."""
+        return max(test.epsilon(delta) for test in self._largest_messages)
+
+    def upper_epsilon(self, delta: float, least: float) -> float:
+        """Return an upper bound of eps at delta > 0, given a lower bound."""
+        # The upper bound of delta is not monotone in eps everywhere, so that the search begins at the lower bound. Every eps that
+        # meets delta is valid.
+        target = math.log(delta)
+
+        def meets(more: float) -> bool:
+            return bool(self._upper(np.array([least + more]))[0] <= target)
+
+        return least + bracket(meets, 0.0, 2.0**-8 * max(least, 2.0**-8), rtol=1e-3)[1]
+
+    @cached_property
+    def _far(self) -> tuple[UpperBounds, Effort]:
+        """The upper bounds with more cells and outputs truncated later, and the effort of a value."""
+        laws = self._laws.truncated(_DEEP_CELLS, self._laws.deepest_cut)
+        # Few large values of X are bounded closely only with the full effort, which takes little time.
+        effort = Effort.SAMPLED if laws.pairs[0].upper.log_mass.size > MANY else Effort.FINE
+        return UpperBounds(laws, self._users), effort
+
+    def _upper(self, eps: FloatArray) -> FloatArray:
+        bounds, effort = self._far
+        return self._local.least(eps, self._local.evaluated(partial(bounds.log_delta, effort=effort), eps))
+
+    @cached_property
+    def _largest_messages(self) -> tuple[LargestMessage, ...]:
+        """Tests of the largest message, for outputs truncated at a far smaller probability."""
+        laws = self._laws.truncated(_TEST_CELLS, self._laws.deepest_cut)
+        return tuple(LargestMessage(law, self._users) for _, _, law in laws.below)

@@ -1,0 +1,182 @@
+"""The grids of losses on which a composition is computed: the step of the first one, and where the grid of each release begins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import FIRST_TAIL, MOST_ENUMERATED, ON_GRID, SQUARABLE, TABLE_SIZE
+from shufflebounds._engines.compose.pair_sums import PairSums
+from shufflebounds._losses.lattice import common_step, own_lattice
+from shufflebounds._losses.release import MOST_GRID_EFFORT, DominatingPairInfo
+
+__all__ = ["FIRST_POINTS", "GridSteps", "Releases"]
+
+Releases = Sequence[tuple[DominatingPairInfo, int]]
+"""Distributions of losses, each with its number of releases."""
+
+FIRST_POINTS = 2**16
+"""Smallest number of points of the first grid, if the divergence is fast to evaluate at these points; twice as many if the losses
+have a preferred spacing (`GridSteps._hint`). Raised: longer run time of every composition. Lowered: more refinements."""
+
+
+class GridSteps:
+    """The steps of grids, in nats, from the sizes of the losses of all releases.
+
+    Parameters
+    ----------
+    upper, lower : Releases
+        The distributions of the upper bound, and those of all lower bounds.
+    tight : bool
+        Whether the distributions of some lower bound are those of the upper bound.
+    rtol : float
+        Relative gap of eps until which grids are refined.
+    """
+
+    def __init__(self, upper: Releases, lower: Releases, tight: bool, rtol: float) -> None:
+        self._upper, self._lower, self._tight, self._rtol = upper, lower, tight, rtol
+        self._count = sum(r for _, r in upper)
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean of the total loss."""
+        return sum(r * release.scale(FIRST_TAIL).mean for release, r in self._upper)
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of the total loss."""
+        return math.sqrt(sum(r * release.scale(FIRST_TAIL).var for release, r in self._upper))
+
+    @cached_property
+    def farthest(self) -> float:
+        """The largest eps that is evaluated on a grid: 1e6 times the largest loss above a mass of e^FIRST_TAIL, or the pure budget.
+
+        For larger eps the rounding errors of grid points are too large, and the square of eps overflows.
+        """
+        losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
+        pure = sum(r * release.pure for release, r in self._upper)
+        return min(1e6 * max(1.0, losses, pure if pure < math.inf else 0.0), SQUARABLE)
+
+    @cached_property
+    def lattice(self) -> float | None:
+        """The spacing of a lattice that contains all losses exactly, or None if there is none or it is too fine."""
+        listed = [release.atoms for release, _ in (*self._upper, *self._lower)]
+        if any(one is None for one in listed):
+            return None
+        gaps = np.unique(np.concatenate([np.diff(one.loss) for one in listed if one is not None]))
+        return common_step(gaps)
+
+    @cached_property
+    def first(self) -> float:
+        """The step of the first grid, in nats. Finer grids divide it by powers of two."""
+        if self.lattice is not None:
+            return self.lattice
+        hints = [hint for release, _ in self._upper if (hint := self._hint(release))]
+        spacings = [spacing for _, spacing in hints if spacing > 0]
+        if not self.spread > 0:
+            return 1.0
+        step = self.accurate(self.rtol)
+        if not self._tight:
+            # Different distributions for the two bounds cause a much larger gap than the grid does.
+            step *= 8
+        # At the default rtol of 1e-5, a grid takes little time until its transform has FIRST_POINTS points within 20 standard
+        # deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is
+        # coarser.
+        spans = ((release.scale(FIRST_TAIL), release.sampling.effort) for release, _ in self._upper)
+        efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
+        coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
+        step = min(step, coarser * max(20 * self.spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
+        if spacings:
+            # The errors at the points of a lattice of losses do not average out, so the step is finer. A transform of 2
+            # FIRST_POINTS points is fast.
+            step = min(step, coarser * 10 * self.spread / FIRST_POINTS)
+        return self._fitted(max(step, 40 * self.spread / TABLE_SIZE, self.shortest))
+
+    @property
+    def rtol(self) -> float:
+        """Relative gap of eps by which grids and sums over pairs are compared, and from which the first step follows.
+
+        For a smaller rtol the first grid is the same and is refined, so a smaller rtol does not give wider bounds.
+        """
+        return max(self._rtol, PairSums.finest)
+
+    def accurate(self, rtol: float) -> float:
+        """Return the grid step with which either bound of eps changes by about a relative rtol/20.
+
+        The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
+        relative change of the total variance.
+        """
+        return math.sqrt(0.6 * rtol * self.spread**2 / self._count)
+
+    @property
+    def shortest(self) -> float:
+        """The shortest step of a grid on which no loss is more than TABLE_SIZE steps away from 0.
+
+        Both bounds limit the step, because the losses of the upper bound may have variance 0 while those of the lower do not.
+        """
+        scales = [release.scale(FIRST_TAIL) for release, _ in (*self._upper, *(() if self._tight else self._lower))]
+        return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
+
+    def _fitted(self, step: float) -> float:
+        """Return a grid step, at most `step`, for which the known atoms are on or near grid points."""
+        hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
+        if not hints:
+            return step
+        base = max(spacing for _, spacing, _ in hints)
+        others = [(spacing, r) for release, spacing, r in hints if spacing < base and release.aligned]
+        least = math.ceil(base / step * (1 - ON_GRID))
+        tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
+        cost = np.zeros(tried.size)
+        for spacing, r in others:
+            # An atom at a distance away * tried from the grid is moved to the grid, and another atom is moved one spacing to keep
+            # the mean. This adds the product of this distance and the spacing to the variance.
+            away = np.abs(spacing / tried - np.round(spacing / tried))
+            cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
+        return float(tried[np.argmin(cost)])
+
+    def anchor(self, release: DominatingPairInfo, step: float) -> float:
+        """Return the offset of the grid of a release: the losses with the largest masses are then on or just above grid points.
+
+        The lower bound merges a loss below a grid point with larger losses until their mean is the grid point. A loss slightly
+        above a grid point is balanced by smaller losses or rounded down (`_losses.merge`). If nearly all mass is within a few
+        steps, as for a record that is rarely sampled, merging losses below grid points would use up the large losses that decide
+        delta.
+        """
+        hint = self._hint(release)
+        if hint is None:
+            heavy = release.scale(FIRST_TAIL).heavy(step)
+            return 0.0 if heavy is None else heavy - step * round(heavy / step)
+        anchor, spacing = hint
+        if release.aligned and spacing >= step and spacing / step - round(spacing / step) > ON_GRID:
+            anchor -= spacing
+        return anchor - step * round(anchor / step)
+
+    @staticmethod
+    def _hint(release: DominatingPairInfo) -> tuple[float, float] | None:
+        """Return (offset, spacing) such that the losses offset + spacing j should be grid points, or None if no loss is preferred.
+
+        Normally these are the release's own lattice, or its most probable loss and the distance to the nearest other loss. A
+        release may have neither, and the same distribution of the loss for (P, Q) and (Q, P). Then the result is (eps0, 2 eps0) for
+        a pure budget eps0 of at most 30 standard deviations, because the losses eps0 and -eps0 may be atoms.
+        """
+        hint = release.hint or own_lattice(release.atoms)
+        if hint is None and release.reverse is None and release.pure <= 30 * math.sqrt(release.scale(FIRST_TAIL).var):
+            return release.pure, 2 * release.pure
+        return hint
+
+    @cached_property
+    def coarse(self) -> bool:
+        """Whether the bounds are useless because the first step is much larger than the spread of many releases.
+
+        A loss much smaller than the step is split between two grid points, which adds about the product of the loss and the step to
+        the variance. `coarse` is true if this adds more than four times the variance of all releases.
+        """
+        small = sum(r * math.sqrt(release.scale(FIRST_TAIL).var) for release, r in self._upper if not self.resolves(release, 0.25))
+        return self.first * small > 4 * self.spread**2
+
+    def resolves(self, release: DominatingPairInfo, steps: float = 1.0) -> bool:
+        """Return whether the loss's standard deviation is at least `steps` steps of the first grid, or losses lie on a lattice."""
+        return self.lattice is not None or math.sqrt(release.scale(FIRST_TAIL).var) >= steps * self.first
