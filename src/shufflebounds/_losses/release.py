@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property, kept
+from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -27,8 +28,8 @@ from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
-    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
-    "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "GivenCurve",
+    "Losses", "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
 ]
 
 MOST_GRID_EFFORT = 0.5
@@ -135,13 +136,6 @@ class CurveBounds(NamedTuple):
     depth: float | None = None
 
 
-class Reverse(NamedTuple):
-    """The pair (Q, P): bounds of its log hockey-stick divergence, and an upper bound of its losses, inf if unknown."""
-
-    hockey_stick: HockeyStickBounds
-    pure: float = math.inf
-
-
 class Sampling(NamedTuple):
     """How the hockey-stick divergence of a pair is sampled.
 
@@ -207,6 +201,14 @@ class Losses(NamedTuple):
     unbounded: bool = False
 
 
+class Reverse(NamedTuple):
+    """The pair (Q, P): bounds of its log hockey-stick divergence, an upper bound of its losses (inf if unknown), and its losses."""
+
+    hockey_stick: HockeyStickBounds
+    pure: float = math.inf
+    losses: Losses = Losses()
+
+
 class Attained(NamedTuple):
     """Which pairs neighbouring datasets attain; the composition of such a pair is a lower bound.
 
@@ -265,6 +267,10 @@ class ClosedForms:
 
     __slots__ = ()
 
+    def log_delta(self, eps: FloatArray) -> IntervalArray | None:
+        """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
+        return None
+
     def epsilon(self, delta: float, upper: bool) -> float | None:
         """Return a bound of eps for one delta in [0, 1]."""
         return None
@@ -281,10 +287,30 @@ class ClosedForms:
         """Return a bound of the trade-off function."""
         return None
 
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
+        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
+        return self.tradeoff(upper)
+
+    def rough(self, upper: bool) -> Curve | None:
+        """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""
+        return None
+
     @property
     def eps_scale(self) -> float:
         """A typical size of eps, at least 1. The search for eps ends at a million times it."""
         return 1.0
+
+
+class GivenCurve(ClosedForms):
+    """Closed forms of which the trade-off function is the only one, given as a function of `upper` and `log_tail`."""
+
+    __slots__ = ("curve",)
+
+    def __init__(self, curve: Callable[[bool, float], Tradeoff | None]) -> None:
+        self.curve = curve
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
+        return self.curve(upper, log_tail)
 
 
 @dataclass(eq=False)
@@ -321,6 +347,15 @@ class DominatingPairInfo:
     def back(self) -> Reverse:
         """The pair (Q, P)."""
         return self.reverse or Reverse(self.hockey_stick)
+
+    @property
+    def reversed(self) -> DominatingPairInfo:
+        """What is known about (Q, P)."""
+        if self.reverse is None:
+            return self
+        return replace(self, hockey_stick=self.reverse.hockey_stick, pure=self.reverse.pure, losses=self.reverse.losses,
+                       reverse=Reverse(self.hockey_stick, self.pure, self.losses), sampling=self.sampling._replace(curve=None),
+                       releases=Releases())
 
     @property
     def below(self) -> tuple[DominatingPairInfo, ...]:

@@ -564,7 +564,7 @@ class Composition(PrivacyProfile):
                 sure = sure + times * profile._rdp(orders, False)
             else:
                 single = np.maximum(single, times * profile._rdp(orders, False))
-                several.append((profile._attained_pairs(), times))
+                several.append((profile._attained, times))
         for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
             # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)

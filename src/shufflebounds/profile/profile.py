@@ -560,8 +560,13 @@ class PrivacyProfile(ExportMixin):
 class _KnownPair(PrivacyProfile):
     """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
+    relation: ClassVar[str] = "either"
+
     def __init__(self, known: DominatingPairInfo) -> None:
         self._known = known
+
+    def reverse(self) -> _KnownPair:
+        return _KnownPair(self._known.reversed)
 
     def _pair_info(self) -> DominatingPairInfo:
         return self._known

@@ -146,13 +146,13 @@ class SampledPair(_Sampled, DominatingPair):
         return sampled_budget(own._pure_epsilon(), self.rate, self.removed)
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        return self._sampled(self.mechanism._attained_pairs())
+        return self._sampled(self.mechanism._attained)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         # If the mechanism has several pairs, trade-off functions and divergences are maxima over the sampled pairs.
         return (self,) if self.mechanism._pair_info().attained.single else self._sampled(self.mechanism._listed_pairs()) or (self,)
 
-    def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
+    def _sampled(self, pairs: tuple[PrivacyProfile, ...]) -> tuple[DominatingPair, ...]:
         """Return sampled versions of the mechanism's pairs."""
         return tuple(SampledPair(pair, self.rate, self.removed) for pair in pairs)
 

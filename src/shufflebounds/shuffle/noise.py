@@ -18,11 +18,10 @@ from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Losses, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, GivenCurve, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]
 
@@ -38,10 +37,6 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
-        return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
-
     @property
     def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The probability of 1, the probability of 0 and the number of the bits of B.
@@ -53,20 +48,27 @@ class _ShiftedBinomial(DominatingPair):
         counts = np.full(1 if self.trials else 0, float(self.trials))
         return counts * 0 + one, counts * 0 + zero, counts
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
-        return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        anchor, spacing = _middle_losses(self.trials, self.prob)
+    def describe(self) -> DominatingPairInfo:
+        noise, (anchor, spacing) = self._noise, _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
-        listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
-        losses = Losses(listed, lattice, unbounded=True)
-        return replace(super()._pair_info(), sampling=Sampling(spacing=0.005), losses=losses)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
-        return IntervalArray(value - error, value + error)
+        def listed(log_tail: float) -> LossAtoms | None:
+            # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
+            return atoms_of_sum(*noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
+
+        losses = Losses(listed if 0 < self.trials <= MOST_LISTED else None, lattice, unbounded=True)
+        kernel = partial(_log_delta, self.trials, self.prob, float(self.shifted_first))
+        return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
+
+    def closed_forms(self) -> GivenCurve:
+        noise = self._noise
+        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
+        return GivenCurve(lambda upper, log_tail: curve_of_sum(*noise, -math.inf, 0.0, log_tail, upper=upper))
+
+
+def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) -> IntervalArray:
+    value, error = _binomial.shift_log_delta(trials, prob, eps, shifted_first)
+    return IntervalArray(value - error, value + error)
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atom
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
@@ -33,27 +33,15 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["PersonalizedBits"]
 
 
-@dataclass(frozen=True, eq=False)
-class _PersonalPair(DominatingPair):
-    """The distributions of the sum of all bits if the target's bit is 0 (P) and if it is 1 (Q).
+class _OneTarget(ClosedForms):
+    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that serve many eps."""
 
-    `law` is the distribution of the sum of the other users' bits.
-    """
+    def __init__(self, budget: float, law: BernoulliGroups) -> None:
+        self.budget, self.law = budget, law
+        log_keep = -math.log1p(math.exp(-budget))
+        self._bit = log_keep, log_keep - budget
 
-    budget: float
-    law: BernoulliGroups = field(repr=False)
-
-    @cached_property
-    def _reversed(self) -> Self:
-        pair = type(self)(self.budget, self.law.mirrored())
-        pair.__dict__["_reversed"] = self
-        return pair
-
-    def reverse(self) -> Self:
-        pair: Self = self._reversed
-        return pair
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
         return at_each(partial(self.law.sides, self.budget), eps)
 
     @kept(2)
@@ -67,8 +55,8 @@ class _PersonalPair(DominatingPair):
             return None
         return BitTable(self.budget, window, error, log_tail)
 
-    def _many_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the same bounds as `_log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
+    def many_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return the same bounds as `log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
 
         Curves and divergences evaluate some hundred eps, for each of which a call of the kernel would take 25 ns a user.
         """
@@ -83,30 +71,50 @@ class _PersonalPair(DominatingPair):
             # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
             missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
         if missing.size:
-            lower[missing], upper[missing] = self._log_delta(eps[missing])
+            lower[missing], upper[missing] = self.log_delta(eps[missing])
         return IntervalArray(lower, upper)
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        log_keep = -math.log1p(math.exp(-self.budget))
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
         # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
-        curve = curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
-        return curve or super()._tradeoff(upper)
+        return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 
-    def _pure_epsilon(self) -> float:
-        return self.budget
+    def atoms(self, log_tail: float) -> LossAtoms | None:
+        """Return all outcomes: a truncated mass of e^-1e6 is 0 in double precision."""
+        return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], -1e6) if self.budget > 0 else None
 
-    def _pair_info(self) -> DominatingPairInfo:
+
+@dataclass(frozen=True, eq=False)
+class _PersonalPair(DominatingPair):
+    """The distributions of the sum of all bits if the target's bit is 0 (P) and if it is 1 (Q).
+
+    `law` is the distribution of the sum of the other users' bits.
+    """
+
+    budget: float
+    law: BernoulliGroups = field(repr=False)
+
+    @cached_property
+    def _sum(self) -> _OneTarget:
+        return _OneTarget(self.budget, self.law)
+
+    @cached_property
+    def _reversed(self) -> Self:
+        pair = type(self)(self.budget, self.law.mirrored())
+        pair.__dict__["_reversed"] = self
+        return pair
+
+    def reverse(self) -> Self:
+        pair: Self = self._reversed
+        return pair
+
+    def describe(self) -> DominatingPairInfo:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        known = super()._pair_info()
-        return replace(known, hockey_stick=self._many_log_delta, reverse=Reverse(self._reversed._many_log_delta, known.back.pure),
-                       sampling=Sampling(1e-5), losses=Losses(self._atoms if few else None))
+        return DominatingPairInfo(self._sum.many_log_delta, self.budget, sampling=Sampling(1e-5),
+                                  losses=Losses(self._sum.atoms if few else None), attained=SINGLE)
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        log_keep = -math.log1p(math.exp(-self.budget))
-        # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
-        bit = log_keep, log_keep - self.budget
-        return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
+    def closed_forms(self) -> _OneTarget:
+        return self._sum
 
 
 @with_passages
