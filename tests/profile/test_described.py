@@ -22,7 +22,7 @@ HOOKS = {
 WITH_HOOKS = {
     "interop": ["AccountingProfile"],
     "mechanisms": ["FiniteRandomizer", "GaussianVector"],
-    "profile": ["BetweenProfiles", "Composition", "IntegerNoise", "LargestPair", "_KnownPair"],
+    "profile": ["BetweenProfiles", "Composition", "IntegerNoise", "LargestPair", "KnownPair"],
     "sampling": ["AllocationPair", "OfMechanism", "RandomAllocation", "ReplaceOne", "SampledPair", "Subsampled",
                  "WithoutReplacement", "_SeveralPair"],
     "shuffle": ["BinomialNoise", "FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits", "RealSum",
