@@ -20,11 +20,9 @@ HOOKS = {
 }
 
 WITH_HOOKS = {
-    "interop": ["AccountingProfile"],
-    "mechanisms": ["FiniteRandomizer", "GaussianVector"],
-    "profile": ["BetweenProfiles", "Composition", "IntegerNoise", "LargestPair", "KnownPair"],
-    "sampling": ["AllocationPair", "OfMechanism", "RandomAllocation", "ReplaceOne", "SampledPair", "Subsampled",
-                 "WithoutReplacement", "_SeveralPair"],
+    "mechanisms": ["GaussianVector"],
+    "profile": ["BetweenProfiles", "Composition", "IntegerNoise", "KnownPair"],
+    "sampling": ["AllocationPair", "RandomAllocation", "ReplaceOne", "_SeveralPair"],
     "shuffle": ["BinomialNoise", "FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits", "RealSum",
                 "Shuffled", "ShuffledBits", "ZeroSum", "_Guarantee", "_OneData"],
 }

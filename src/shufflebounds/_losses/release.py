@@ -202,11 +202,10 @@ class Losses(NamedTuple):
 
 
 class Reverse(NamedTuple):
-    """The pair (Q, P): bounds of its log hockey-stick divergence, an upper bound of its losses (inf if unknown), and its losses."""
+    """The pair (Q, P): bounds of its log hockey-stick divergence, and an upper bound of its losses, inf if unknown."""
 
     hockey_stick: HockeyStickBounds
     pure: float = math.inf
-    losses: Losses = Losses()
 
 
 class Attained(NamedTuple):
@@ -218,8 +217,13 @@ class Attained(NamedTuple):
         Whether two neighbouring datasets attain the described pair itself.
     pairs : tuple of DominatingPairInfo
         Pairs that neighbouring datasets attain, if the described pair is not one of them.
+    profiles : callable, optional
+        In place of `pairs`, returns profiles of such pairs, with their closed forms.
     all_pairs : bool
-        Whether every pair of neighbours is dominated by one of `pairs`.
+        Whether every pair of neighbours is dominated by one of `pairs`, and an adversary may choose another one in each release.
+    directed : bool
+        Whether `profiles` are those for a removed and for an added record: in all releases the same one of the neighbouring
+        datasets has the record.
     blocks : Blocks, optional
         Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. The divergence of the
         described pair is then the maximum over (P, Q) and (Q, P), and expensive.
@@ -229,6 +233,8 @@ class Attained(NamedTuple):
     pairs: tuple[DominatingPairInfo, ...] = ()
     all_pairs: bool = False
     blocks: Blocks | None = None
+    profiles: Callable[[], tuple[Any, ...]] | None = None
+    directed: bool = False
 
 
 SINGLE = Attained(single=True)
@@ -280,14 +286,18 @@ class ClosedForms:
         return None
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        """Return bounds of the Renyi divergences of these orders in [1, inf]."""
+        """Return bounds of the Renyi divergences of these orders in [1, inf]; NaN if the formula does not apply to an order."""
         return None
 
     def tradeoff(self, upper: bool) -> Tradeoff | None:
         """Return a bound of the trade-off function."""
         return None
 
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def mixture(self) -> tuple[tuple[Any, ...], float]:
+        """Return several profiles and a rate, if every output distribution is a mixture (see `PrivacyProfile._mixture`)."""
+        return (), 1.0
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
         return self.tradeoff(upper)
 
@@ -309,7 +319,7 @@ class GivenCurve(ClosedForms):
     def __init__(self, curve: Callable[[bool, float], Tradeoff | None]) -> None:
         self.curve = curve
 
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         return self.curve(upper, log_tail)
 
 
@@ -349,18 +359,18 @@ class DominatingPairInfo:
         return self.reverse or Reverse(self.hockey_stick)
 
     @property
-    def reversed(self) -> DominatingPairInfo:
-        """What is known about (Q, P)."""
-        if self.reverse is None:
-            return self
-        return replace(self, hockey_stick=self.reverse.hockey_stick, pure=self.reverse.pure, losses=self.reverse.losses,
-                       reverse=Reverse(self.hockey_stick, self.pure, self.losses), sampling=self.sampling._replace(curve=None),
-                       releases=Releases())
-
-    @property
     def below(self) -> tuple[DominatingPairInfo, ...]:
         """The pairs that neighbouring datasets attain, whose compositions are lower bounds."""
-        return (self,) if self.attained.single else self.attained.pairs
+        return (self,) if self.attained.single else self._attained_pairs
+
+    @cached_property
+    def profiles(self) -> tuple[Any, ...]:
+        """Profiles of pairs that neighbouring datasets attain, if they are known."""
+        return self.attained.profiles() if self.attained.profiles else ()
+
+    @cached_property
+    def _attained_pairs(self) -> tuple[DominatingPairInfo, ...]:
+        return tuple(pair for one in self.profiles for pair in one._pair_info().below) or self.attained.pairs
 
     @property
     def choices(self) -> int:
@@ -368,11 +378,11 @@ class DominatingPairInfo:
 
         Every pair of neighbours is dominated by one of these pairs.
         """
-        single, pairs, all_pairs, blocks = self.attained
-        if single or self.releases.parts:
+        if self.attained.single or self.releases.parts:
             return 0
+        pairs, blocks = self._attained_pairs, self.attained.blocks
         # The run time of an adaptive strategy grows with the number of choices.
-        several = len(pairs) if all_pairs and 1 < len(pairs) <= 8 else 0
+        several = len(pairs) if self.attained.all_pairs and 1 < len(pairs) <= 8 else 0
         return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:

@@ -22,7 +22,7 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Reverse
+from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Reverse
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -67,10 +67,10 @@ class Described(PrivacyProfile):
     def _pair_info(self) -> DominatingPairInfo:
         # A composition caches values of the pair in its copy of the description, which ends with the composition.
         known, other = self.describe(), self.reverse()
-        if other is self or not isinstance(other, Described):
+        if known.reverse or other is self or not isinstance(other, Described):
             return known
         back = other.describe()
-        return replace(known, reverse=Reverse(back.hockey_stick, back.pure, back.losses))
+        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         found = self._closed.log_delta(eps)
@@ -85,6 +85,12 @@ class Described(PrivacyProfile):
     def _rough(self, upper: bool) -> Curve | None:
         return self._closed.rough(upper)
 
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        return self._closed.mixture()
+
+    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
+        return self._described.profiles if self._described.attained.directed else ()
+
     def _epsilon(self, delta: float, upper: bool) -> float:
         found = self._closed.epsilon(delta, upper)
         return super()._epsilon(delta, upper) if found is None else found
@@ -95,10 +101,15 @@ class Described(PrivacyProfile):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         found = self._closed.renyi(orders, upper)
-        return super()._rdp(orders, upper) if found is None else found
+        if found is None:
+            return super()._rdp(orders, upper)
+        missing = np.isnan(found)
+        if missing.any():
+            found[missing] = super()._rdp(orders[missing], upper)
+        return found
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        found = self._closed.tradeoff_of_outcomes(upper, log_tail)
+    def _tradeoff(self, upper: bool) -> Tradeoff:
+        found = self._closed.tradeoff_of_outcomes(upper)
         return super()._tradeoff(upper) if found is None else found
 
 
@@ -162,7 +173,8 @@ class DominatingPair(Described):
         0.940223229
         """
         upper = _validate.upper_side(bound)
-        return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+        found = self._closed.tradeoff_of_outcomes(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+        return self._tradeoff(upper) if found is None else found
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -274,15 +286,26 @@ def _missing(law: tuple[float, ...]) -> float:
     return missing if missing > 1e-15 * len(law) else 0.0
 
 
-class LargestPair(PrivacyProfile):
+class LargestPair(Described):
     """A guarantee that is the maximum of several guarantees, by default of those of its pairs."""
+
+    _directed: ClassVar[bool] = False
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantees whose maximum this is."""
         return self.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(one._log_delta(eps) for one in self._several())
+    def describe(self) -> DominatingPairInfo:
+        several = self._several()
+        if len(several) == 1 and isinstance(several[0], DominatingPair) and several[0]._mirrored():
+            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
+            # release.
+            return several[0]._pair_info()
+        return DominatingPairInfo(
+            partial(_largest, several), max(one._pure_epsilon() for one in several),
+            attained=Attained(all_pairs=not self._directed, profiles=lambda: several, directed=self._directed),
+        )
 
-    def _pure_epsilon(self) -> float:
-        return max(one._pure_epsilon() for one in self._several())
+
+def _largest(several: tuple[PrivacyProfile, ...], eps: FloatArray) -> IntervalArray:
+    return largest(one._log_delta(eps) for one in several)

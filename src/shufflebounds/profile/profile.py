@@ -491,7 +491,8 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
         """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
-        return self._attained_pairs() or tuple(KnownPair(known) for known in self._pair_info().attained.pairs)
+        known = self._pair_info()
+        return known.profiles or self._attained_pairs() or tuple(KnownPair(one) for one in known.attained.pairs)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.
@@ -560,13 +561,8 @@ class PrivacyProfile(ExportMixin):
 class KnownPair(PrivacyProfile):
     """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
-    relation: ClassVar[str] = "either"
-
     def __init__(self, known: DominatingPairInfo) -> None:
         self._known = known
-
-    def reverse(self) -> KnownPair:
-        return KnownPair(self._known.reversed)
 
     def _pair_info(self) -> DominatingPairInfo:
         return self._known

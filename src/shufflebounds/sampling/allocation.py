@@ -265,6 +265,7 @@ class RandomAllocation(OfPresence, LargestPair):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
+    _directed: ClassVar[bool] = True
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
@@ -286,9 +287,6 @@ class RandomAllocation(OfPresence, LargestPair):
         remove = (AllocationPair(self.mechanism, self.steps) if self.chosen == 1
                   else _SeveralPair(self.mechanism, self.steps, True, self.chosen))
         return remove, remove.reverse()
-
-    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
-        return self._ways
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         return self._ways

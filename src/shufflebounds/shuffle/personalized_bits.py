@@ -45,7 +45,7 @@ class _OneTarget(ClosedForms):
         return at_each(partial(self.law.sides, self.budget), eps)
 
     @kept(2)
-    def _table(self, log_tail: float) -> BitTable | None:
+    def table(self, log_tail: float) -> BitTable | None:
         """Return a table for many eps, or None if the sum of the bits has too many values."""
         if not self.budget > 0 or not self.law.arrays[0].size:
             return None
@@ -64,7 +64,7 @@ class _OneTarget(ClosedForms):
         missing = np.flatnonzero(eps < self.budget)
         # Most curves end at delta = e^(-DEPTH^2/2), for which the first table suffices. The second one is longer.
         for log_tail in (-0.5 * DEPTH**2 - NEGLIGIBLE, DEEPEST):
-            table = self._table(log_tail) if missing.size else None
+            table = self.table(log_tail) if missing.size else None
             if table is None:
                 break
             lower[missing], upper[missing] = table.log_delta(eps[missing])
@@ -74,7 +74,7 @@ class _OneTarget(ClosedForms):
             lower[missing], upper[missing] = self.log_delta(eps[missing])
         return IntervalArray(lower, upper)
 
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float) -> Tradeoff | None:
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
         # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
         return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
 

@@ -220,7 +220,7 @@ class _Shifts(ClosedForms):
         # `from_pmfs` takes masses as exact, so P is rounded down and Q is rounded up.
         size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
         pair = DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0))
-        return Attained(pairs=(pair._pair_info(),))
+        return Attained(profiles=lambda: (pair,))
 
 
 @with_passages
