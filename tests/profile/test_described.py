@@ -21,10 +21,10 @@ HOOKS = {
 
 WITH_HOOKS = {
     "mechanisms": ["GaussianVector"],
-    "profile": ["BetweenProfiles", "Composition", "IntegerNoise", "KnownPair"],
+    "profile": ["BetweenProfiles", "Composition", "KnownPair"],
     "sampling": ["AllocationPair", "RandomAllocation", "ReplaceOne", "_SeveralPair"],
-    "shuffle": ["BinomialNoise", "FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits", "RealSum",
-                "Shuffled", "ShuffledBits", "ZeroSum", "_Guarantee", "_OneData"],
+    "shuffle": ["FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits", "RealSum",
+                "Shuffled", "ShuffledBits", "_Guarantee"],
 }
 """The classes that still have hooks, by subpackage. A class that is described leaves the list, and none is added."""
 

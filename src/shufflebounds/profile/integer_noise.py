@@ -15,18 +15,17 @@ from shufflebounds._base.caches import kept
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._base.search import least_int
-from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
-from shufflebounds.profile.pair import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds.profile.pair import DominatingPair, LargestPair
 
 __all__ = ["IntegerNoise"]
 
 
 @with_passages
-class IntegerNoise(PrivacyProfile):
+class IntegerNoise(LargestPair):
     r"""An integer released with integer noise K, for neighbours whose integers differ by one.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
@@ -81,9 +80,6 @@ class IntegerNoise(PrivacyProfile):
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
         return _Shift(self, False), _Shift(self, True)
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(pair._log_delta(eps) for pair in self.pairs())
 
     @kept(2 * CACHED_TABLES)
     def _shifted(self, shifted_first: bool, log_tail: float) -> LossAtoms:

@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import FloatArray, Interval, IntervalArray, largest, plain
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray, plain
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo, GivenCurve, Losses, Sampling
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 
 __all__ = ["BinomialNoise"]
@@ -79,9 +80,21 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
     return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
+@dataclass(frozen=True, slots=True)
+class _Noise(ClosedForms):
+    trials: int
+    prob: float
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        out = np.empty(1)
+        trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
+        _deployments.noise_epsilon(trials, prob, target, upper, out)
+        return float(out[0])
+
+
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
+class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray], LargestPair):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -139,19 +152,13 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(pair._log_delta(eps) for pair in self.pairs())
+    def closed_forms(self) -> _Noise:
+        return _Noise(self.trials, self.prob)
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        out = np.empty(1)
-        trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
-        _deployments.noise_epsilon(trials, prob, target, upper, out)
-        return float(out[0])
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         # For prob = 1/2, (P, Q) and (Q, P) have the same divergences.
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
-        known = super()._pair_info()
+        known = super().describe()
         return replace(known, attained=known.attained._replace(single=self.prob == 0.5), losses=Losses(lattice=lattice))
 
     @classmethod

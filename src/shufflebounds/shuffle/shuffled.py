@@ -864,7 +864,7 @@ class Shuffled(BetweenProfiles):
         used = [wide] if plain.lost == 0 or plain is wide else [wide, plain]
         error = float(getattr(self._source, "error", BLUR))
         orders = [one for law in used for one in ((law,) if _mirrored(law) else (law, _swapped(law, error)))]
-        pairs = tuple(_OneData(law, self.users, spacing, error)._pair_info() for law in orders)
+        pairs = tuple(_one_dataset(law, self.users, spacing, error) for law in orders)
         return replace(known, attained=known.attained._replace(pairs=pairs))
 
     @classmethod
@@ -951,32 +951,17 @@ def _variables(source: Randomizer) -> tuple[PairLaws, ...]:
     return pairs
 
 
-@dataclass(frozen=True)
-class _OneData(PrivacyProfile):
-    """The profile of one attained pair, whose divergence is Phi of the given distribution of X."""
+def _one_dataset(law: ExcessLaw, users: int, step: float, error: float) -> DominatingPairInfo:
+    """Return what is known about one attained pair, whose divergence is Phi of the given distribution of X."""
+    effort = max(1e-3 if law.log_mass.size < COMPARED else 1e-2, law.effort(users))
+    back = law if _mirrored(law) else _swapped(law, error)
+    first, second = (Reverse(partial(_phi, one, users), max(0.0, one.pure_epsilon)) for one in (law, back))
+    return DominatingPairInfo(*first, None if back is law else second, Sampling(effort, step), attained=SINGLE)
 
-    law: ExcessLaw
-    users: int
-    step: float
-    error: float
 
-    theorem: ClassVar[str] = "exact for the data named"
-    neighbours: ClassVar[str] = Shuffled.neighbours
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self.law.log_phi(eps, self.users, Effort.SAMPLED)
-        return IntervalArray(lower, np.minimum(upper, 0.0))
-
-    def _pure_epsilon(self) -> float:
-        return max(0.0, self.law.pure_epsilon)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        effort = max(1e-3 if self.law.log_mass.size < COMPARED else 1e-2, self.law.effort(self.users))
-        known = replace(super()._pair_info(), attained=SINGLE, sampling=Sampling(effort, self.step))
-        if _mirrored(self.law):
-            return known
-        reverse = _OneData(_swapped(self.law, self.error), self.users, self.step, self.error)
-        return replace(known, reverse=Reverse(reverse._log_delta, reverse._pure_epsilon()))
+def _phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:
+    lower, upper = law.log_phi(eps, users, Effort.SAMPLED)
+    return IntervalArray(lower, np.minimum(upper, 0.0))
 
 
 def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
