@@ -23,8 +23,7 @@ WITH_HOOKS = {
     "mechanisms": ["GaussianVector"],
     "profile": ["BetweenProfiles", "Composition", "KnownPair"],
     "sampling": ["AllocationPair", "RandomAllocation", "ReplaceOne", "_SeveralPair"],
-    "shuffle": ["FlippedProtocol", "FlippedReports", "OfEveryUser", "OfOneUser", "PersonalizedBits", "RealSum",
-                "Shuffled", "ShuffledBits", "_Guarantee"],
+    "shuffle": ["FlippedProtocol", "FlippedReports", "PersonalizedBits", "RealSum", "Shuffled", "ShuffledBits"],
 }
 """The classes that still have hooks, by subpackage. A class that is described leaves the list, and none is added."""
 
