@@ -370,7 +370,7 @@ class DominatingPairInfo:
 
     @cached_property
     def _attained_pairs(self) -> tuple[DominatingPairInfo, ...]:
-        return tuple(pair for one in self.profiles for pair in one._pair_info().below) or self.attained.pairs
+        return self.attained.pairs or tuple(pair for one in self.profiles for pair in one._pair_info().below)
 
     @property
     def choices(self) -> int:

@@ -1,7 +1,7 @@
 """Profiles that are given by pairs of output distributions: by a description, by lists of probabilities, or as a largest one.
 
-A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`, never both: tests/profile/test_described.py
-lists the classes that still have hooks.
+A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`; only random allocation has both.
+tests/profile/test_described.py lists the classes that still have hooks.
 """
 
 from __future__ import annotations
