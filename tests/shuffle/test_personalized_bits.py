@@ -195,7 +195,7 @@ def test_bounds_from_a_table_overlap_those_of_the_kernel(users, log_tail):
         protocol = PersonalizedBits(rng.uniform(0.001, 10 ** rng.uniform(-1, 1), users), bits=bits, target=int(rng.integers(users)))
         for pair in protocol.pairs():
             eps = np.append(0.0, rng.uniform(0, 1, 20) * 10 ** rng.uniform(-3, 0, 20)) * pair.budget
-            exact, table = pair._log_delta(eps), pair._table(log_tail).log_delta(eps)
+            exact, table = pair._log_delta(eps), pair.closed_forms().table(log_tail).log_delta(eps)
             assert (table.lower <= exact.upper).all()
             assert (exact.lower <= table.upper).all()
             clear = (exact.upper > log_tail + 40) & (table.upper < 0)
@@ -208,7 +208,7 @@ def test_derived_answers_read_tables_instead_of_the_kernel(monkeypatch):
     lower, upper = protocol.rdp(4.0, bound="lower"), protocol.rdp(4.0)
     assert lower <= upper <= lower * (1 + 1e-5)
     pair = protocol.pair()
-    monkeypatch.setattr(type(pair), "_table", lambda self, log_tail: None)
+    monkeypatch.setattr(type(pair.closed_forms()), "table", lambda self, log_tail: None)
     slow = PersonalizedBits(budgets, bits=np.zeros(6000), target=7)
     eps = np.array([0.0, 0.003, 0.02])
     for here, there in zip(protocol._pair_info().hockey_stick(eps), slow._pair_info().hockey_stick(eps)):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property, kept
+from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -27,8 +28,8 @@ from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
-    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
-    "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "GivenCurve",
+    "Losses", "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
 ]
 
 MOST_GRID_EFFORT = 0.5
@@ -135,13 +136,6 @@ class CurveBounds(NamedTuple):
     depth: float | None = None
 
 
-class Reverse(NamedTuple):
-    """The pair (Q, P): bounds of its log hockey-stick divergence, and an upper bound of its losses, inf if unknown."""
-
-    hockey_stick: HockeyStickBounds
-    pure: float = math.inf
-
-
 class Sampling(NamedTuple):
     """How the hockey-stick divergence of a pair is sampled.
 
@@ -207,6 +201,13 @@ class Losses(NamedTuple):
     unbounded: bool = False
 
 
+class Reverse(NamedTuple):
+    """The pair (Q, P): bounds of its log hockey-stick divergence, and an upper bound of its losses, inf if unknown."""
+
+    hockey_stick: HockeyStickBounds
+    pure: float = math.inf
+
+
 class Attained(NamedTuple):
     """Which pairs neighbouring datasets attain; the composition of such a pair is a lower bound.
 
@@ -216,8 +217,13 @@ class Attained(NamedTuple):
         Whether two neighbouring datasets attain the described pair itself.
     pairs : tuple of DominatingPairInfo
         Pairs that neighbouring datasets attain, if the described pair is not one of them.
+    profiles : callable, optional
+        In place of `pairs`, returns profiles of such pairs, with their closed forms.
     all_pairs : bool
-        Whether every pair of neighbours is dominated by one of `pairs`.
+        Whether every pair of neighbours is dominated by one of `pairs`, and an adversary may choose another one in each release.
+    directed : bool
+        Whether `profiles` are those for a removed and for an added record: in all releases the same one of the neighbouring
+        datasets has the record.
     blocks : Blocks, optional
         Blocks of datasets, if the datasets are too many to enumerate and the worst one depends on eps. The divergence of the
         described pair is then the maximum over (P, Q) and (Q, P), and expensive.
@@ -227,6 +233,8 @@ class Attained(NamedTuple):
     pairs: tuple[DominatingPairInfo, ...] = ()
     all_pairs: bool = False
     blocks: Blocks | None = None
+    profiles: Callable[[], tuple[Any, ...]] | None = None
+    directed: bool = False
 
 
 SINGLE = Attained(single=True)
@@ -265,6 +273,10 @@ class ClosedForms:
 
     __slots__ = ()
 
+    def log_delta(self, eps: FloatArray) -> IntervalArray | None:
+        """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
+        return None
+
     def epsilon(self, delta: float, upper: bool) -> float | None:
         """Return a bound of eps for one delta in [0, 1]."""
         return None
@@ -274,17 +286,41 @@ class ClosedForms:
         return None
 
     def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        """Return bounds of the Renyi divergences of these orders in [1, inf]."""
+        """Return bounds of the Renyi divergences of these orders in [1, inf]; NaN if the formula does not apply to an order."""
         return None
 
     def tradeoff(self, upper: bool) -> Tradeoff | None:
         """Return a bound of the trade-off function."""
         return None
 
+    def mixture(self) -> tuple[tuple[Any, ...], float]:
+        """Return several profiles and a rate, if every output distribution is a mixture (see `PrivacyProfile._mixture`)."""
+        return (), 1.0
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
+        return self.tradeoff(upper)
+
+    def rough(self, upper: bool) -> Curve | None:
+        """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""
+        return None
+
     @property
     def eps_scale(self) -> float:
         """A typical size of eps, at least 1. The search for eps ends at a million times it."""
         return 1.0
+
+
+class GivenCurve(ClosedForms):
+    """Closed forms of which the trade-off function is the only one, given as a function of `upper` and `log_tail`."""
+
+    __slots__ = ("curve",)
+
+    def __init__(self, curve: Callable[[bool, float], Tradeoff | None]) -> None:
+        self.curve = curve
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        return self.curve(upper, log_tail)
 
 
 @dataclass(eq=False)
@@ -325,7 +361,16 @@ class DominatingPairInfo:
     @property
     def below(self) -> tuple[DominatingPairInfo, ...]:
         """The pairs that neighbouring datasets attain, whose compositions are lower bounds."""
-        return (self,) if self.attained.single else self.attained.pairs
+        return (self,) if self.attained.single else self._attained_pairs
+
+    @cached_property
+    def profiles(self) -> tuple[Any, ...]:
+        """Profiles of pairs that neighbouring datasets attain, if they are known."""
+        return self.attained.profiles() if self.attained.profiles else ()
+
+    @cached_property
+    def _attained_pairs(self) -> tuple[DominatingPairInfo, ...]:
+        return self.attained.pairs or tuple(pair for one in self.profiles for pair in one._pair_info().below)
 
     @property
     def choices(self) -> int:
@@ -333,11 +378,11 @@ class DominatingPairInfo:
 
         Every pair of neighbours is dominated by one of these pairs.
         """
-        single, pairs, all_pairs, blocks = self.attained
-        if single or self.releases.parts:
+        if self.attained.single or self.releases.parts:
             return 0
+        pairs, blocks = self._attained_pairs, self.attained.blocks
         # The run time of an adaptive strategy grows with the number of choices.
-        several = len(pairs) if all_pairs and 1 < len(pairs) <= 8 else 0
+        several = len(pairs) if self.attained.all_pairs and 1 < len(pairs) <= 8 else 0
         return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:

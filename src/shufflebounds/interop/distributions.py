@@ -80,10 +80,10 @@ class AccountingProfile(LargestPair):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.directions
 
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         # `all_attained` is False because an adversary cannot choose a direction anew for every release: in all releases it is the
         # same one of the two neighbouring datasets that contains the record.
-        known = super()._pair_info()
+        known = super().describe()
         return replace(known, attained=known.attained._replace(all_pairs=False))
 
 

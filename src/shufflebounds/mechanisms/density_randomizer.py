@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import permutations
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.density_cells import Cells, Densities, Tails
 from shufflebounds._engines.inputs.density_rows import lower_rows, upper_rows
 from shufflebounds._engines.inputs.interval import checked, matrix_laws
-from shufflebounds._losses.release import DominatingPairInfo, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair
@@ -285,6 +285,18 @@ class _DensityPair(DominatingPair):
     def reverse(self) -> _DensityPair:
         return _DensityPair(self.randomizer, self.second, self.first)
 
+    def describe(self) -> DominatingPairInfo:
+        densities = _TwoDensities(self.randomizer, self.first, self.second)
+        # A value takes some calls of the density, tens of microseconds each.
+        return DominatingPairInfo(densities.log_delta, densities.pure, sampling=Sampling(effort=5e-5), attained=SINGLE)
+
+
+class _TwoDensities:
+    """The densities of two inputs in the cells of a randomizer."""
+
+    def __init__(self, randomizer: DensityRandomizer, first: int, second: int) -> None:
+        self.randomizer, self.first, self.second = randomizer, first, second
+
     @cached_property
     def _ratios(self) -> tuple[FloatArray, FloatArray]:
         """The log likelihood ratios at the left and the right ends of the cells; NaN if unknown, or if both densities are 0."""
@@ -297,11 +309,9 @@ class _DensityPair(DominatingPair):
         """Return a bound of the error of a log likelihood ratio, for log densities of that size."""
         return (2 * self.randomizer.accuracy + 4 * ULP) * (1 + size)
 
-    def _pair_info(self) -> DominatingPairInfo:
-        # A value takes some calls of the density, tens of microseconds each.
-        return replace(super()._pair_info(), sampling=Sampling(effort=5e-5))
-
-    def _pure_epsilon(self) -> float:
+    @cached_property
+    def pure(self) -> float:
+        """Upper bound of the log likelihood ratios, inf if there is none."""
         cells = self.randomizer._coarse
         both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
         mass = cells.masses(self.randomizer._densities)[0]
@@ -312,7 +322,7 @@ class _DensityPair(DominatingPair):
             return math.inf
         return float(ratios.max(initial=-np.inf)) + self._slack(float(np.abs(both[np.isfinite(both)]).max(initial=0.0)))
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
         parts = [self._some_log_delta(eps[i : i + BLOCK // 64]) for i in range(0, eps.size, BLOCK // 64)]
         return IntervalArray(*(np.concatenate(side) for side in zip(*parts))) if parts else IntervalArray(eps, eps)
 
@@ -340,7 +350,7 @@ class _DensityPair(DominatingPair):
             np.add.at(high, which, above)
         with np.errstate(divide="ignore"):
             lower, upper = np.log(np.maximum(low, 0.0)), np.log(np.maximum(high, 0.0))
-        beyond = eps >= self._pure_epsilon()
+        beyond = eps >= self.pure
         return IntervalArray(np.where(beyond | (near < eps), -np.inf, lower), np.where(beyond, -np.inf, np.minimum(upper, 0.0)))
 
     def _parts(self, eps: FloatArray, cell: NDArray[np.intp], left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:

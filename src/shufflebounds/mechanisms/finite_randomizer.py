@@ -21,12 +21,33 @@ from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
+from shufflebounds._losses.release import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.pair import LargestPair, MassPair
 
 __all__ = ["FiniteRandomizer"]
+
+
+class _ClosestRows(ClosedForms):
+    """The largest delta of all pairs of rows of a matrix; few of them are evaluated with bounds."""
+
+    __slots__ = ("_pairs", "_rows")
+
+    def __init__(self, rows: FloatArray, pairs: tuple[DominatingPair, ...]) -> None:
+        self._rows, self._pairs = rows, pairs
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray | None:
+        if (eps > LARGEST_EXPONENT).any():
+            return None
+        # Only pairs whose delta in doubles is close to the largest one are evaluated with bounds.
+        close = np.zeros(2 * (len(self._rows),), dtype=np.bool_)
+        for factor in np.exp(eps).tolist():
+            deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
+            close |= deltas >= deltas.max() * (1 - 1e-9) - 1e-12
+        places = np.flatnonzero(close[~np.eye(len(self._rows), dtype=np.bool_)])
+        return largest(self._pairs[place]._log_delta(eps) for place in places.tolist())
 
 
 @with_passages
@@ -103,16 +124,8 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
     def _all_pairs(self) -> tuple[DominatingPair, ...]:
         return tuple(MassPair(first, second) for first, second in permutations(self.matrix, 2))
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if len(self._all_pairs) <= COMPARED or (eps > LARGEST_EXPONENT).any():
-            return super()._log_delta(eps)
-        # Only pairs whose delta in doubles is close to the largest one are evaluated with bounds.
-        close = np.zeros((self._inputs, self._inputs), dtype=np.bool_)
-        for factor in np.exp(eps).tolist():
-            deltas = np.array([np.maximum(row - factor * self._rows, 0.0).sum(axis=1) for row in self._rows])
-            close |= deltas >= deltas.max() * (1 - 1e-9) - 1e-12
-        places = np.flatnonzero(close[~np.eye(self._inputs, dtype=np.bool_)])
-        return largest(self._all_pairs[place]._log_delta(eps) for place in places.tolist())
+    def closed_forms(self) -> ClosedForms:
+        return _ClosestRows(self._rows, self._all_pairs) if len(self._all_pairs) > COMPARED else ClosedForms()
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))

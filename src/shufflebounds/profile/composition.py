@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,10 +20,11 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
-from shufflebounds._engines.compose.grid import LOOSE, AdaptiveChoice, Composer
+from shufflebounds._engines.compose.grid import LOOSE, Composer
+from shufflebounds._engines.compose.released import Released, matched
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
-from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling, groups_alike
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
@@ -33,11 +34,6 @@ __all__ = ["Composition"]
 CURVE_DEPTH = 26.0
 """The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
 more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
-
-ALIKE = 0.25
-"""Pairs of a family (`Releases.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
-number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
-
 
 @with_passages
 @dataclass(frozen=True)
@@ -99,10 +95,10 @@ class Composition(PrivacyProfile):
 
     factors: tuple[tuple[PrivacyProfile, int], ...]
     rtol: float = 1e-5
+    _reverse_of: Composition | None = field(default=None, init=False, repr=False, compare=False)
 
     _prepares: ClassVar[bool] = True
-    _upper_only: ClassVar[bool] = False
-    _without_choice: ClassVar[bool] = False
+    _with_choice: ClassVar[bool] = True
     _deepest: ClassVar[float] = -math.inf
 
     def __post_init__(self) -> None:
@@ -168,76 +164,32 @@ class Composition(PrivacyProfile):
         removed, added = (
             Composition(tuple((ways[i] if ways else profile, times) for ways, profile, times in both), self.rtol) for i in (0, 1)
         )
-        if removed._reversed == added:
-            # The compositions for (P, Q) and for (Q, P) share their caches, including that of the coarse grid for curves.
-            added = removed._reversed
-            added.__dict__["_coarse"] = removed._coarse._reversed
-        return removed, added
+        # The compositions for (P, Q) and for (Q, P) share their caches.
+        return removed, removed._reversed if removed._reversed == added else added
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         # Cached distributions are not pickled.
         return type(self), (self.factors, self.rtol)
 
     @cached_property
-    def _released(self) -> tuple[tuple[DominatingPairInfo, tuple[tuple[DominatingPairInfo, int], ...]], ...]:
-        """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
-        known = [profile._pair_info() for profile, _ in self.factors]
-        releases = [one.times(number) for one, (_, number) in zip(known, self.factors)]
-        powers = [one.releases.power for one in known]
-        for product in dict.fromkeys(power[1] for power in powers if power):
-            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
-            alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
-            if len(alike) > 1:
-                for i, _ in alike:
-                    releases[i] = ()
-                releases[alike[0][0]] = ((product([(parameter, self.factors[i][1]) for i, parameter in alike]), 1),)
-        for places in groups_alike(known, ALIKE * self.rtol):
-            # The releases of these factors have about the same distribution, so that one transform serves all of them.
-            for i in places:
-                releases[i] = ()
-            releases[places[0]] = ((known[places[0]].to(known[places[-1]]), sum(self.factors[i][1] for i in places)),)
-        return tuple(zip(known, releases))
+    def _released(self) -> Released:
+        return Released([(profile._pair_info(), times) for profile, times in self.factors], self.rtol)
 
     @property
     def _above(self) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        return tuple(pair for _, releases in self._released for pair in releases)
+        return self._released.above
 
     @cached_property
     def _composer(self) -> Composer:
-        below = [self._below(i) for i in _matched([len(known.below) for known, _ in self._released])]
-        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
-        tested = [(known, times) for (known, _), (_, times) in zip(self._released, self.factors) if not known.releases.parts]
-        free = None if self._without_choice else self._free(bool(below))
-        return Composer(self._above, below, self.rtol, free, tested, self._deepest)
+        return self._released.composer(self.rtol, with_choice=self._with_choice, deepest=self._deepest)
 
-    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
-        """Return the distributions of a lower bound in which each factor takes the entry with index `entry` of its list of pairs.
-
-        The factor with index `left_out` is omitted.
-        """
-        side: list[tuple[DominatingPairInfo, int]] = []
-        for i, ((_, times), (known, releases)) in enumerate(zip(self.factors, self._released)):
-            pairs = known.below
-            pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # The objects are those of the upper bound, so that their values are computed once.
-            side += [] if i == left_out else releases if pair is known else pair.times(times)
-        return side
-
-    def _free(self, has_below: bool) -> AdaptiveChoice | None:
-        """Return the mechanism for which the adversary may choose another pair of datasets in each release, or None.
-
-        If several mechanisms have several pairs, the one with most releases is returned.
-        """
-        places = [i for i, (known, _) in enumerate(self._above) if known.choices]
-        if not places or sum(times for _, times in self._above) == 1:
+    @cached_property
+    def _loose(self) -> Composer | None:
+        """A composer on a coarse grid, for the first steps of a search; None if it is not faster."""
+        if self.rtol >= LOOSE or self._is_one:
             return None
-        place = max(places, key=lambda i: self._above[i][1])
-        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts have the same pair.
-        factor = next((i for i, (_, releases) in enumerate(self._released) if releases == (self._above[place],)), None)
-        if factor is None or not has_below:
-            return AdaptiveChoice(place, 0, (), ())
-        pairs = [pair.times(1) for pair in self._released[factor][0].below]
-        return AdaptiveChoice(place, self.factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
+        loose = self._released.composer(LOOSE, with_choice=False)
+        return loose if loose.first_step > 2 * self._composer.first_step else None
 
     @property
     def _sketch_step(self) -> float:
@@ -304,7 +256,7 @@ class Composition(PrivacyProfile):
         if account.adaptive:
             lines.append("pairs: the pair of neighbouring datasets and its order may change after every release")
         else:
-            pairs = {len(known.below) for known, _ in self._released}
+            pairs = {len(known.below) for known, _ in self._released.pairs}
             several = "above, the larger order of all pairs at each eps; below, one pair for all releases"
             none = "not listed; below, one test repeated in every release, or a single release"
             lines.append(f"pairs: {'every release is one pair' if pairs == {1} else several if min(pairs) else none}")
@@ -334,8 +286,11 @@ class Composition(PrivacyProfile):
         with announced("composition"):
             return consistent(self._composed(eps, floors=not upper), "log delta at eps={!r}", eps)[upper]
 
-    def _composed(self, eps: FloatArray, *, floors: bool = True) -> IntervalArray:
-        """Return both bounds; without `floors`, which serve the lower bound only, that one may be smaller."""
+    def _composed(self, eps: FloatArray, *, floors: bool = True, composer: Composer | None = None) -> IntervalArray:
+        """Return both bounds; without `floors`, which serve the lower bound only, that one may be smaller.
+
+        By default `composer` is that of the composition; another one is less tight.
+        """
         if self._by_adjacency:
             return _larger(self._by_adjacency, eps, floors)
         if self._is_one:
@@ -354,8 +309,8 @@ class Composition(PrivacyProfile):
             upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
         else:
             for i in np.flatnonzero(within):
-                lower[i], upper[i] = self._composer.bounds(float(eps[i]))
-        if floors and not self._upper_only:
+                lower[i], upper[i] = (composer or self._composer).bounds(float(eps[i]))
+        if floors:
             for floor, quick in self._floors:
                 # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
                 at = np.flatnonzero((upper - lower > self.rtol) | quick)
@@ -381,16 +336,16 @@ class Composition(PrivacyProfile):
         If many losses are smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
         """
         # A factor without releases is part of those of another factor.
-        large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released)
+        large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released.pairs)
                       if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
-        some = [type(self)(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
+        some = [Composition(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
         every = [*some, *(profile for profile, _ in self.factors)]
         return [(profile, not profile._pair_info().sampling.expensive) for profile in every]
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `_log_delta` and is less tight."""
         if self._is_one or not self._composer.needs_no_grid:
-            return self._coarse_grid._log_side(eps, upper=True)
+            return self._composed(eps, floors=False, composer=self._loose).upper
         return np.array([self._composer.roughly(at) if at < self._pure_epsilon() else -math.inf for at in eps.tolist()])
 
     def _closer(self, eps: FloatArray) -> FloatArray:
@@ -408,7 +363,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:
         """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
-        if not all(known.attained.single and known.losses.listed and not known.releases.parts for known, _ in self._released):
+        if not all(known.attained.single and known.losses.listed and not known.releases.parts for known, _ in self._released.pairs):
             return None
         product = LossAtoms.product([(known.atoms, times) for known, times in self._above if known.atoms])
         return product if product and product.log_lost == -math.inf else None
@@ -419,11 +374,13 @@ class Composition(PrivacyProfile):
     @cached_property
     def _reversed(self) -> Composition:
         """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
+        if self._reverse_of is not None:
+            return self._reverse_of
         opposite: tuple[tuple[Any, int], ...] = tuple((profile.reverse(), times) for profile, times in self.factors)
         if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
             return self
         reverse = Composition(opposite, self.rtol)
-        reverse.__dict__["_reversed"] = self
+        object.__setattr__(reverse, "_reverse_of", self)
         return reverse
 
     def _pair_info(self) -> DominatingPairInfo:
@@ -446,12 +403,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _coarse(self) -> Composition:
         """The same composition on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
-        coarse = Composition(self.factors, min(0.1, 10 * self.rtol))
-        # For log delta below -120 the curve uses only an upper bound, by inversion: a grid would take seconds for each eps, and for
-        # alpha below e^-50 the two bounds of the curve have a large gap in any case.
-        for one in (coarse, coarse._reversed):
-            one.__dict__.update(_without_choice=True, _deepest=-120.0)
-        return coarse
+        return _CurveComposition(self.factors, min(0.1, 10 * self.rtol))
 
     def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta on the coarser grid; of a record added and a record removed, the larger delta counts."""
@@ -468,17 +420,6 @@ class Composition(PrivacyProfile):
         """Whether there is a single release. Its own bounds are tighter than those on a grid."""
         single = len(self.factors) == 1 and self.factors[0][1] == 1
         return single or (len(self._above) == 1 and self._above[0][1] == 1)
-
-    @cached_property
-    def _coarse_grid(self) -> Composition:
-        """The same composition on a coarse grid, for the first steps of a search; itself if that is not faster."""
-        if self.rtol >= LOOSE or self._is_one:
-            return self
-        rough = Composition(self.factors, LOOSE)
-        # The coarse composition uses the values that this one has cached.
-        rough.__dict__["_released"] = self._released
-        rough.__dict__["_upper_only"] = rough.__dict__["_without_choice"] = True
-        return rough if rough._composer.first_step > 2 * self._composer.first_step else self
 
     @cached_property
     def _without_grid(self) -> tuple[Composer, ...]:
@@ -504,10 +445,9 @@ class Composition(PrivacyProfile):
         if self._composer.chooses:
             # Each new adaptive strategy takes up to two seconds, so that the search should need few of them.
             return Curve(lambda eps: min(0.0, self._composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
-        coarse = self._coarse_grid
-        if coarse is self:
+        if self._loose is None:
             return estimate
-        return Curve(lambda eps: min(0.0, coarse._log_side_at(eps, upper=True)), estimate, rtol=0.1 * LOOSE)
+        return Curve(lambda eps: min(0.0, float(self._roughly(np.array([eps]))[0])), estimate, rtol=0.1 * LOOSE)
 
     @cached_property
     def _gaussian_rule(self) -> float:
@@ -564,8 +504,8 @@ class Composition(PrivacyProfile):
                 sure = sure + times * profile._rdp(orders, False)
             else:
                 single = np.maximum(single, times * profile._rdp(orders, False))
-                several.append((profile._attained_pairs(), times))
-        for i in _matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
+                several.append((profile._attained, times))
+        for i in matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
             # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.
             total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
             single = np.maximum(single, total)
@@ -586,6 +526,17 @@ class Composition(PrivacyProfile):
             return max(way._pure_epsilon() for way in self._by_adjacency)
         total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
         return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
+
+
+class _CurveComposition(Composition):
+    """A composition for the breakpoints of a trade-off function, without adaptive choice.
+
+    For log delta below -120 the curve uses only an upper bound, by inversion: a grid would take seconds for each eps, and for alpha
+    below e^-50 the two bounds of the curve have a large gap in any case.
+    """
+
+    _with_choice: ClassVar[bool] = False
+    _deepest: ClassVar[float] = -120.0
 
 
 def _largest(curves: Sequence[Curve | None]) -> Curve | None:
@@ -623,11 +574,3 @@ def _larger(ways: Sequence[Composition], eps: FloatArray, floors: bool = True) -
                 low, high = way._composed(eps[wanted], floors=floors)
                 lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
     return IntervalArray(lower, upper)
-
-
-def _matched(counts: list[int]) -> range:
-    """Return the indices of the entries that are combined if each factor takes the same entry of its list of pairs.
-
-    `counts` are the lengths of the lists. A list with a single pair gives this pair for every index.
-    """
-    return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,18 +15,17 @@ from shufflebounds._base.caches import kept
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_TABLES, DEEPER, DEEPEST, FIRST_TAIL, LARGE_TABLE_SIZE, NEGLIGIBLE
 from shufflebounds._base.search import least_int
-from shufflebounds._base.types import ULP, FloatArray, IntervalArray, largest
+from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Losses
-from shufflebounds.profile.pair import DominatingPair
-from shufflebounds.profile.profile import PrivacyProfile
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
+from shufflebounds.profile.pair import DominatingPair, LargestPair
 
 __all__ = ["IntegerNoise"]
 
 
 @with_passages
-class IntegerNoise(PrivacyProfile):
+class IntegerNoise(LargestPair):
     r"""An integer released with integer noise K, for neighbours whose integers differ by one.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}
@@ -81,8 +81,13 @@ class IntegerNoise(PrivacyProfile):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return _Shift(self, False), _Shift(self, True)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(pair._log_delta(eps) for pair in self.pairs())
+    @kept(2 * CACHED_TABLES)
+    def _shifted(self, shifted_first: bool, log_tail: float) -> LossAtoms:
+        """Return the outcomes of (K, K + 1), or of (K + 1, K) if `shifted_first`, down to a mass of e^log_tail on either side."""
+        plain, shifted, log_lost = self._window(log_tail)
+        error = self.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
+        first, second = (shifted, plain) if shifted_first else (plain, shifted)
+        return LossAtoms.of(first, second, log_lost=log_lost, error=error)
 
     def _window(self, log_tail: float) -> tuple[FloatArray, FloatArray, float]:
         """Return log Pr[K = k] and log Pr[K + 1 = k] for consecutive k, and the log of a bound of the truncated mass."""
@@ -119,20 +124,16 @@ class _Shift(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.noise, not self.shifted_first)
 
-    @kept(CACHED_TABLES)
-    def _atoms(self, log_tail: float) -> LossAtoms:
-        plain, shifted, log_lost = self.noise._window(log_tail)
-        error = self.noise.log_error * (1 + float(np.abs(plain[plain > -np.inf]).max(initial=0.0))) + 4 * ULP
-        first, second = (shifted, plain) if self.shifted_first else (plain, shifted)
-        return LossAtoms.of(first, second, log_lost=log_lost, error=error)
+    def describe(self) -> DominatingPairInfo:
+        listed = partial(self.noise._shifted, self.shifted_first)
+        return DominatingPairInfo(partial(_log_delta, listed), losses=Losses(listed), attained=SINGLE)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        log_tail = FIRST_TAIL
-        while True:
-            lower, upper = self._atoms(log_tail).log_delta(eps)
-            if log_tail <= DEEPEST or np.all((lower > log_tail + NEGLIGIBLE) | (upper == -np.inf)):
-                return IntervalArray(lower, upper)
-            log_tail = max(log_tail * DEEPER, DEEPEST)
 
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), losses=Losses(self._atoms))
+def _log_delta(listed: Callable[[float], LossAtoms], eps: FloatArray) -> IntervalArray:
+    """Return bounds of log delta at each eps, from outcomes down to a mass that is negligible at all of them."""
+    log_tail = FIRST_TAIL
+    while True:
+        lower, upper = listed(log_tail).log_delta(eps)
+        if log_tail <= DEEPEST or np.all((lower > log_tail + NEGLIGIBLE) | (upper == -np.inf)):
+            return IntervalArray(lower, upper)
+        log_tail = max(log_tail * DEEPER, DEEPEST)

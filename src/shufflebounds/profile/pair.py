@@ -1,7 +1,7 @@
 """Profiles that are given by pairs of output distributions: by a description, by lists of probabilities, or as a largest one.
 
-A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`, never both: tests/profile/test_described.py
-lists the classes that still have hooks.
+A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`; only random allocation has both.
+tests/profile/test_described.py lists the classes that still have hooks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -17,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
+from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Reverse
+from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Reverse
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -29,6 +31,8 @@ __all__ = ["Described", "DominatingPair", "LargestPair", "MassPair", "OutcomePai
 
 class Described(PrivacyProfile):
     """A profile that states what it is. A subclass implements `describe`, `closed_forms` if it has any, and overrides no hook.
+
+    An ordered pair (P, Q) states what is known about this order, and `reverse` returns the profile of (Q, P).
 
     The functions in both are functions of the parameters, or methods of an object that holds the parameters, such as the closed
     forms. Methods of the profile, which keeps what it stated, would be reference cycles.
@@ -62,16 +66,30 @@ class Described(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         # A composition caches values of the pair in its copy of the description, which ends with the composition.
-        return self.describe()
+        known, other = self.describe(), self.reverse()
+        if known.reverse or other is self or not isinstance(other, Described):
+            return known
+        back = other.describe()
+        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._described.hockey_stick(eps)
+        found = self._closed.log_delta(eps)
+        return self._described.hockey_stick(eps) if found is None else found
 
     def _pure_epsilon(self) -> float:
         return self._described.pure
 
     def _eps_scale(self) -> float:
         return self._closed.eps_scale
+
+    def _rough(self, upper: bool) -> Curve | None:
+        return self._closed.rough(upper)
+
+    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        return self._closed.mixture()
+
+    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
+        return self._described.profiles if self._described.attained.directed else ()
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         found = self._closed.epsilon(delta, upper)
@@ -83,15 +101,20 @@ class Described(PrivacyProfile):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         found = self._closed.renyi(orders, upper)
-        return super()._rdp(orders, upper) if found is None else found
+        if found is None:
+            return super()._rdp(orders, upper)
+        missing = np.isnan(found)
+        if missing.any():
+            found[missing] = super()._rdp(orders[missing], upper)
+        return found
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
-        found = self._closed.tradeoff(upper)
+        found = self._closed.tradeoff_of_outcomes(upper)
         return super()._tradeoff(upper) if found is None else found
 
 
 @with_passages
-class DominatingPair(PrivacyProfile):
+class DominatingPair(Described):
     r"""One ordered pair of output distributions (P, Q), whose delta is :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
@@ -115,10 +138,10 @@ class DominatingPair(PrivacyProfile):
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
 
-    def _pair_info(self) -> DominatingPairInfo:
-        reverse = self.reverse()
-        return DominatingPairInfo(self._log_delta, self._pure_epsilon(), Reverse(reverse._log_delta, reverse._pure_epsilon()),
-                                 attained=SINGLE)
+    def describe(self) -> DominatingPairInfo:
+        # A class of another package may define `_log_delta` and `_pure_epsilon` in place of this method.
+        pure = math.inf if type(self)._pure_epsilon is Described._pure_epsilon else self._pure_epsilon()
+        return DominatingPairInfo(self._log_delta, pure, attained=SINGLE)
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -150,11 +173,8 @@ class DominatingPair(PrivacyProfile):
         0.940223229
         """
         upper = _validate.upper_side(bound)
-        return self._tradeoff(upper, _validate.real("log_tail", log_tail, -1e6, -1))
-
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        """Return a bound of the curve; classes that enumerate a range of outcomes truncate a mass of e^log_tail at either end."""
-        return super()._tradeoff(upper)
+        found = self._closed.tradeoff_of_outcomes(upper, _validate.real("log_tail", log_tail, -1e6, -1))
+        return self._tradeoff(upper) if found is None else found
 
     @staticmethod
     def from_pmfs(log_p: ArrayLike, log_q: ArrayLike) -> DominatingPair:
@@ -195,19 +215,15 @@ class OutcomePair(DominatingPair):
     def _atoms(self) -> LossAtoms:
         """The outcomes of (P, Q)."""
 
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(super()._pair_info(), losses=Losses(lambda log_tail: self._atoms))
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self._atoms.log_delta(eps)
-        beyond = eps >= self._pure_epsilon()
-        return IntervalArray(np.where(beyond, -np.inf, lower), np.where(beyond, -np.inf, upper))
-
-    def _pure_epsilon(self) -> float:
+    def describe(self) -> DominatingPairInfo:
         atoms = self._atoms
-        if max(atoms.log_rest, atoms.log_lost) > -math.inf:
-            return math.inf
-        return float(atoms.moved(1).max(initial=0.0))
+        pure = math.inf if max(atoms.log_rest, atoms.log_lost) > -math.inf else float(atoms.moved(1).max(initial=0.0))
+        return DominatingPairInfo(partial(_log_delta, atoms, pure), pure, losses=Losses(lambda log_tail: atoms), attained=SINGLE)
+
+
+def _log_delta(atoms: LossAtoms, pure: float, eps: FloatArray) -> IntervalArray:
+    lower, upper = atoms.log_delta(eps)
+    return IntervalArray(np.where(eps >= pure, -np.inf, lower), np.where(eps >= pure, -np.inf, upper))
 
 
 @dataclass(frozen=True, repr=False)
@@ -256,11 +272,12 @@ class _ListedPair(OutcomePair):
         log_lost = math.log(max(missing)) if max(missing) else -math.inf
         return LossAtoms.of(np.array(self.log_p), np.array(self.log_q), log_lost=log_lost)
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        if upper or self._atoms.log_lost == -math.inf:
-            return super()._tradeoff(upper, log_tail)
+    def closed_forms(self) -> ClosedForms:
+        if self._atoms.log_lost == -math.inf:
+            return ClosedForms()
         # The missing mass counts as 0 in both errors of a test, which lowers the curve.
-        return Tradeoff._of(np.array(self.log_p), np.array(self.log_q))
+        log_p, log_q = np.array(self.log_p), np.array(self.log_q)
+        return GivenCurve(lambda upper, log_tail: None if upper else Tradeoff._of(log_p, log_q))
 
 
 def _missing(law: tuple[float, ...]) -> float:
@@ -269,15 +286,26 @@ def _missing(law: tuple[float, ...]) -> float:
     return missing if missing > 1e-15 * len(law) else 0.0
 
 
-class LargestPair(PrivacyProfile):
+class LargestPair(Described):
     """A guarantee that is the maximum of several guarantees, by default of those of its pairs."""
+
+    _directed: ClassVar[bool] = False
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         """Return the guarantees whose maximum this is."""
         return self.pairs()
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(one._log_delta(eps) for one in self._several())
+    def describe(self) -> DominatingPairInfo:
+        several = self._several()
+        if len(several) == 1 and isinstance(several[0], DominatingPair) and several[0]._mirrored():
+            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
+            # release.
+            return several[0]._pair_info()
+        return DominatingPairInfo(
+            partial(_largest, several), max(one._pure_epsilon() for one in several),
+            attained=Attained(all_pairs=not self._directed, profiles=lambda: several, directed=self._directed),
+        )
 
-    def _pure_epsilon(self) -> float:
-        return max(one._pure_epsilon() for one in self._several())
+
+def _largest(several: tuple[PrivacyProfile, ...], eps: FloatArray) -> IntervalArray:
+    return largest(one._log_delta(eps) for one in several)

@@ -491,7 +491,8 @@ class PrivacyProfile(ExportMixin):
     @cached_property
     def _attained(self) -> tuple[PrivacyProfile, ...]:
         """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
-        return self._attained_pairs() or tuple(_KnownPair(known) for known in self._pair_info().attained.pairs)
+        known = self._pair_info()
+        return known.profiles or self._attained_pairs() or tuple(KnownPair(one) for one in known.attained.pairs)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.
@@ -557,7 +558,7 @@ class PrivacyProfile(ExportMixin):
         return Composition(((self, times),), rtol)
 
 
-class _KnownPair(PrivacyProfile):
+class KnownPair(PrivacyProfile):
     """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
     def __init__(self, known: DominatingPairInfo) -> None:
@@ -574,7 +575,7 @@ class _KnownPair(PrivacyProfile):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         # Divergences of the factors of a product add.
-        factors = [times * _KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.releases.parts]
+        factors = [times * KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.releases.parts]
         return np.asarray(np.sum(factors, axis=0)) * (1 - EXP_SLACK) if factors else super()._rdp(orders, upper)
 
 

@@ -5,15 +5,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from shufflebounds._losses.release import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import Composition, PrivacyProfile
+from shufflebounds.profile.pair import Described
 from shufflebounds.profile.profile import checked_profile
 
-__all__ = ["OfMechanism", "OfPresence"]
+__all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
+
+
+class OfMechanismForms(ClosedForms):
+    """Answers of a mechanism on a random part of the dataset that follow from those of the mechanism.
+
+    `parts` and `rate` state how the output distributions are mixtures.
+    """
+
+    def __init__(self, mechanism: PrivacyProfile, parts: tuple[PrivacyProfile, ...] = (), rate: float = 1.0) -> None:
+        self.mechanism, self.parts, self.rate = mechanism, parts, rate
+
+    @property
+    def eps_scale(self) -> float:
+        return self.mechanism._eps_scale()
+
+    def mu(self, upper: bool) -> float | None:
+        # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
+        # output exceeds T. Sampling multiplies its probability by a factor that does not depend on T. So, in the limit T -> inf,
+        # the normal quantiles of its probabilities for both neighbours have the same difference as without sampling.
+        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        return limit if limit is None or not upper else self.mechanism._gdp_mu(True)
+
+    def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        return self.parts, self.rate
 
 
 @dataclass(frozen=True)
-class OfMechanism(PrivacyProfile):
+class OfMechanism(Described):
     """A privacy profile that is derived from the profile of one mechanism."""
 
     mechanism: PrivacyProfile
@@ -21,17 +47,8 @@ class OfMechanism(PrivacyProfile):
     def __post_init__(self) -> None:
         checked_profile("mechanism", self.mechanism)
 
-    def _eps_scale(self) -> float:
-        return self.mechanism._eps_scale()
-
-    def _gdp_mu(self, upper: bool) -> float:
-        # By joint convexity mu is at most that of the mechanism. For normal and discrete normal noise, consider the event that some
-        # output exceeds T. Sampling multiplies its probability by a factor that does not depend on T. So, in the limit T -> inf,
-        # the normal quantiles of its probabilities for both neighbours have the same difference as without sampling.
-        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
-        if limit is None:
-            return super()._gdp_mu(upper)
-        return self.mechanism._gdp_mu(True) if upper else limit
+    def closed_forms(self) -> OfMechanismForms:
+        return OfMechanismForms(self.mechanism)
 
 
 @dataclass(frozen=True)

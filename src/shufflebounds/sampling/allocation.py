@@ -17,7 +17,7 @@ from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import COMPARED, MOST_ITEMS
-from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray, consistent
+from shufflebounds._base.types import EXP_SLACK, SLACK, ULP, FloatArray, IntervalArray, consistent
 from shufflebounds._engines.allocation.listed import ListedAllocation
 from shufflebounds._engines.allocation.moments import LARGEST_ORDER, allocation_renyi
 from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ratios
@@ -31,6 +31,7 @@ from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
 from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.profile import KnownPair
 from shufflebounds.sampling._of_mechanism import OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
@@ -264,6 +265,7 @@ class RandomAllocation(OfPresence, LargestPair):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
+    _directed: ClassVar[bool] = True
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
@@ -285,9 +287,6 @@ class RandomAllocation(OfPresence, LargestPair):
         remove = (AllocationPair(self.mechanism, self.steps) if self.chosen == 1
                   else _SeveralPair(self.mechanism, self.steps, True, self.chosen))
         return remove, remove.reverse()
-
-    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
-        return self._ways
 
     def _several(self) -> tuple[PrivacyProfile, ...]:
         return self._ways
@@ -385,13 +384,11 @@ class _SeveralPair(AllocationPair):
 
     @cached_property
     def _blocks(self) -> Composition:
-        blocks = Composition(((self._block, self.chosen),))
         # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
         # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
         known = self._block._pair_info()
         known = replace(known, attained=Attained(single=known.sampling.expensive))
-        vars(blocks).update(_released=((known, ((known, self.chosen),)),), _upper_only=True)
-        return blocks
+        return Composition(((KnownPair(known), self.chosen),))
 
     @cached_property
     def _sum_bound(self) -> AdditiveBound:
@@ -431,7 +428,7 @@ class _SeveralPair(AllocationPair):
             found = self._tested._rdp(orders, False)
             # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
             return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
-        return np.minimum(self._mixture_rdp(orders), self._blocks._rdp(orders, True))
+        return np.minimum(self._mixture_rdp(orders), self.chosen * self._block._rdp(orders, True) * (1 + EXP_SLACK))
 
     def _gdp_mu(self, upper: bool) -> float:
         limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
@@ -447,7 +444,7 @@ class _SeveralPair(AllocationPair):
         return self._blocks._pure_epsilon()
 
     def _last_positive(self, pure: float) -> float:
-        return self._blocks._last_positive(pure)
+        return (self._blocks if pure < math.inf else self._block)._last_positive(pure)
 
     def _pair_info(self) -> DominatingPairInfo:
         block, tested, reverse = self._block._pair_info(), self._tested._pair_info(), self.reverse()

@@ -19,11 +19,12 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
-from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.sampling._of_mechanism import OfPresence
+from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
 
@@ -100,68 +101,32 @@ class SampledPair(_Sampled, DominatingPair):
     def reverse(self) -> SampledPair:
         return SampledPair(self.mechanism, self.rate, not self.removed)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if self.removed:
-            return sampled_sides(self.mechanism, eps, self.rate, 8 * ULP)
-        with np.errstate(divide="ignore"):
-            return IntervalArray(self._add(eps, upper=False), self._add(eps, upper=True))
-
-    def _add(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return an upper or a lower bound of log delta for an added record, by the second formula of the class docstring.
-
-        1 - E(1 - q) is computed as 1 - e^(eps - pure) with pure = -log(1 - q); eps - pure is shifted by its rounding error.
-        """
-        opposite, side = self.mechanism.reverse(), 1 if upper else -1
-        if self.rate == 1:
-            return opposite._log_side(eps, upper=upper)
-        pure = -math.log1p(-self.rate)
-        rest = (pure - eps) + side * 4 * ULP * pure
-        inside = rest > 0
-        gap = -np.expm1(-np.where(inside, rest, 1.0))
-        at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
-        value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
-        return np.where(inside, log_rounded_outward(value, np.log(gap), upper=upper), -np.inf)
-
     @property
     def _gaussian(self) -> SampledGaussian | None:
         """The sampled pair with its moment generating function, if the mechanism is Gaussian noise; otherwise None."""
         noise = self.mechanism
         return SampledGaussian(noise.mu, self.rate, self.removed) if isinstance(noise, GaussianMechanism) else None
 
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self._gaussian is None:
-            return super()._rdp(orders, upper)
-        out = np.full(orders.size, np.inf)
-        for i, order in enumerate(orders.tolist()):
-            value = self._gaussian.renyi(order, upper=upper) if order < math.inf else None
-            out[i] = super()._rdp(orders[i : i + 1], upper)[0] if value is None else value
-        return np.minimum(out, self._mixture_rdp(orders)) if upper else out
+    @property
+    def _own(self) -> PrivacyProfile:
+        """The mechanism, in the other order if the record is added."""
+        return self.mechanism if self.removed else self.mechanism.reverse()
 
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+    def closed_forms(self) -> _SampledForms:
         # The pair is (q P + (1-q) Q, q Q + (1-q) Q), or the reversed one: a mixture of (P, Q) and (Q, Q) at rate q.
-        return (self.mechanism if self.removed else self.mechanism.reverse(),), self.rate
-
-    def _pure_epsilon(self) -> float:
-        own = self.mechanism if self.removed else self.mechanism.reverse()
-        return sampled_budget(own._pure_epsilon(), self.rate, self.removed)
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        return self._sampled(self.mechanism._attained_pairs())
+        return _SampledForms(self.mechanism, self._own, self.rate, self._gaussian)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         # If the mechanism has several pairs, trade-off functions and divergences are maxima over the sampled pairs.
-        return (self,) if self.mechanism._pair_info().attained.single else self._sampled(self.mechanism._listed_pairs()) or (self,)
+        listed = () if self.mechanism._pair_info().attained.single else self.mechanism._listed_pairs()
+        return tuple(SampledPair(pair, self.rate, self.removed) for pair in listed) or (self,)
 
-    def _sampled(self, pairs: tuple[DominatingPair, ...]) -> tuple[DominatingPair, ...]:
-        """Return sampled versions of the mechanism's pairs."""
-        return tuple(SampledPair(pair, self.rate, self.removed) for pair in pairs)
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         mechanism = self.mechanism._pair_info()
         single, around = mechanism.attained.single, mechanism.losses.density
         pure, density, lattice = self.mechanism._pure_epsilon(), None, None
         if around and self.mechanism.reverse() is self.mechanism:
-            density = partial(self._around, around)
+            density = partial(_around, around, pure, self.rate, self.removed)
         if around and pure < math.inf:
             # The privacy loss of the mixture may have atoms at its smallest and at its largest value, so both should be grid
             # points.
@@ -169,28 +134,73 @@ class SampledPair(_Sampled, DominatingPair):
             lattice = ((high if self.removed else -low), high - low)
         # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
         gdp_adds = single and getattr(self.mechanism, "_mu_in_tails", None) is not None
-        pairs = () if single else tuple(pair._pair_info() for pair in self._attained_pairs())
-        return replace(
-            super()._pair_info(), sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None),
-            losses=Losses(self._atoms if mechanism.losses.listed else None, lattice, density=density, transform=self._gaussian),
-            attained=Attained(single, pairs), releases=Releases(gdp_adds=gdp_adds),
+        listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
+        attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))
+        bounds = partial(sampled_sides, self.mechanism, self.rate, 8 * ULP), partial(added_sides, self.mechanism, self.rate)
+        return DominatingPairInfo(
+            bounds[not self.removed], sampled_budget(self._own._pure_epsilon(), self.rate, self.removed),
+            sampling=mechanism.sampling._replace(refined_gap=None, curve=None, deep=None),
+            losses=Losses(listed, lattice, density=density, transform=self._gaussian),
+            attained=SINGLE if single else attained, releases=Releases(gdp_adds=gdp_adds),
         )
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        base, other = (side._pair_info().atoms for side in (self.mechanism, self.mechanism.reverse()))
-        if base is None or other is None:
-            return None
-        return mixture(base, other, self.rate, self.removed, symmetric=self.mechanism.reverse() is self.mechanism)
 
-    def _around(self, density: Callable[[float, float], LossAtoms], anchor: float, step: float) -> LossAtoms:
-        """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
-        pure = self.mechanism._pure_epsilon()
-        # The loss of the mixture, as a function of the loss of the mechanism, has a slope of at most 1, which is largest at the
-        # largest loss. So outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
-        top = float(mixed_losses(np.array([pure]), self.rate)[0]) if pure < math.inf else math.inf
-        slope = self.rate * math.exp(pure - top) if pure < math.inf else 1.0
-        base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
-        return mixture(base, base, self.rate, self.removed, symmetric=True) or base
+class _SampledForms(OfMechanismForms):
+    """Closed forms of a sampled pair; those of Gaussian noise are known."""
+
+    def __init__(self, mechanism: PrivacyProfile, own: PrivacyProfile, rate: float, gaussian: SampledGaussian | None) -> None:
+        super().__init__(mechanism, (own,), rate)
+        self._gaussian = gaussian
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        if self._gaussian is None:
+            return None
+        found = [self._gaussian.renyi(order, upper=upper) if order < math.inf else None for order in orders.tolist()]
+        value = np.array([math.nan if one is None else one for one in found])
+        return np.minimum(value, mixture_renyi(orders, self.parts[0]._rdp(orders, True), self.rate)) if upper else value
+
+
+def _sampled_pairs(mechanism: PrivacyProfile, rate: float, removed: bool) -> tuple[SampledPair, ...]:
+    """Return sampled versions of the pairs that the mechanism attains."""
+    return tuple(SampledPair(pair, rate, removed) for pair in mechanism._attained)
+
+
+def _atoms(mechanism: PrivacyProfile, rate: float, removed: bool, log_tail: float) -> LossAtoms | None:
+    base, other = (side._pair_info().atoms for side in (mechanism, mechanism.reverse()))
+    if base is None or other is None:
+        return None
+    return mixture(base, other, rate, removed, symmetric=mechanism.reverse() is mechanism)
+
+
+def _around(
+    density: Callable[[float, float], LossAtoms], pure: float, rate: float, removed: bool, anchor: float, step: float
+) -> LossAtoms:
+    """Return the outcomes of the sampled mechanism, on a grid that fits the grid of a composition."""
+    # The loss of the mixture, as a function of the loss of the mechanism, has a slope of at most 1, which is largest at the
+    # largest loss. So outcomes of the mechanism that are step/slope apart give losses of the mixture at most `step` apart.
+    top = float(mixed_losses(np.array([pure]), rate)[0]) if pure < math.inf else math.inf
+    slope = rate * math.exp(pure - top) if pure < math.inf else 1.0
+    base = density(pure if pure < math.inf else 0.0, step / min(slope, 1.0))
+    return mixture(base, base, rate, removed, symmetric=True) or base
+
+
+def added_sides(mechanism: PrivacyProfile, rate: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of log delta for an added record, by the second formula of :class:`SampledPair`.
+
+    1 - E(1 - q) is computed as 1 - e^(eps - pure) with pure = -log(1 - q); eps - pure is shifted by its rounding error.
+    """
+    if rate == 1:
+        return IntervalArray(*(mechanism.reverse()._log_side(eps, upper=upper) for upper in (False, True)))
+    opposite, pure, sides = mechanism.reverse(), -math.log1p(-rate), []
+    for upper, side in ((False, -1), (True, 1)):
+        rest = (pure - eps) + side * 4 * ULP * pure
+        inside = rest > 0
+        gap = -np.expm1(-np.where(inside, rest, 1.0))
+        with np.errstate(divide="ignore"):
+            at = np.log1p(np.expm1(np.where(inside, eps, 0.0)) / gap)
+            value = np.log(gap) + opposite._log_side(at * (1 - side * 8 * ULP), upper=upper)
+            sides.append(np.where(inside, log_rounded_outward(value, np.log(gap), upper=upper), -np.inf))
+    return IntervalArray(*sides)
 
 
 def log_rounded_outward(value: FloatArray, weight: float | FloatArray, *, upper: bool) -> FloatArray:
@@ -200,7 +210,7 @@ def log_rounded_outward(value: FloatArray, weight: float | FloatArray, *, upper:
     return np.asarray(np.where(finite, value + error if upper else value - error, -np.inf))
 
 
-def sampled_sides(mechanism: PrivacyProfile, eps: FloatArray, rate: float, eps_error: float) -> IntervalArray:
+def sampled_sides(mechanism: PrivacyProfile, rate: float, eps_error: float, eps: FloatArray) -> IntervalArray:
     """Return bounds of log(rate * delta'), where delta' is delta of the mechanism at log(1 + (e^eps - 1)/rate) (`sampled_eps`).
 
     `eps_error` bounds the relative error of this argument.
@@ -284,13 +294,12 @@ class Subsampled(_Sampled, LargestPair):
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
 
+    _directed: ClassVar[bool] = True
+
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
-    def _adjacencies(self) -> tuple[DominatingPair, ...]:
-        return self.pairs()
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        return replace(super()._pair_info(), sampling=Sampling(known.sampling.effort, known.sampling.spacing))
+        return replace(super().describe(), sampling=Sampling(known.sampling.effort, known.sampling.spacing))

@@ -146,7 +146,7 @@ class ReplaceOne(PrivacyProfile):
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
         # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
         pair = self._opposite
-        return (*self.profile._attained_pairs(), *((pair,) if isinstance(pair, DominatingPair) else ()))
+        return (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
 
     def _pure_epsilon(self) -> float:
         return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)

@@ -6,17 +6,18 @@ The bound is that of Balle, Barthe and Gaboardi (2018), Theorem 9.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.limits import FIRST_TAIL
-from shufflebounds._base.types import ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import DominatingPairInfo
+from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.sampling._of_mechanism import OfMechanism
+from shufflebounds.sampling._of_mechanism import OfMechanism, OfMechanismForms
 from shufflebounds.sampling.poisson import SampledPair, sampled_budget, sampled_sides
 
 __all__ = ["WithoutReplacement"]
@@ -100,30 +101,30 @@ class WithoutReplacement(OfMechanism):
         """The probability that a record is in the batch."""
         return self.batch / self.records
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # The error 16 ULP covers the rounding of the rate, a quotient.
-        return sampled_sides(self.mechanism, eps, self.rate, 16 * ULP)
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The replaced record is in the batch with probability `rate`. If it is not, both datasets give the same distribution.
-        return tuple({id(side): side for side in (self.mechanism, self.mechanism.reverse())}.values()), self.rate
-
-    def _pure_epsilon(self) -> float:
-        return sampled_budget(self.mechanism._pure_epsilon(), self.rate, True)
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        if not self.mechanism._pair_info().attained.single:
-            return ()
-        # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
-        # mechanism that also reveals whether the record was drawn.
-        remove = SampledPair(self.mechanism, self.rate)
-        both = both_orders(self.mechanism, self.rate) if self.rate < 1 else None
-        return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        own = super()._pair_info()
-        return replace(own, sampling=own.sampling._replace(effort=known.sampling.effort, spacing=known.sampling.spacing))
+        # The error 16 ULP covers the rounding of the rate, a quotient.
+        return DominatingPairInfo(
+            partial(sampled_sides, self.mechanism, self.rate, 16 * ULP),
+            sampled_budget(self.mechanism._pure_epsilon(), self.rate, True),
+            sampling=Sampling(known.sampling.effort, known.sampling.spacing),
+            attained=Attained(profiles=partial(_attained, self.mechanism, self.rate)),
+        )
+
+    def closed_forms(self) -> OfMechanismForms:
+        # The replaced record is in the batch with probability `rate`. If it is not, both datasets give the same distribution.
+        sides = self.mechanism, self.mechanism.reverse()
+        return OfMechanismForms(self.mechanism, tuple({id(side): side for side in sides}.values()), self.rate)
+
+
+def _attained(mechanism: PrivacyProfile, rate: float) -> tuple[DominatingPair, ...]:
+    if not mechanism._pair_info().attained.single:
+        return ()
+    # First the pair with the same divergence in both orders, if there is one. The other pairs are those, in both orders, of the
+    # mechanism that also reveals whether the record was drawn.
+    remove = SampledPair(mechanism, rate)
+    both = both_orders(mechanism, rate) if rate < 1 else None
+    return (remove, remove.reverse()) if both is None else (both, remove, remove.reverse())
 
 
 def both_orders(mechanism: PrivacyProfile, rate: float) -> DominatingPair | None:

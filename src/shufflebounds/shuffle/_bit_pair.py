@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
-from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, GivenCurve, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.tradeoff import Tradeoff
 
@@ -39,32 +38,27 @@ class BitPair(DominatingPair):
         """(ones, zeros) of the other users' bits. The reversed pair (Q, P) is the pair with ones and zeros exchanged."""
         return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        ones, zeros = self._data
-        return bit_sides(float(ones), float(zeros), self.flip, eps)
+    def describe(self) -> DominatingPairInfo:
+        (ones, zeros), flip = self._data, self.flip
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        log_flip = math.log(self.flip) if self.flip else -math.inf
-        curve = curve_of_sum(
-            *flipped_bits(self.ones, self.zeros, self.flip), log_flip, math.log1p(-self.flip), log_tail, upper=upper
-        )
-        if curve is None:
-            return super()._tradeoff(upper)
-        return curve.inverse() if self.reversed else curve
+        def listed(log_tail: float) -> LossAtoms | None:
+            # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
+            bit = math.log1p(-flip), math.log(flip)
+            return atoms_of_sum(*flipped_bits(ones, zeros, flip), bit, bit[::-1], -1e6)
 
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).above
+        losses = Losses(listed if self.ones + self.zeros <= MOST_LISTED and 0 < flip < 0.5 else None,
+                        partial(middle_losses, ones, zeros, flip), unbounded=flip == 0)
+        return DominatingPairInfo(partial(bit_sides, float(ones), float(zeros), flip), log_odds(flip).above,
+                                  sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
 
-    def _pair_info(self) -> DominatingPairInfo:
-        lattice = partial(middle_losses, *self._data, self.flip)
-        listed = self._atoms if self.ones + self.zeros <= MOST_LISTED and 0 < self.flip < 0.5 else None
-        losses = Losses(listed, lattice, unbounded=self.flip == 0)
-        return replace(super()._pair_info(), sampling=Sampling(spacing=0.005), losses=losses)
+    def closed_forms(self) -> GivenCurve:
+        return GivenCurve(partial(_curve, self.ones, self.zeros, self.flip, self.reversed))
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
-        bit = math.log1p(-self.flip), math.log(self.flip)
-        return atoms_of_sum(*flipped_bits(*self._data, self.flip), bit, bit[::-1], -1e6)
+
+def _curve(ones: int, zeros: int, flip: float, reverse: bool, upper: bool, log_tail: float) -> Tradeoff | None:
+    log_flip = math.log(flip) if flip else -math.inf
+    curve = curve_of_sum(*flipped_bits(ones, zeros, flip), log_flip, math.log1p(-flip), log_tail, upper=upper)
+    return curve.inverse() if curve is not None and reverse else curve
 
 
 def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:

@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import FloatArray, Interval, IntervalArray, largest, plain
+from shufflebounds._base.types import FloatArray, Interval, IntervalArray, plain
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Losses, Sampling
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle._protocol import ShuffleProtocol
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BinomialNoise"]
 
@@ -38,10 +38,6 @@ class _ShiftedBinomial(DominatingPair):
     def reverse(self) -> Self:
         return type(self)(self.trials, self.prob, not self.shifted_first)
 
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
-        return curve_of_sum(*self._noise, -math.inf, 0.0, log_tail, upper=upper) or super()._tradeoff(upper)
-
     @property
     def _noise(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The probability of 1, the probability of 0 and the number of the bits of B.
@@ -53,20 +49,27 @@ class _ShiftedBinomial(DominatingPair):
         counts = np.full(1 if self.trials else 0, float(self.trials))
         return counts * 0 + one, counts * 0 + zero, counts
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
-        return atoms_of_sum(*self._noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        anchor, spacing = _middle_losses(self.trials, self.prob)
+    def describe(self) -> DominatingPairInfo:
+        noise, (anchor, spacing) = self._noise, _middle_losses(self.trials, self.prob)
         lattice = ((-anchor if self.shifted_first else anchor), spacing) if self.trials else None
-        listed = self._atoms if 0 < self.trials <= MOST_LISTED else None
-        losses = Losses(listed, lattice, unbounded=True)
-        return replace(super()._pair_info(), sampling=Sampling(spacing=0.005), losses=losses)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        value, error = _binomial.shift_log_delta(self.trials, self.prob, eps, float(self.shifted_first))
-        return IntervalArray(value - error, value + error)
+        def listed(log_tail: float) -> LossAtoms | None:
+            # A truncated mass of e^-1e6 is 0 in double precision, so all outcomes are enumerated.
+            return atoms_of_sum(*noise, (0.0, -math.inf), (-math.inf, 0.0), -1e6)
+
+        losses = Losses(listed if 0 < self.trials <= MOST_LISTED else None, lattice, unbounded=True)
+        kernel = partial(_log_delta, self.trials, self.prob, float(self.shifted_first))
+        return DominatingPairInfo(kernel, sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
+
+    def closed_forms(self) -> GivenCurve:
+        noise = self._noise
+        # The pair is the sum of B and of a target's bit without flips: 0 under P and 1 under Q.
+        return GivenCurve(lambda upper, log_tail: curve_of_sum(*noise, -math.inf, 0.0, log_tail, upper=upper))
+
+
+def _log_delta(trials: int, prob: float, shifted_first: float, eps: FloatArray) -> IntervalArray:
+    value, error = _binomial.shift_log_delta(trials, prob, eps, shifted_first)
+    return IntervalArray(value - error, value + error)
 
 
 def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
@@ -77,9 +80,21 @@ def _middle_losses(trials: int, prob: float) -> tuple[float, float]:
     return loss, math.log1p(1 / k) - math.log1p(-1 / (trials - k + 1)) if k < trials else math.log1p(1 / k)
 
 
+@dataclass(frozen=True, slots=True)
+class _Noise(ClosedForms):
+    trials: int
+    prob: float
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        out = np.empty(1)
+        trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
+        _deployments.noise_epsilon(trials, prob, target, upper, out)
+        return float(out[0])
+
+
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
+class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray], LargestPair):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
@@ -137,19 +152,13 @@ class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray]):
         pair = _ShiftedBinomial(self.trials, self.prob)
         return pair, pair.reverse()
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return largest(pair._log_delta(eps) for pair in self.pairs())
+    def closed_forms(self) -> _Noise:
+        return _Noise(self.trials, self.prob)
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        out = np.empty(1)
-        trials, prob, target = np.array([[self.trials], [self.prob], [delta]], dtype=np.float64)
-        _deployments.noise_epsilon(trials, prob, target, upper, out)
-        return float(out[0])
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         # For prob = 1/2, (P, Q) and (Q, P) have the same divergences.
         lattice = _middle_losses(self.trials, self.prob) if self.trials else None
-        known = super()._pair_info()
+        known = super().describe()
         return replace(known, attained=known.attained._replace(single=self.prob == 0.5), losses=Losses(lattice=lattice))
 
     @classmethod

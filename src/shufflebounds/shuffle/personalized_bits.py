@@ -22,7 +22,7 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atom
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
@@ -31,6 +31,56 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["PersonalizedBits"]
+
+
+class _OneTarget(ClosedForms):
+    """The sum of all bits if the target's bit is 0 (P) and if it is 1 (Q), with tables that serve many eps."""
+
+    def __init__(self, budget: float, law: BernoulliGroups) -> None:
+        self.budget, self.law = budget, law
+        log_keep = -math.log1p(math.exp(-budget))
+        self._bit = log_keep, log_keep - budget
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return at_each(partial(self.law.sides, self.budget), eps)
+
+    @kept(2)
+    def table(self, log_tail: float) -> BitTable | None:
+        """Return a table for many eps, or None if the sum of the bits has too many values."""
+        if not self.budget > 0 or not self.law.arrays[0].size:
+            return None
+        try:
+            _, window, error = bits_window(*self.law.arrays, log_tail=log_tail, most=TABLE_SIZE // 8)
+        except WideWindowError:
+            return None
+        return BitTable(self.budget, window, error, log_tail)
+
+    def many_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return the same bounds as `log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
+
+        Curves and divergences evaluate some hundred eps, for each of which a call of the kernel would take 25 ns a user.
+        """
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        missing = np.flatnonzero(eps < self.budget)
+        # Most curves end at delta = e^(-DEPTH^2/2), for which the first table suffices. The second one is longer.
+        for log_tail in (-0.5 * DEPTH**2 - NEGLIGIBLE, DEEPEST):
+            table = self.table(log_tail) if missing.size else None
+            if table is None:
+                break
+            lower[missing], upper[missing] = table.log_delta(eps[missing])
+            # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
+            missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
+        if missing.size:
+            lower[missing], upper[missing] = self.log_delta(eps[missing])
+        return IntervalArray(lower, upper)
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
+        return curve_of_sum(*self.law.arrays, *self._bit[::-1], log_tail, upper=upper)
+
+    def atoms(self, log_tail: float) -> LossAtoms | None:
+        """Return all outcomes: a truncated mass of e^-1e6 is 0 in double precision."""
+        return atoms_of_sum(*self.law.arrays, self._bit, self._bit[::-1], -1e6) if self.budget > 0 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +94,10 @@ class _PersonalPair(DominatingPair):
     law: BernoulliGroups = field(repr=False)
 
     @cached_property
+    def _sum(self) -> _OneTarget:
+        return _OneTarget(self.budget, self.law)
+
+    @cached_property
     def _reversed(self) -> Self:
         pair = type(self)(self.budget, self.law.mirrored())
         pair.__dict__["_reversed"] = self
@@ -53,60 +107,14 @@ class _PersonalPair(DominatingPair):
         pair: Self = self._reversed
         return pair
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return at_each(partial(self.law.sides, self.budget), eps)
-
-    @kept(2)
-    def _table(self, log_tail: float) -> BitTable | None:
-        """Return a table for many eps, or None if the sum of the bits has too many values."""
-        if not self.budget > 0 or not self.law.arrays[0].size:
-            return None
-        try:
-            _, window, error = bits_window(*self.law.arrays, log_tail=log_tail, most=TABLE_SIZE // 8)
-        except WideWindowError:
-            return None
-        return BitTable(self.budget, window, error, log_tail)
-
-    def _many_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return the same bounds as `_log_delta`, from tables that serve all eps, with a gap of at most 1e-8 of log delta.
-
-        Curves and divergences evaluate some hundred eps, for each of which a call of the kernel would take 25 ns a user.
-        """
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        missing = np.flatnonzero(eps < self.budget)
-        # Most curves end at delta = e^(-DEPTH^2/2), for which the first table suffices. The second one is longer.
-        for log_tail in (-0.5 * DEPTH**2 - NEGLIGIBLE, DEEPEST):
-            table = self._table(log_tail) if missing.size else None
-            if table is None:
-                break
-            lower[missing], upper[missing] = table.log_delta(eps[missing])
-            # A bound is missing if the truncated mass matters, or if the difference in the formula may lose digits.
-            missing = missing[~(upper[missing] - lower[missing] < 10 * SAME_LOG * (1 - upper[missing]))]
-        if missing.size:
-            lower[missing], upper[missing] = self._log_delta(eps[missing])
-        return IntervalArray(lower, upper)
-
-    def _tradeoff(self, upper: bool, log_tail: float = -100.0) -> Tradeoff:
-        log_keep = -math.log1p(math.exp(-self.budget))
-        # The formula also applies to the reversed pair, which is this pair with 0 and 1 exchanged in all bits.
-        curve = curve_of_sum(*self.law.arrays, log_keep - self.budget, log_keep, log_tail, upper=upper)
-        return curve or super()._tradeoff(upper)
-
-    def _pure_epsilon(self) -> float:
-        return self.budget
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         one, _, counts = self.law.arrays
         few = (one.size if counts is None else counts.sum()) <= MOST_LISTED and one.size
-        known = super()._pair_info()
-        return replace(known, hockey_stick=self._many_log_delta, reverse=Reverse(self._reversed._many_log_delta, known.back.pure),
-                       sampling=Sampling(1e-5), losses=Losses(self._atoms if few else None))
+        return DominatingPairInfo(self._sum.many_log_delta, self.budget, sampling=Sampling(1e-5),
+                                  losses=Losses(self._sum.atoms if few else None), attained=SINGLE)
 
-    def _atoms(self, log_tail: float) -> LossAtoms | None:
-        log_keep = -math.log1p(math.exp(-self.budget))
-        # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
-        bit = log_keep, log_keep - self.budget
-        return atoms_of_sum(*self.law.arrays, bit, bit[::-1], -1e6) if self.budget > 0 else None
+    def closed_forms(self) -> _OneTarget:
+        return self._sum
 
 
 @with_passages

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.types import ULP, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logsf
 from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
 from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
+from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -29,7 +30,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
+class ZeroSum(SumOfBits, ShuffleProtocol[int, float], LargestPair, CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
@@ -92,9 +93,6 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], CountErrorLaw):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return self.noise.pairs()
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self.noise._log_delta(eps)
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float, releases: int = 1) -> Self:

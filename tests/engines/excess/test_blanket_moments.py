@@ -74,7 +74,10 @@ def test_large_orders_of_shuffled_gaussian_noise_meet(sigma, users, order, most)
     assert least - 1e-9 <= shuffled.rdp(order, bound="lower") <= shuffled.rdp(order) <= most
 
 
-@pytest.mark.parametrize(("noise", "users"), [slow(GaussianMechanism(3.0), 10**4), slow(GaussianMechanism(0.7), 30), slow(DiscreteGaussianMechanism(2.0, 3), 1000)], ids=repr)
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "users"), [
+    (GaussianMechanism(3.0), 10**4), (GaussianMechanism(0.7), 30), (DiscreteGaussianMechanism(2.0, 3), 1000),
+], ids=repr)
 def test_order_one_is_below_larger_orders_and_above_the_largest_message(noise, users):
     shuffled = noise.shuffled(users)
     assert 0 < shuffled.rdp(1.0, bound="lower") <= shuffled.rdp(1.0) <= shuffled.rdp(1.001) * (1 + 1e-9)

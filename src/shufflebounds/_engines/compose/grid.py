@@ -428,7 +428,7 @@ class Composer:
                     return Adaptive([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
                 others = [pair for i, pair in enumerate(self._upper) if i != free.place]
                 if known.attained.blocks is None:
-                    several = [laws([(one, 1)]) for one in known.attained.pairs]
+                    several = [laws([(one, 1)]) for one in known.below]
                 else:
                     listed = known.attained.blocks.laws(self._placed(known, log_tail, middle, self._rtol)[0])
                     several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]

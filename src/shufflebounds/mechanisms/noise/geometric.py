@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Self
 
@@ -15,16 +15,17 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, probability
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
 from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
+from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
+from shufflebounds.profile.pair import Described
 
 __all__ = ["GeometricMechanism"]
 
@@ -33,9 +34,198 @@ _MAX_BOUND = 2**50
 are rounded. Lowered: noise with a larger bound is refused."""
 
 
+class _Shifts(ClosedForms):
+    """The noise of a `GeometricMechanism` and the noise plus a whole number, the shift, from 1 to the sensitivity."""
+
+    __slots__ = ("bound", "eps", "rate", "sensitivity")
+
+    def __init__(self, eps: float, sensitivity: int, bound: int | None) -> None:
+        self.eps, self.sensitivity, self.bound = eps, sensitivity, bound
+        # The log probabilities of the noise decrease at this rate with its absolute value.
+        self.rate = eps / sensitivity
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        # For eps far above the budget of the noise, delta is the mass of outcomes that are possible under one distribution only.
+        e = np.minimum(eps, 1e6)
+        if self.bound is None:
+            return self._free(e)
+        if self.sensitivity > 2 * self.bound:
+            return IntervalArray(np.zeros_like(e), np.zeros_like(e))
+        low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
+        # Shifts and eps are evaluated in blocks, so that arrays fit into the processor's cache.
+        block = max(1, BLOCK // self.sensitivity)
+        for first in range(1, self.sensitivity + 1, BLOCK):
+            shifts = np.arange(first, min(first + BLOCK, self.sensitivity + 1), dtype=np.float64)
+            for i in range(0, e.size, block):
+                part = slice(i, i + block)
+                sides = self._truncated(e[part], self.bound, shifts)
+                low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
+        return IntervalArray(low, high)
+
+    def few_shifts(self, eps: float) -> Interval:
+        """Return bounds of the largest log delta over some of the shifts, including the smallest and the largest."""
+        if self.bound is None or self.sensitivity > 2 * self.bound:
+            return self.log_delta(np.array([eps])).alone()
+        s = float(self.sensitivity)
+        near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
+                               np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
+        low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
+        return Interval(float(low[0]), float(high[0]))
+
+    def rough(self, upper: bool) -> Curve | None:
+        if self.bound is None or self.sensitivity <= 2**10:
+            return None
+        # For larger sensitivities, the rough curve is the largest delta of a few shifts.
+        return Curve(lambda eps: min(0.0, self.few_shifts(eps)[upper]))
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        if not upper or self.bound is None or delta == 0:
+            return None
+        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it.
+        before, after = self.log_delta(np.array([math.nextafter(self.eps, 0.0), self.eps])).upper.tolist()
+        return self.eps if probability(after, True) <= delta < probability(before, True) else None
+
+    def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
+        """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""
+        p, p_low = exact_product(self.eps, steps)
+        r, r_low = exact_product(e, float(self.sensitivity))
+        return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
+
+    def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
+        """Return the largest outcome k >= 0 whose privacy loss exceeds e, or 0 if there is none.
+
+        For the shift s, the privacy loss of k is (s - 2k) * rate.
+        """
+        k = np.ceil((s - e / self.rate) / 2) - 1
+        k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
+        k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
+        return np.asarray(np.maximum(k, 0))
+
+    def _free(self, e: FloatArray) -> IntervalArray:
+        """Return bounds of log delta of noise without a bound."""
+        below = e < self.eps
+        e = np.where(below, e, 0.0)
+        s, rate = float(self.sensitivity), self.rate
+        # In units of the rate, outcomes k <= 0 have the loss s, and k = 1..last have the losses s - 2k, which exceed e.
+        last = self._last(s, e)
+        gain = -np.expm1(e - self.eps)
+        between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
+        gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
+        value = np.log(gain) - math.log1p(math.exp(-rate))
+        error = ULP * (24 + 2 * np.abs(value))
+        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
+
+    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
+        """Return bounds of the largest log delta of truncated noise over these shifts."""
+        rate = self.rate
+        q, rest = math.exp(-rate), -math.expm1(-rate)
+        log_rest = math.log(rest)
+        s = shifts[:, None]
+        # `touching` marks the shifts for which exactly one outcome is possible under both distributions, an end of both.
+        touching = s == 2 * bound
+        before = s - bound - 1
+        first = np.maximum(1, s - bound + 1)
+        last = np.minimum(bound - 1, self._last(s, e))
+        size_between = np.maximum(last - first + 1, 0)
+        ends = np.where(touching, 0.0, log_rest)
+        with np.errstate(divide="ignore"):
+            # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
+            # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
+            classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
+                # The first class: outcomes that are impossible under the other distribution.
+                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
+                 np.full_like(s, np.inf), 0.0),
+                # The second class: the lower end of the other distribution.
+                (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
+                 ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
+                # The next two classes lie between the ends of both distributions: the outcomes k <= 0, and the outcomes
+                # first..last.
+                (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
+                (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
+                # The last class: the upper end of the first distribution.
+                (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
+            ]
+        masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
+        size = np.where(np.isfinite(gaps), np.abs(gaps), 0.0) + 2 * parts
+        sides = []
+        for side in (-1, 1):
+            moved = np.maximum(gaps + side * 4 * ULP * size, 0.0)
+            with np.errstate(divide="ignore"):
+                terms = masses + np.log(-np.expm1(-moved))
+            value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
+            sides.append(value + side * ULP * (24 + 6 * np.abs(value)))
+        return IntervalArray(*sides)
+
+    def classes(self) -> tuple[FloatArray, FloatArray]:
+        """Return the log masses of the classes k <= 0, k = 1, ..., s - 1 and k >= s, for unbounded noise and that noise plus s."""
+        k = np.arange(0.0, self.sensitivity + 1)
+        log_p = math.log(-math.expm1(-self.rate)) - k * self.rate
+        log_p[0], log_p[-1] = 0.0, -self.eps
+        log_p -= math.log1p(math.exp(-self.rate))
+        return log_p, log_p[::-1]
+
+    def losses(self) -> Losses:
+        """Return what is known about the losses of the pair of the largest shift."""
+        # Truncated noise has outcomes that are impossible for the shifted noise.
+        unbounded = self.bound is not None
+        if unbounded and self.sensitivity > 1:
+            return Losses(lattice=(self.eps, 2 * self.rate), unbounded=unbounded)
+        # With bound 1 there is no loss strictly between those of the two ends, and no lattice is passed.
+        lattice = None if self.bound == 1 else (self.eps, 2 * self.rate)
+        return Losses(self._atoms, lattice, lattice is not None, unbounded=unbounded)
+
+    def _atoms(self, log_tail: float) -> LossAtoms:
+        rate = self.rate
+        if self.bound is None:
+            log_p = np.ascontiguousarray(self.classes()[0][::-1])
+            loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
+            slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
+            return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
+        end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
+        with np.errstate(divide="ignore"):
+            inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
+        # The four classes are k <= 0 and k > 0 between the ends, the lower end of the second distribution, and the upper end of the
+        # first one.
+        log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
+        loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
+        order = np.argsort(loss, kind="stable")
+        order = order[log_p[order] > -np.inf]
+        lost = -math.inf
+        if end + rate < DEEPEST:
+            # Atoms with a log mass below DEEPEST count as truncated: the rounding error of their log mass, a few ulp of it, would
+            # dominate `slack`, the error bound that all atoms share.
+            order, lost = order[log_p[order] > DEEPEST], end + rate + 2
+        slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
+        loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
+        # One end of each distribution is impossible under the other one.
+        alone = end - math.log1p(math.exp(-rate))
+        return LossAtoms(log_p[order], loss[order], alone, alone, lost, slack, loss_error)
+
+    def attained(self) -> Attained:
+        """Return the pair of the largest shift, or nothing if its outcomes are not enumerated."""
+        bound, s = self.bound or 0, self.sensitivity
+        if s == 1 or not bound:
+            return SINGLE
+        if not s < min(bound, MOST_ENUMERATED):
+            return Attained()
+        # This is the pair of the largest shift, which is attained. Its classes are the outcomes of the first distribution only, the
+        # lower end of the second one, the outcomes k <= 0, k = 1, ..., s - 1 and k >= s between the ends, and the upper end of the
+        # first distribution.
+        rate, log_rest = self.rate, math.log(-math.expm1(-self.rate))
+        k = np.arange(1.0, s)
+        outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
+        near = log_rest - (bound - s) * rate
+        log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
+        log_q = log_p[::-1]
+        # `from_pmfs` takes masses as exact, so P is rounded down and Q is rounded up.
+        size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
+        pair = DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0))
+        return Attained(profiles=lambda: (pair,))
+
+
 @with_passages
 @dataclass(frozen=True)
-class GeometricMechanism(AdditiveNoise):
+class GeometricMechanism(AdditiveNoise, Described):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
 
     With a bound B the noise is clipped to [-B, B] (truncated double geometric): errors never exceed B, and delta is positive
@@ -124,190 +314,20 @@ class GeometricMechanism(AdditiveNoise):
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
         # Below `least`, delta for some of the shifts already exceeds the target, so the search starts there.
-        least = least_int(lambda bound: cls(eps, sensitivity, bound)._few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
+        least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)
         if bound is None:
             raise _validate.InfeasibleError(f"delta={delta:g} cannot be met at eps={eps:g}: bound=2**50 is not enough")
         return cls(eps, sensitivity, bound)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        # For eps far above the budget of the noise, delta is the mass of outcomes that are possible under one distribution only.
-        e = np.minimum(eps, 1e6)
-        if self.bound is None:
-            return self._free(e)
-        if self.sensitivity > 2 * self.bound:
-            return IntervalArray(np.zeros_like(e), np.zeros_like(e))
-        low, high = np.full_like(e, -np.inf), np.full_like(e, -np.inf)
-        # Shifts and eps are evaluated in blocks, so that arrays fit into the processor's cache.
-        block = max(1, BLOCK // self.sensitivity)
-        for first in range(1, self.sensitivity + 1, BLOCK):
-            shifts = np.arange(first, min(first + BLOCK, self.sensitivity + 1), dtype=np.float64)
-            for i in range(0, e.size, block):
-                part = slice(i, i + block)
-                sides = self._truncated(e[part], self.bound, shifts)
-                low[part], high[part] = np.maximum(low[part], sides.lower), np.maximum(high[part], sides.upper)
-        return IntervalArray(low, high)
+    def describe(self) -> DominatingPairInfo:
+        noise = self.closed_forms()
+        pure = self.eps if self.bound is None else math.inf
+        return DominatingPairInfo(noise.log_delta, pure, losses=noise.losses(), attained=noise.attained())
 
-    def _few_shifts(self, eps: float) -> Interval:
-        """Return bounds of the largest log delta over some of the shifts, including the smallest and the largest."""
-        if self.bound is None or self.sensitivity > 2 * self.bound:
-            return self._log_delta(np.array([eps])).alone()
-        s = float(self.sensitivity)
-        near = np.concatenate([[1.0, 2.0], np.round(np.geomspace(1, s, 64)), s - np.arange(min(s, 64.0)),
-                               np.clip(self.bound + np.arange(-4.0, 5.0), 1, s), np.clip(2 * self.bound - np.arange(4.0), 1, s)])
-        low, high = self._truncated(np.array([min(eps, 1e6)]), self.bound, np.unique(np.minimum(near, s)))
-        return Interval(float(low[0]), float(high[0]))
-
-    def _rough(self, upper: bool) -> Curve | None:
-        if self.bound is None or self.sensitivity <= 2**10:
-            return None
-        # For larger sensitivities, the rough curve is the largest delta of a few shifts.
-        return Curve(lambda eps: min(0.0, self._few_shifts(eps)[upper]))
-
-    def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""
-        p, p_low = exact_product(self.eps, steps)
-        r, r_low = exact_product(e, float(self.sensitivity))
-        return np.asarray(((p - r) + (p_low - r_low)) / self.sensitivity)
-
-    def _last(self, s: FloatArray | float, e: FloatArray) -> FloatArray:
-        """Return the largest outcome k >= 0 whose privacy loss exceeds e, or 0 if there is none.
-
-        For the shift s, the privacy loss of k is (s - 2k) * rate.
-        """
-        k = np.ceil((s - e / self._rate) / 2) - 1
-        k = np.where(self._gap(s - 2 * k, e) > 0, k, k - 1)
-        k = np.where(self._gap(s - 2 * (k + 1), e) > 0, k + 1, k)
-        return np.asarray(np.maximum(k, 0))
-
-    def _free(self, e: FloatArray) -> IntervalArray:
-        """Return bounds of log delta of noise without a bound."""
-        below = e < self.eps
-        e = np.where(below, e, 0.0)
-        s, rate = float(self.sensitivity), self._rate
-        # In units of the rate, outcomes k <= 0 have the loss s, and k = 1..last have the losses s - 2k, which exceed e.
-        last = self._last(s, e)
-        gain = -np.expm1(e - self.eps)
-        between = np.expm1(-last * rate) * np.expm1(-self._gap(s - last - 1, e))
-        gain += math.exp(-rate) * np.where(last > 0, between, 0.0)
-        value = np.log(gain) - math.log1p(math.exp(-rate))
-        error = ULP * (24 + 2 * np.abs(value))
-        return IntervalArray(np.where(below, value - error, -np.inf), np.where(below, value + error, -np.inf))
-
-    def _truncated(self, e: FloatArray, bound: int, shifts: FloatArray) -> IntervalArray:
-        """Return bounds of the largest log delta of truncated noise over these shifts."""
-        rate = self._rate
-        q, rest = math.exp(-rate), -math.expm1(-rate)
-        log_rest = math.log(rest)
-        s = shifts[:, None]
-        # `touching` marks the shifts for which exactly one outcome is possible under both distributions, an end of both.
-        touching = s == 2 * bound
-        before = s - bound - 1
-        first = np.maximum(1, s - bound + 1)
-        last = np.minimum(bound - 1, self._last(s, e))
-        size_between = np.maximum(last - first + 1, 0)
-        ends = np.where(touching, 0.0, log_rest)
-        with np.errstate(divide="ignore"):
-            # An entry of the list belongs to one class of outcomes with equal loss: the log of mass times 1 + q, gap = loss - e,
-            # and a size that scales the rounding error of the gap. The class adds mass * (1 - e^-gap) to delta.
-            classes: list[tuple[FloatArray, FloatArray, FloatArray | float]] = [
-                # The first class: outcomes that are impossible under the other distribution.
-                (np.where(before <= 0, before * rate, np.log1p(q * -np.expm1(-np.maximum(before, 0.0) * rate))),
-                 np.full_like(s, np.inf), 0.0),
-                # The second class: the lower end of the other distribution.
-                (np.where(touching, -bound * rate, log_rest - np.abs(s - bound) * rate),
-                 ends + self._gap(np.where(touching, 0.0, bound - np.abs(s - bound)), e), np.abs(ends)),
-                # The next two classes lie between the ends of both distributions: the outcomes k <= 0, and the outcomes
-                # first..last.
-                (np.log(-np.expm1(-np.maximum(bound - s, 0.0) * rate)), self._gap(s, e), 0.0),
-                (np.log(-np.expm1(-size_between * rate)) - first * rate, self._gap(s - last - first, e), 0.0),
-                # The last class: the upper end of the first distribution.
-                (np.where(touching, -np.inf, -bound * rate), -log_rest + self._gap(np.abs(bound - s) - bound, e), abs(log_rest)),
-            ]
-        masses, gaps, parts = (np.stack(np.broadcast_arrays(*column)) for column in zip(*classes))
-        size = np.where(np.isfinite(gaps), np.abs(gaps), 0.0) + 2 * parts
-        sides = []
-        for side in (-1, 1):
-            moved = np.maximum(gaps + side * 4 * ULP * size, 0.0)
-            with np.errstate(divide="ignore"):
-                terms = masses + np.log(-np.expm1(-moved))
-            value = np.logaddexp.reduce(terms).max(axis=0) - math.log1p(q)
-            sides.append(value + side * ULP * (24 + 6 * np.abs(value)))
-        return IntervalArray(*sides)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        value = super()._epsilon(delta, upper)
-        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it.
-        if upper and self.eps < value and self.delta(self.eps) <= delta:
-            return self.eps
-        return value
-
-    def _pure_epsilon(self) -> float:
-        return self.eps if self.bound is None else math.inf
-
-    def _classes(self) -> tuple[FloatArray, FloatArray]:
-        """Return the log masses of the classes k <= 0, k = 1, ..., s - 1 and k >= s, for unbounded noise and that noise plus s."""
-        k = np.arange(0.0, self.sensitivity + 1)
-        log_p = math.log(-math.expm1(-self._rate)) - k * self._rate
-        log_p[0], log_p[-1] = 0.0, -self.eps
-        log_p -= math.log1p(math.exp(-self._rate))
-        return log_p, log_p[::-1]
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # Truncated noise has outcomes that are impossible for the shifted noise.
-        known, unbounded = super()._pair_info(), self.bound is not None
-        if self.bound is not None and self.sensitivity > 1:
-            losses = Losses(lattice=(self.eps, 2 * self._rate), unbounded=unbounded)
-            return replace(known, losses=losses)
-        # With bound 1 there is no loss strictly between those of the two ends, and no lattice is passed.
-        lattice = None if self.bound == 1 else (self.eps, 2 * self._rate)
-        losses = Losses(self._atoms, lattice, lattice is not None, unbounded=unbounded)
-        return replace(known, attained=SINGLE, losses=losses)
-
-    def _atoms(self, log_tail: float) -> LossAtoms:
-        rate = self._rate
-        if self.bound is None:
-            log_p = np.ascontiguousarray(self._classes()[0][::-1])
-            loss = rate * np.arange(-self.sensitivity, self.sensitivity + 1.0, 2.0)
-            slack = ULP * (24 + 4 * float(np.abs(log_p).max()))
-            return LossAtoms(log_p, loss, -math.inf, -math.inf, -math.inf, slack, 4 * ULP * self.eps)
-        end, log_rest = -self.bound * rate, math.log(-math.expm1(-rate))
-        with np.errstate(divide="ignore"):
-            inner = float(np.log(-np.expm1(-(self.bound - 1) * rate)))
-        # The four classes are k <= 0 and k > 0 between the ends, the lower end of the second distribution, and the upper end of the
-        # first one.
-        log_p = np.array([inner, inner - rate, log_rest + end + rate, end]) - math.log1p(math.exp(-rate))
-        loss = np.array([rate, -rate, log_rest + rate, -log_rest - rate])
-        order = np.argsort(loss, kind="stable")
-        order = order[log_p[order] > -np.inf]
-        lost = -math.inf
-        if end + rate < DEEPEST:
-            # Atoms with a log mass below DEEPEST count as truncated: the rounding error of their log mass, a few ulp of it, would
-            # dominate `slack`, the error bound that all atoms share.
-            order, lost = order[log_p[order] > DEEPEST], end + rate + 2
-        slack = ULP * (24 + 4 * float(np.abs(log_p[order]).max()))
-        loss_error = ULP * (8 + 4 * float(np.abs(loss).max()))
-        # One end of each distribution is impossible under the other one.
-        alone = end - math.log1p(math.exp(-rate))
-        return LossAtoms(log_p[order], loss[order], alone, alone, lost, slack, loss_error)
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        bound, s = self.bound or 0, self.sensitivity
-        if not 1 < s < min(bound, MOST_ENUMERATED):
-            return ()
-        # This is the pair of the largest shift, which is attained. Its classes are the outcomes of the first distribution only, the
-        # lower end of the second one, the outcomes k <= 0, k = 1, ..., s - 1 and k >= s between the ends, and the upper end of the
-        # first distribution.
-        rate, log_rest = self._rate, math.log(-math.expm1(-self._rate))
-        k = np.arange(1.0, s)
-        outer, end, inner = -(bound - s + 1) * rate, -bound * rate, math.log(-math.expm1(-(bound - s) * rate))
-        near = log_rest - (bound - s) * rate
-        log_p = np.array([outer, near, inner, *(log_rest - k * rate), inner - s * rate, end, -np.inf]) - math.log1p(math.exp(-rate))
-        log_q = log_p[::-1]
-        # `from_pmfs` takes masses as exact, so P is rounded down and Q is rounded up.
-        size = np.where(log_p > -np.inf, np.abs(log_p), 0.0)
-        return (DominatingPair.from_pmfs(log_p - ULP * (16 + 4 * size), np.minimum(log_q + ULP * (16 + 4 * size[::-1]), 0.0)),)
+    def closed_forms(self) -> _Shifts:
+        return _Shifts(self.eps, self.sensitivity, self.bound)
 
     @property
     def _inputs(self) -> int:
@@ -321,7 +341,7 @@ class GeometricMechanism(AdditiveNoise):
         if self.bound is not None:
             return self._truncated_laws(self.bound)
         k = np.arange(s // 2 + 1.0)
-        near, far = (log[: k.size].copy() for log in self._classes())
+        near, far = (log[: k.size].copy() for log in self.closed_forms().classes())
         if s % 2 == 0:
             # Each half of the outcomes gets half of the mass of the middle one.
             near[-1] -= math.log(2)

@@ -1,0 +1,106 @@
+"""The releases of a composition: the distributions that are composed for the upper bound, and those for the lower bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from shufflebounds._base.caches import cached_property
+from shufflebounds._engines.compose.grid import AdaptiveChoice, Composer
+from shufflebounds._losses.release import DominatingPairInfo, groups_alike
+
+__all__ = ["Released", "matched"]
+
+ALIKE = 0.25
+"""Pairs of a family (`Releases.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
+number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
+
+Pairs = tuple[tuple[DominatingPairInfo, int], ...]
+
+
+class Released:
+    """The releases of several mechanisms on the same data.
+
+    Parameters
+    ----------
+    factors : sequence of (DominatingPairInfo, int)
+        The pair of each mechanism, with its number of releases.
+    rtol : float
+        Pairs of one family whose numbers have about this relative distance are replaced by one pair (ALIKE).
+    """
+
+    def __init__(self, factors: Sequence[tuple[DominatingPairInfo, int]], rtol: float) -> None:
+        self._factors, self._rtol = factors, rtol
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
+        """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
+        known = [one for one, _ in self._factors]
+        releases = [one.times(number) for one, number in self._factors]
+        powers = [one.releases.power for one in known]
+        for product in dict.fromkeys(power[1] for power in powers if power):
+            # The releases of all factors with this product are combined into one, which replaces those of the first factor.
+            alike = [(i, power[0]) for i, power in enumerate(powers) if power and power[1] is product]
+            if len(alike) > 1:
+                for i, _ in alike:
+                    releases[i] = ()
+                releases[alike[0][0]] = ((product([(parameter, self._factors[i][1]) for i, parameter in alike]), 1),)
+        for places in groups_alike(known, ALIKE * self._rtol):
+            # The releases of these factors have about the same distribution, so that one transform serves all of them.
+            for i in places:
+                releases[i] = ()
+            releases[places[0]] = ((known[places[0]].to(known[places[-1]]), sum(self._factors[i][1] for i in places)),)
+        return tuple(zip(known, releases))
+
+    @property
+    def above(self) -> Pairs:
+        """The distributions of the upper bound."""
+        return tuple(pair for _, releases in self.pairs for pair in releases)
+
+    def composer(self, rtol: float, *, with_choice: bool, deepest: float = -math.inf) -> Composer:
+        """Return the composer of all releases; the arguments are those of :class:`Composer`.
+
+        Without `with_choice`, the adversary does not choose another pair of datasets in each release.
+        """
+        below = [self._below(i) for i in matched([len(known.below) for known, _ in self.pairs])]
+        # A repeated test needs many values of delta, which take too long for a factor that is a product of parts.
+        tested = [(known, times) for known, times in self._factors if not known.releases.parts]
+        return Composer(self.above, below, rtol, self._free(bool(below)) if with_choice else None, tested, deepest)
+
+    def _below(self, entry: int, left_out: int | None = None) -> list[tuple[DominatingPairInfo, int]]:
+        """Return the distributions of a lower bound in which each factor takes the entry with index `entry` of its list of pairs.
+
+        The factor with index `left_out` is omitted.
+        """
+        side: list[tuple[DominatingPairInfo, int]] = []
+        for i, ((_, times), (known, releases)) in enumerate(zip(self._factors, self.pairs)):
+            pairs = known.below
+            pair = pairs[entry] if len(pairs) > 1 else pairs[0]
+            # The objects are those of the upper bound, so that their values are computed once.
+            side += [] if i == left_out else releases if pair is known else pair.times(times)
+        return side
+
+    def _free(self, has_below: bool) -> AdaptiveChoice | None:
+        """Return the mechanism for which the adversary may choose another pair of datasets in each release, or None.
+
+        If several mechanisms have several pairs, the one with most releases is returned.
+        """
+        above = self.above
+        places = [i for i, (known, _) in enumerate(above) if known.choices]
+        if not places or sum(times for _, times in above) == 1:
+            return None
+        place = max(places, key=lambda i: above[i][1])
+        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts have the same pair.
+        factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
+        if factor is None or not has_below:
+            return AdaptiveChoice(place, 0, (), ())
+        pairs = [pair.times(1) for pair in self.pairs[factor][0].below]
+        return AdaptiveChoice(place, self._factors[factor][1], pairs if len(pairs) > 1 else (), self._below(0, factor))
+
+
+def matched(counts: list[int]) -> range:
+    """Return the indices of the entries that are combined if each factor takes the same entry of its list of pairs.
+
+    `counts` are the lengths of the lists. A list with a single pair gives this pair for every index.
+    """
+    return range(0 if 0 in counts else min((count for count in counts if count > 1), default=1))
