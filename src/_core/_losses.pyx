@@ -117,7 +117,7 @@ cdef void c_merge(
         k = t if t > k else k
         g = anchor + step * k
         if g < loss[i]:
-            # the quotient was rounded down
+            # the rounded quotient gave a grid point below the loss
             k += 1
             g = anchor + step * k
         ref = log_p[i] + log(rest)

@@ -216,7 +216,7 @@ cdef double c_largest_objective(const Atoms *laws, double **weights, const Py_ss
 
 cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
                     double smoothing, double deviation, double at) noexcept nogil:
-    """Returns the log theta that minimizes the largest objective of the chosen distributions; `at` is a first value."""
+    """Returns log theta that minimizes the maximum of the objectives of the chosen distributions; the search starts at `at`."""
     cdef double low = at, high = at, middle = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, at)
     cdef double width = 0.25
     cdef double left, right, at_left, at_right
