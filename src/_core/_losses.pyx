@@ -122,7 +122,7 @@ cdef void c_merge(
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # The lowest outcome has no mass below, to balance it at the point below. Rounding it down by this small amount loses
+            # No mass below the lowest outcome could balance it at the point below. Rounding it down by this small amount loses
             # less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1

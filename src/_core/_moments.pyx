@@ -42,7 +42,7 @@ cdef extern from "moments.h" nogil:
 
 cdef double LOG_2PI = 1.8378770664093453
 cdef double PI = 3.141592653589793
-cdef double OVER = 700.0                          # e^OVER is formed, no larger number
+cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
 
 
@@ -452,7 +452,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
                 real[i * rows + t] = INFINITY
         order[i] = real[i * rows]
     for _ in range(number):
-        # take the distributions by decreasing phi(theta), at the first theta
+        # process the distributions in decreasing order of phi at the first theta
         i = 0
         for j in range(1, number):
             if order[j] > order[i]:
