@@ -1,6 +1,6 @@
 """Mechanisms and local randomizers, each with its exact privacy profile, its noise and its errors."""
 
-# Imports what is in its row of docs/architecture.md and below. Start with `_base` (the base classes) and `randomized_response` (an example).
+# Imports its row of docs/architecture.md and below. Start with `_base` (the base classes) and `randomized_response` (an example).
 
 from typing import TYPE_CHECKING
 
