@@ -1,6 +1,6 @@
 """Shuffle protocols and amplification bounds; each class is a PrivacyProfile."""
 
-# Imports its row of docs/architecture.md and below. Start with `noise` (an example); `shuffled` has the bounds of any local randomizer.
+# Imports its row of docs/architecture.md and below. Start with `noise` (an example); `shuffled` is for any local randomizer.
 
 from typing import TYPE_CHECKING
 
