@@ -114,7 +114,7 @@ cdef inline double fraction(double a, double b, double x, double d) noexcept nog
 
 
 cdef double log_lower(double a, double b, dd x, dd y, dd d) noexcept nogil:
-    """Returns log I_x(a, b) for a, b >= 1 and d = a y - b x >= 0, where I_x is about the smaller one of I_x and 1 - I_x."""
+    """Returns log I_x(a, b) for a, b >= 1 and d = a y - b x >= 0, where I_x is below or about 1/2."""
     cdef double lo, dev = deviances(a, b, x, y, d, &lo), size = a + b, variance = a * (b / size), s, leading, rest
     if variance > SERIES_VARIANCE and (2 * dev if dev > 3.125 else 6.25) < NEAR_SLOPE * variance:
         s = sqrt(2 * dev)
@@ -247,8 +247,8 @@ cdef double c_nbinom_logsf(double k, double r, double p) noexcept nogil:
     cdef double pmf, value, q = dd_sum(1, -p).hi, total = 0, term = (1 + (r - 1) / k) * q, n = 0
     if k < TWO_53:
         return 0 if k < 0 else c_log_betaincc(r, k + 1, p)
-    # k + 1 is no double. The tail is Pr[F = k] times a sum of ratios of probabilities, or Pr[F > k - 1] - Pr[F = k] where this sum
-    # is long.
+    # k + 1 is not representable. The tail is Pr[F = k] times a sum of ratios of probabilities, or Pr[F > k - 1] - Pr[F = k] where
+    # this sum is long.
     pmf = c_nbinom_logpmf(k, r, p)
     if term < 0.99:
         while term > 1e-17 * total:

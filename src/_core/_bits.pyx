@@ -42,7 +42,7 @@ cdef extern from "lattice.h" nogil:
 
 
 cdef struct Local:
-    double below        # tilted W(k-1); it and the next three are without the common factor
+    double below        # tilted W(k-1); this and the next three omit the common factor
     double here         # W(k)
     double above        # W(k+1)
     double strict       # Pr[S < k]

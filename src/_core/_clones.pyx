@@ -60,7 +60,7 @@ cdef inline Pair make_pair(double users, double rate, double local) noexcept nog
 
 
 cdef inline void slopes(double eps, const Pair *pair, double *u, double *v) noexcept nogil:
-    """Writes u and v = 1 - u of the header."""
+    """Writes u and v = 1 - u, which the header of this file defines."""
     cdef double local = pair.local
     if local < 1e-8:
         # tanh(x) = x here; 0.5 * local would not be representable for a subnormal `local`

@@ -219,7 +219,7 @@ cdef double window_sum(double n, double rate, double lo, double hi, Line *line, 
     cdef double total = -INFINITY, m = hi, partial, weight, scale, log_weight, worst = 0, steep
     # The odds stay finite for rates below 1e-300. They are not used there, because a block has only one step.
     cdef double odds = (1 - rate) / fmax(rate, 1e-300)
-    # log(1) at rate = 1, where it is not used: a compiler may evaluate the logarithm in any case, and log(0) raises a flag
+    # a compiler may evaluate this logarithm also at rate = 1, where it is not used; log(0) would raise a floating-point flag
     cdef double log_odds = log(odds if odds > 0 else 1)
     cdef int count, i
     while line.u < 0.5 and rate < 1 and m - lo >= FEW_STEPS:

@@ -198,7 +198,7 @@ cdef double c_poisson_logsf(double k, double mu) noexcept nogil:
     cdef double pmf, value
     if k < TWO_53:
         return 0 if k < 0 else c_log_gammainc(k + 1, mu)
-    # k + 1 is no double. The tail is Pr[N = k] times a series in mu/k, or Pr[N > k - 1] - Pr[N = k] where the series is long.
+    # k + 1 is not representable. The tail is Pr[N = k] times a series in mu/k; where this is long, Pr[N > k - 1] - Pr[N = k].
     pmf = c_poisson_logpmf(k, mu)
     if mu < 0.99 * k:
         return pmf + log(mu / k) + log(series(k, mu))

@@ -475,7 +475,7 @@ cdef double c_geometric_below(const Geometric *sum, const Node *at, double *re, 
 
 cdef void c_geometric_times(const Geometric *sum, Py_ssize_t m, Node *at) noexcept nogil:
     cdef double re, im, norm = c_geometric_below(sum, at, &re, &im), above = 1 + sum.cut if m & 1 else sum.whole
-    # the norm is 0 only at t = 0 without a tilt, where the sum is J
+    # the norm is 0 only at t = 0 for theta = 0; the J terms of the geometric sum are then 1
     if norm > 0:
         at.re, at.im = above * (at.re * re + at.im * im) / norm, above * (at.im * re - at.re * im) / norm
         at.size *= above / sqrt(norm)

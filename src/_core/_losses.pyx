@@ -117,12 +117,12 @@ cdef void c_merge(
         k = t if t > k else k
         g = anchor + step * k
         if g < loss[i]:
-            # the quotient was rounded down
+            # the rounded quotient gave a grid point below the loss
             k += 1
             g = anchor + step * k
         ref = log_p[i] + log(rest)
         if i == lowest and rest == 1 and k - 1 >= first and loss[i] - (g - step) < ROUNDED * step:
-            # The lowest outcome has no mass below, to balance it at the point below. Rounding it down by this small amount loses
+            # No mass below the lowest outcome could balance it at the point below. Rounding it down by this small amount loses
             # less than merging it into g, almost a whole step above.
             out[slot(k - 1 - first, size)] = ref
             i += 1

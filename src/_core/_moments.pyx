@@ -42,7 +42,7 @@ cdef extern from "moments.h" nogil:
 
 cdef double LOG_2PI = 1.8378770664093453
 cdef double PI = 3.141592653589793
-cdef double OVER = 700.0                          # e^OVER is formed, no larger number
+cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
 
 
@@ -216,7 +216,7 @@ cdef double c_largest_objective(const Atoms *laws, double **weights, const Py_ss
 
 cdef double c_least(const Atoms *laws, double **weights, const Py_ssize_t *chosen, Py_ssize_t number, double count,
                     double smoothing, double deviation, double at) noexcept nogil:
-    """Returns the log theta that minimizes the largest objective of the chosen distributions; `at` is a first value."""
+    """Returns log theta that minimizes the maximum of the objectives of the chosen distributions; the search starts at `at`."""
     cdef double low = at, high = at, middle = c_largest_objective(laws, weights, chosen, number, count, smoothing, deviation, at)
     cdef double width = 0.25
     cdef double left, right, at_left, at_right
@@ -452,7 +452,7 @@ cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const 
                 real[i * rows + t] = INFINITY
         order[i] = real[i * rows]
     for _ in range(number):
-        # take the distributions by decreasing phi(theta), at the first theta
+        # process the distributions in decreasing order of phi at the first theta
         i = 0
         for j in range(1, number):
             if order[j] > order[i]:

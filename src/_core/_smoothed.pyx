@@ -206,7 +206,7 @@ cdef bint c_trapezoid(Group *groups, Py_ssize_t number, double theta, double tau
                       Node *nodes, Turn *turns, double *lower, double *upper, double *errors, Py_ssize_t *used) noexcept nogil:
     """Writes bounds of e^-K(theta) E S_+, and to errors[0] the part of their gap due to errors.
 
-    Returns whether effort.most evaluations sufficed for this tau; otherwise a larger one was used.
+    Returns whether effort.most evaluations sufficed for this tau; if not, a larger tau was used.
     """
     cdef double wide = sqrt(theta * theta * at.var + 2), depth = effort.depth + log(wide), alias = INFINITY, step, end
     cdef double period = fmax(1.15 * (depth + 4) / theta, 1.1 * sqrt(2 * (depth + 4) * at.var))

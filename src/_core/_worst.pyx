@@ -234,7 +234,7 @@ cdef struct Tolerance:
 
 
 cdef inline double within(double best, const Tolerance *to) noexcept nogil:
-    """Returns the log delta that the bound of an interval need not fall below: the best value plus the tolerance."""
+    """Returns the log delta at or below which the bound of an interval is small enough: the best value plus the tolerance."""
     return best + fmax(to.rtol, -to.deep * best) + to.loose * (1 - best) if best > -INFINITY else best
 
 

@@ -1,4 +1,4 @@
-"""The kernel of E (X_1 + ... + X_n)_+ against exact powers of polynomials and against the clone sum.
+"""The kernel of E (X_1 + ... + X_n)_+ against exact powers of polynomials and against the kernel of the clone bound.
 
 Sums over several groups of users that have the same distribution are compared with the sum over one group.
 """

@@ -16,7 +16,7 @@ from shufflebounds.cli.published import rows as published_rows
 from shufflebounds.shuffle import samples
 
 DOCS = Path(__file__).parents[2] / "docs"
-# Types of arguments and results are described with the functions that use them.
+# Types of arguments and results need not be in the index.
 RESULTS = {"Bound", "FloatArray", "Guarantee", "SVTScales", "SampleSize", "samples"}
 MODULES = [shufflebounds, tails, tradeoff, profile, shuffle, samples, mechanisms, composition, selection, histograms, interop]
 

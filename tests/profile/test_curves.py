@@ -101,7 +101,7 @@ def test_specified_mu(users, lam, mu):
     lower, upper = bits.gdp_mu(bound="lower"), bits.gdp_mu()
     assert lower <= mu <= upper
     assert upper - lower < 1e-10
-    # This pair attains mu; its bounds come from the refinement that every profile has.
+    # The pair attains mu. Its bounds come from sampled values of delta, as for every profile.
     pair = bits.pair(0)
     assert pair.gdp_mu(bound="lower") <= mu * (1 + 1e-14)
     assert pair.gdp_mu() == pytest.approx(mu, rel=2e-7)

@@ -66,7 +66,7 @@ def test_an_inversion_by_rounding_is_removed():
 ])
 def test_what_counts_as_rounding(question, lower, upper, raises):
     for more in ([], [0.5]):
-        # The other numbers are consistent.
+        # Zero or one consistent entry precedes the entry under test.
         bounds = IntervalArray(np.array([*more, lower]), np.array([*more, upper]))
         at = np.array([*more, 0.25])
         if raises:

@@ -153,7 +153,7 @@ def test_tail_of_the_loss_of_gaussian_noise():
 
 
 def test_mu_of_values_with_a_gap_needs_few_of_them():
-    # Each bound of mu is that of one bound of delta, of which only the part near the largest mu is evaluated at many eps.
+    # A bound of mu depends on one bound of delta, which is evaluated at many eps only where it determines mu.
     slow = Slow("laplace", 0.1)
     low, high = slow.gdp_mu(bound="lower"), slow.gdp_mu()
     eps = np.linspace(0, 2.99, 3000)

@@ -29,7 +29,7 @@ def times(law, row):
 
 
 def answer(rows, users, eps):
-    """Return `worst`, `all_equal` and the dataset that attains `worst`."""
+    """Return the largest delta over all datasets, over those of equal inputs, and the dataset that attains the first."""
     laws = {(0,) * len(rows): np.ones((1,) * (len(rows[0]) - 1))}
     for _ in range(users - 1):
         grown = {}

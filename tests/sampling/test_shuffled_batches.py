@@ -17,7 +17,7 @@ from shufflebounds.sampling.shuffled_batches import largest_entry
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 2), (6, 2), (6, 3)])
 @pytest.mark.parametrize(("gradient", "shift"), [(1, 2), (0, 1)])
 def test_the_pair_by_all_orders(records, batch, gradient, shift):
-    """In every order of the records, one batch has a sum above all others by `shift`; each batch is this one equally often."""
+    """In every order of the records, one batch sum exceeds all others by `shift`; every batch has it in equally many orders."""
     gradients = [gradient] + [-1] * (records - 1)
     seen = Counter()
     for order in itertools.permutations(range(records)):

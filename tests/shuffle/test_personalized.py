@@ -676,7 +676,7 @@ def test_bins_of_tiny_and_huge_budgets():
 
 @pytest.mark.slow
 def test_the_guarantee_of_one_user_is_at_most_that_of_all():
-    # Here the blanket's table for the target's own budget is too large, and that for the largest budget is not.
+    # The table of the privacy blanket is too large for the target's own budget, but not for the largest budget.
     rng = np.random.default_rng(0)
     budgets, counts = np.sort(rng.uniform(0.1, 2, 1500)), np.ones(1500, dtype=int)
     np.add.at(counts, rng.integers(0, 1500, 2294), 1)

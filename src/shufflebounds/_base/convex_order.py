@@ -42,7 +42,7 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
 
     These are the relative error of the mass of the cell, and the error of its mean relative to the end of larger absolute value.
 
-    The exp of a given log mass has an error of EXP_SLACK = 4 ULP. A share and its product with the mass take five roundings of
+    The exp of a given log mass has an error of EXP_SLACK. A share and its product with the mass take five roundings of
     ULP/2, and the sum of n nonnegative terms, in any order, adds (n - 1) ULP/2. The logarithm of the sum has an error of up to
     EXP_SLACK times its absolute value, the depth. The charge exceeds the total by at least 1.5 ULP, which covers the products of
     errors for n + 4 depth < 1e7.
@@ -54,7 +54,7 @@ def rounding_charge(terms: int, depth: float = 0.0) -> float:
     depth : float
         Largest absolute value of a logarithm of a mass; 0 if no logarithm is taken.
     """
-    return ULP * (8 + terms) + EXP_SLACK * depth
+    return EXP_SLACK + ULP * (4 + terms) + EXP_SLACK * depth
 
 
 def largest_charge(values: FloatArray, nodes: FloatArray, depth: float = 0.0) -> float:

@@ -211,8 +211,8 @@ def _add_near(samples: SampledProfile, log_slope: float, eps: float, corner: flo
 def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evaluations: int) -> Interval:
     """Return bounds of the Gaussian mu of the curve; samples are added until their relative gap is at most rtol.
 
-    The refinement also ends where more samples could reduce the gap by at most twice INTERPOLATED of it; the rest comes from the
-    gap of the bounds of delta themselves.
+    The refinement also ends if more samples could reduce the gap by at most a fraction 2 INTERPOLATED; the rest of it is due to
+    the gap of the bounds of delta.
     """
     best, share = 0.0, 0.5 if evaluations <= FEW_VALUES else 0.0
     while True:
@@ -244,8 +244,8 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
             break
     best = _mu_of_samples(forward, backward, best, most, rtol)
     upper_bound = math.inf if unlimited else most
-    # A formula for delta without enumerated pairs need not be convex in e^eps. The upper bound is that of its convex hull, which
-    # single values may exceed.
+    # A bound of delta without enumerated pairs need not be convex in e^eps. `most` is that of its convex hull, and `best`, from
+    # single values, may exceed it.
     return Interval(min(best, upper_bound), upper_bound)
 
 

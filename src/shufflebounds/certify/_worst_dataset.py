@@ -209,7 +209,7 @@ class _Bound:
                                   for row in family.rows))
 
     def value(self, choices: Choices, factor: Ball) -> Ball:
-        """Return the upper bound of delta at the given e^eps, which is about that of the choices."""
+        """Return the upper bound of delta at e^eps = `factor`, with the parameters in `choices`."""
         family, weights = self._family, choices.weights
         laws = [[((a - factor * b) / r, r) for a, b, r in zip(family.rows[i], family.rows[j], row, strict=True)]
                 for i, j in family.pairs for row in family.rows]

@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _known(self) -> set[str]:
-        """Return the options of this parser and of its sub-parsers that are built."""
+        """Return the options of this parser and of those of its sub-parsers that exist already."""
         known = {option for option in self._option_string_actions if option.startswith("--")}
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):

@@ -182,7 +182,7 @@ class BudgetSum:
 
         For the bound from one moment (`conversion`) it is the theta at which the tilted mean loss is e + log(1 + 1/theta).
         """
-        # For the bound from one moment, every run of about eps.size/1024 sorted budgets is represented by its smallest budget.
+        # For the bound from one moment, each of up to 1024 groups of sorted budgets counts as its smallest budget, to save time.
         starts = np.unique(np.linspace(0, self.eps.size, 1025).astype(int)[:-1]) if conversion else np.arange(self.eps.size)
         eps, counts = self.eps[starts], np.add.reduceat(self.counts, starts)
 

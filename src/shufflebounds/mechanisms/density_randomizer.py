@@ -45,7 +45,7 @@ to delta and to the errors of likelihood ratios. Raised: the bound is computed w
 often."""
 
 SEARCHED = 600
-"""Number of outputs, cells times inputs, for the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
+"""Number of cells times number of inputs in the bound over all datasets. Raised: longer run time. Lowered: less tight bounds."""
 
 
 @with_passages

@@ -205,7 +205,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
         """
         beta = _validate.failure(beta)
         users = _validate.integer("users", users, 1)
-        # The variances are differences from 1, and their rounding error is added.
+        # Both variances are computed as differences from 1; COMPUTED_ERROR bounds their rounding error.
         variance, largest = (self.variance + COMPUTED_ERROR) / users, (1 / self.scale + 1) / users
         both, one = math.log(2 / beta), math.log(1 / beta)
         pinelis = math.sqrt(2 * variance * both + (largest * both / 3) ** 2) + largest * both / 3

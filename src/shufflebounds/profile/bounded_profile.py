@@ -207,8 +207,8 @@ class BoundedProfile(metaclass=Explaining):
         -------
         float or ndarray
             The chosen bound, of the shape of `eps`. It is at least delta(eps), and usually several times larger. For a guarantee
-            whose pairs are not enumerated the upper bound may be three times the lower one. If the losses are few points, the upper
-            bound may include the mass at eps, and the lower bound may omit the mass at the next larger loss.
+            whose pairs are not enumerated the upper bound may be three times the lower one. If the loss takes few
+            values, the upper bound may include the mass at eps, and the lower bound may omit the mass at the next larger value.
 
         {raises: If `eps` is not positive, not finite or empty, or `bound` is neither word.}
 

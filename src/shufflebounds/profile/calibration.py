@@ -40,9 +40,9 @@ def meets(profile: PrivacyProfile, eps: float, delta: float) -> bool:
 def least_parameter(
     build: Callable[[float], PrivacyProfile], low: float, high: float, eps: float, delta: float, rtol: float = 1e-13
 ) -> float:
-    """Return a parameter in (0, high] that satisfies `meets` and is close to the smallest one.
+    """Return a parameter in (0, high] whose profile meets (eps, delta), close to the smallest one.
 
-    0 < delta < 1. The search starts at `low` > 0, and `high` is known to meet the target.
+    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if that meets the target. `high` must meet it.
     """
     goal = math.sqrt(-math.log(delta))
 

@@ -5,6 +5,8 @@ or with one in which another record takes its place (replace one record). No cla
 it.
 """
 
+# Imports its row of docs/architecture.md and below. Start with `poisson`, which that page follows to the kernel.
+
 from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
 from shufflebounds.sampling.replace import ReplaceOne

@@ -347,7 +347,7 @@ class RandomAllocation(OfPresence, LargestPair):
         sampling = self._pair_info().sampling
         if not sampling.expensive:
             return super()._tradeoff(upper)
-        # Values of the larger delta near one level take less time than the whole curves of both directions.
+        # A few values of the larger delta take less time than the whole trade-off functions of both directions.
         return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
 
     def _eps_scale(self) -> float:

@@ -1,5 +1,7 @@
 """Shuffle protocols and amplification bounds; each class is a PrivacyProfile."""
 
+# Imports its row of docs/architecture.md and below. Start with `noise` (an example); `shuffled` is for any local randomizer.
+
 from typing import TYPE_CHECKING
 
 from shufflebounds._base.lazy import lazily

@@ -183,7 +183,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return BitPair(ones, self._bits - 1 - ones, self.flip)
 
     def pairs(self) -> tuple[DominatingPair, ...]:
-        # The worst case is a maximum over 2 n pairs, each of which `pair` returns.
+        # For ones="worst" delta is a maximum over 2 n pairs, which are not listed here; `pair` returns each of them.
         if self.ones == "worst":
             return super().pairs()
         pair = self.pair(self.ones)
@@ -394,5 +394,5 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
             return bits_exceeded(self.users, self.flip, width, held)
         fakes = (self.flip, 1 - self.flip, self.fakes, Fraction(self.flip))
         lower, upper = bits_exceeded(self.users, self.flip, width, held, fakes)
-        # A second upper bound treats the dummy zeros as users: its datasets include the actual one, and its search is tighter.
+        # A second upper bound counts the dummy zeros as users with any bits. It covers more datasets, but its search is tighter.
         return Interval(lower, upper if held is not None else min(upper, bits_exceeded(self._bits, self.flip, width, None).upper))

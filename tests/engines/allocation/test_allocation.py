@@ -342,7 +342,7 @@ def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
 @pytest.mark.slow
 @pytest.mark.parametrize("eps", [0.1, 0.5632])
 def test_sums_that_share_a_transform_bound_those_that_do_not(eps, monkeypatch):
-    # Of 10**6 ratios of noise with sigma 1/2, up to 12 are large; the sums of the other ones share the transforms of few sums.
+    # Of the 10**6 ratios at most 12 are large. The sums of 10**6 - large other ratios use the transforms of a few sums in common.
     pair = AllocationPair(GaussianMechanism(0.5), 10**6)
     shared = [float(pair.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
     monkeypatch.setattr(Allocation, "_shared", lambda self, large, *, upper: self.steps - large)

@@ -13,7 +13,7 @@ from tests.strategies import slow
 
 
 def random_tree(rng, users, inputs, most):
-    """Return {previous messages: rows} for binary messages, with likelihood ratios of at most `most`."""
+    """Return a random adaptive protocol: {previous bits: rows of message probabilities}, likelihood ratios at most `most`."""
     tree = {}
     for depth in range(users):
         for before in itertools.product((0, 1), repeat=depth):

@@ -271,7 +271,7 @@ def test_both_directions_are_covered(one):
 
 @pytest.mark.parametrize("times", [2, 10, 1000])
 def test_a_profile_without_pairs_has_a_lower_side(times):
-    """The lower bound, from one test repeated in every release, is at least delta of Gaussian noise with 0.6 times the mu."""
+    """The lower bound, from one test repeated in every release, is at least delta of Gaussian noise with 0.6 times its mu."""
     one = UnknownPairs()
     many = one.self_compose(times)
     eps = 0.5 * times * 0.25 + math.sqrt(times)

@@ -61,7 +61,7 @@ def test_one_integral_bounds_the_divergence_from_above(eps):
     releases = GaussianMechanism(1.5818).subsampled(5.855e-4).pairs()[0].self_compose(30)
     lower, once = releases.log_delta(eps, bound="lower"), releases._composer.inversion.log_delta_once(eps)[0]
     assert lower <= once
-    # The largest error is about 1e-7 times the saddle-point approximation, which is between e^-14 and e^-5.
+    # The error is about 1e-7 times the saddle-point approximation, which is between e^-14 and e^-5: at most about e^-21.
     assert once <= max(lower + 1e-3, -18.0)
 
 

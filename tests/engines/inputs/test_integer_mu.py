@@ -104,8 +104,8 @@ def test_mu_is_finite_after_sampling_shuffling_and_composition():
 def test_mu_of_shuffled_discrete_noise_is_approached_in_the_tails():
     shuffled = DiscreteGaussianMechanism(2.0).shuffled(100)
     with mp.workdps(30):
-        # The test that rejects if some message exceeds 3999; the input of all other users is 0. In this extreme tail a probability
-        # is the sum of the users' probabilities, and a normal quantile is sqrt(-2 log) up to a relative 1e-3.
+        # The test rejects if some message exceeds 3999; all other users have input 0. In this extreme tail a probability is the
+        # sum of the users' probabilities, and a normal quantile is sqrt(-2 log p) with a relative error of about 1e-3.
         masses = [mp.exp(-mp.mpf(k) ** 2 / 8) for k in range(3999, 4040)]
         level, power = 100 * mp.fsum(masses[1:]), mp.fsum(masses) + 99 * mp.fsum(masses[1:])
         mu = shuffled.gdp_mu(bound="lower")

@@ -63,8 +63,7 @@ def test_ends_of_the_discrete_gaussian_are_compared_with_all_pairs(sigma, sensit
     noise = DiscreteGaussianMechanism(sigma, sensitivity)
     (pair,) = noise.excess_laws()
     assert pair.inputs == "the two ends of the interval"
-    # With X = (R_a - e^eps R_b)/m for the inputs a and b, E (X - c)_+ of every pair is at most that of the two ends. c takes
-    # quantiles of the values of X for the pair.
+    # For X = (R_a - e^eps R_b)/m, E (X - c)_+ of every pair (a, b) is at most that of the two ends, at quantiles c of X.
     y = np.arange(-math.ceil(9 * sigma), sensitivity + math.ceil(9 * sigma) + 1)
     law = np.exp([-0.5 * ((y - x) / sigma) ** 2 for x in range(sensitivity + 1)])
     base = np.minimum(law[0], law[-1])

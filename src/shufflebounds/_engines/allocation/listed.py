@@ -70,7 +70,7 @@ class ListedAllocation:
         return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps={!r}", eps)
 
     def _law(self, direction: int, side: int, log_cut: FloatArray) -> tuple[ExcessLaw, float, float]:
-        """Return (distribution of X for one bound, bound of the relative error, log probability of the event that it describes).
+        """Return (distribution of X for one bound, bound of the relative error, log probability of the event it describes).
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """

@@ -102,9 +102,9 @@ class Allocation:
 
     @property
     def _fine(self) -> float:
-        """The grid spacing in standard deviations of one ratio: FINE, or more beyond 10**6 steps of training.
+        """The grid spacing in standard deviations of one ratio: FINE for at most 10**6 steps of training.
 
-        Beyond, it grows like the square root of the number of steps, as the standard deviation of the sum does.
+        For more steps it grows like the square root of their number, as the standard deviation of the sum does.
         """
         return FINE * max(1.0, math.sqrt(self.steps) / 1000)
 
@@ -122,7 +122,7 @@ class Allocation:
     def _laid(self, top: float, step: float) -> _Grid:
         """Return a grid from the smallest ratio to `top`; it starts at 0 if the smallest ratio is below 100 steps of the grid.
 
-        Its step is close to the argument `step`, or larger if the grid would have more than POINTS points.
+        Its step is close to `step`, or larger, so that the grid has at most about POINTS points.
         """
         anchor = math.exp(self.loss_range[0])
         step = max(step, (top - anchor) / POINTS)
@@ -158,10 +158,7 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Return the first point of the grid for the lower bound: the mean of all ratios below the second grid point.
-
-        This point replaces these ratios.
-        """
+        """Return the first grid point for the lower bound: the mean of all ratios below the second point, which it replaces."""
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
@@ -212,7 +209,7 @@ class Allocation:
     def _lower(self, grid: _Grid, *, mirrored: bool) -> _Side:
         """Return a distribution that is smaller in the increasing convex order than that of the ratio.
 
-        If `mirrored`, it is smaller than the distribution of minus the ratio.
+        If `mirrored`, it is smaller in this order than the distribution of the negative of the ratio.
         """
         _, step, size = grid
         anchor = self._lower_anchor(grid)
@@ -251,7 +248,7 @@ class Allocation:
         return self._sums.of((upper, times), lambda: StopLoss(side.small, times, upper=upper))
 
     def _low_sums(self, regime: int) -> tuple[StopLoss, StopLoss]:
-        """Return the stop-loss transforms of minus the sum of the ratios of all steps: lower and upper bound.
+        """Return the stop-loss transforms of the negative of the sum of all steps' ratios: lower and upper bound.
 
         The grid is the entry of `_regimes` with index `regime`.
         """
@@ -279,14 +276,14 @@ class Allocation:
         # e^-NEGLIGIBLE_ROUGHLY times it need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum of t small ratios needs one transform for each level, so it is evaluated down to a floor that is e^CUT times that
-        # of the other sums.
+        # The sum of t small ratios takes one transform for each level. So its floor may be lower, by the factor e^CUT, than that of
+        # the sums with large ratios.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` bounds the contribution of all sums with at least one large ratio: `above` is that of the step of the
-            # record, the other term that of the other steps.
+            # `several` bounds the contribution of sums with at least one large ratio: `above` if it occurs in the record's step,
+            # the other term if in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
             # If `several` is below e^-8 of delta, the upper bound adds it, and the lower bound omits these sums.
@@ -305,10 +302,10 @@ class Allocation:
 
     @kept(2)
     def _large_sums(self, *, upper: bool) -> tuple[list[tuple[int, FloatArray, FloatArray]], float, float]:
-        """Return, for j = 1, 2, ..., (j, values, log masses) of the sum of j large ratios; masses include the factor C(t, j).
+        """Return a list of (j, values, log masses) of the sums of j = 1, ..., k - 1 large ratios, and two log probabilities.
 
-        The last two numbers are the log probabilities of k and of k - 1 or more large ratios among the steps other than the
-        record's, where k is the smallest number of large ratios without a sum.
+        The masses include the factor C(t, j). The probabilities are those of at least k, and of at least k - 1, large ratios among
+        the steps other than the record's.
         """
         t, sign = self.steps, 1 if upper else -1
         values, mass = (self.upper if upper else self.lower).big
@@ -339,9 +336,9 @@ class Allocation:
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
-        # For each number j of large ratios: K minus their sum, at which the small ratios are evaluated, and the log masses.
+        # For each number j of large ratios: the levels K minus their sum, for the sum of small ratios, and the log masses.
         parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
-        # All levels of one sum of small ratios are evaluated together, because its transforms serve several numbers of large ones.
+        # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):
             group = list(several)
             moves = [self._moved(count - (t - j), upper=upper) for j, _, _ in group]

@@ -53,7 +53,7 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
     grid = anchor + step * np.arange(mass.size)
     inside = np.clip(means - grid, 0.0, step)
     after, before = inside[1:], (step - inside)[:-1]
-    # Means within ON_GRID steps below a grid point count as this point.
+    # A mean at most ON_GRID steps below a grid point counts as this point, because of rounding.
     at_end = inside >= step * (1 - ON_GRID)
     moment = _exchanged(mass, inside / step, (inside <= 0.0) | at_end)
     moment *= step
@@ -88,7 +88,7 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
         out, moment = [], 0.0
         for k in range(last):
             if free[k]:
-                # The mean of the cell is a grid point. Its right end takes half of the mass that the next cell can give.
+                # The mean of this cell is a grid point. Its right end takes half of the largest moment that the next cell can give.
                 moment = 0.5 * (1 - far[k + 1]) * mass[k + 1] if k + 1 < len(mass) and not free[k + 1] else 0.0
             else:
                 moment = max(0.0, far[k] * (mass[k] - moment / near[k]))
@@ -97,12 +97,12 @@ def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) ->
 
     near, back = inside.tolist(), (1 - inside).tolist()
     heaviest = int(np.argmax(mass))
-    # The cell without equality is the best of the heaviest cell and 20 cells on either side; comparing more takes longer.
+    # Equality is not required of one of the heaviest cell and 20 cells on either side; comparing more takes longer.
     low, high = max(heaviest - 20, 0), min(heaviest + 20, size - 1)
     given, held = mass.tolist(), free.tolist()
     right_of = np.array([0.0, *chain(given, near, back, held, high)])
     left_of = np.array([0.0, *chain(given[::-1], back[::-1], near[::-1], held[::-1], size - 1 - low)])[::-1]
-    # Moments at the left ends of the cells low..high by the recursion from the left, at their right ends by that from the right.
+    # `first`: moments at the left ends of the cells low..high, from the left; `second`: at their right ends, from the right.
     cells = np.arange(low, high + 1)
     first, second = right_of[cells], left_of[cells - low]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -30,12 +30,11 @@ N - m ones, so the blocks above N/2 are the mirror images of those below. More b
 """
 
 FINE, SKEWED = (5e-5, 1e-4, 2e-4, 4e-4, 8e-4), 0.1
-"""Factors f and SKEWED of the lengths of runs. A block (see CUTS) is divided into runs of consecutive m, and one upper bound serves
-all datasets of a run.
+"""Factors that set the length of a run: consecutive m within a block (see CUTS) that share one upper bound.
 
-For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values. Each run needs a table of the
-distribution of the sum of the bits; f is the smallest entry of FINE for which all tables together have at most 2 * TABLE_SIZE
-entries. Longer runs: less tight bounds in less time.
+For m < N/2, a run that starts at m has about max(f N, SKEWED * m * skewness of Bin(N, flip)) values of m, where f is the smallest
+entry of FINE for which the tables of the sums of bits, one for each run, together have at most 2 * TABLE_SIZE entries. Longer runs:
+less tight bounds in less time.
 """
 
 LOG_TAIL = DEEPER * FIRST_TAIL
@@ -86,8 +85,8 @@ def blocks_of_ones(bits: int, width: int, flip: float) -> Blocks | None:
     """Return blocks of datasets by the number of ones among the other users' bits; the target's `width` bits change from 0 to 1.
 
     None is returned if the tables of all sums would have more than 2 * TABLE_SIZE entries. The upper bound for all datasets with
-    first..last ones is the delta of `first` ones and bits - last zeros: every one of these datasets has these bits, and adding the
-    remaining ones is post-processing.
+    first..last ones is the delta of `first` ones and bits - last zeros: all of these datasets contain these bits, and further
+    bits are added by post-processing.
     """
     deviation = math.sqrt(bits * flip * (1 - flip))
     if not deviation > 0 or flip == 0.5:

@@ -54,7 +54,7 @@ def atoms_of_sum(
     if merge and laws[0].size > MOST_LISTED + 1:
         cell = -(-laws[0].size // MOST_LISTED)
         laws = [np.logaddexp.reduceat(law, np.arange(0, law.size, cell)) for law in laws]
-        # Each addition has an error of at most an ulp of a logarithm, and the logarithm of the smallest mass is the largest.
+        # Each of `cell` additions has an error of at most an ulp of a logarithm; the largest logarithm is that of the least mass.
         error += cell * ULP * (2 + max(float(np.abs(law).max()) for law in laws))
     trials = one.size if counts is None else counts.sum()
     lost = -math.inf if window.size == trials + 1 else math.log(2) + log_tail
@@ -87,7 +87,7 @@ class BitTable:
         self._budget, self._log_tail, self._error = budget, log_tail, error
         self._mass = np.append(window, -np.inf)
         sums = np.logaddexp.accumulate(window)
-        # An addition has an error of an ulp of its result, which enters every later sum in proportion.
+        # Each addition has an error of an ulp of its result. In later sums it has the weight of this result.
         rounding = np.logaddexp.accumulate(sums + np.log1p(np.abs(sums))) - sums
         self._below, self._below_error = np.append(-np.inf, sums), np.append(0.0, error + 4 * ULP * np.exp(rounding))
         log_keep = -math.log1p(math.exp(-budget))
@@ -95,12 +95,12 @@ class BitTable:
         log_p, log_q = with_bit(window, bit), with_bit(window, bit[::-1])
         loss = log_p - log_q
         self._blur = 2 * error + 8 * ULP * (8 + float(np.abs(log_p).max()) + budget)
-        # The exact losses decrease in k.
+        # The exact losses decrease in k, but the computed ones may not: monotone bounds from both sides permit a binary search.
         self._still_above = -np.maximum.accumulate(loss[::-1])[::-1]
         self._not_below = -np.minimum.accumulate(loss)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k is not known for certain."""
+        """Return bounds of log delta at each eps in [0, budget): -inf and 0 if the last k with loss >= eps is uncertain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
         known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)
@@ -112,7 +112,7 @@ class BitTable:
             most, least = np.logaddexp(self._below[place], self._log_tail), self._below[place]
             low = gain + np.log1p(-np.minimum(np.exp(less + most + other), 1.0)) - error
             high = gain + np.log1p(-np.minimum(np.exp(less + least - other), 1.0)) + error
-        # The last k with a loss of at least eps may be above the table.
+        # The last k with a loss of at least eps may be beyond the end of the table.
         high = np.minimum(np.logaddexp(high, self._log_tail + math.log(2)) + 8 * ULP, 0.0)
         return IntervalArray(np.where(known, low, -np.inf), np.where(known, high, 0.0))
 

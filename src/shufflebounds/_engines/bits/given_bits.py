@@ -35,7 +35,7 @@ def flipped_bits(ones: int, zeros: int, flip: float) -> tuple[FloatArray, FloatA
 def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
-    """Return bounds of log delta of the target's bit 0 against 1, if `ones` of the others' bits are 1 and `zeros` are 0."""
+    """Return bounds of log delta between the target's bits 0 and 1; of the other users' bits, `ones` are 1 and `zeros` are 0."""
     # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT; larger eps are possible if the flip probability is below
     # e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
@@ -70,9 +70,9 @@ def near_budget(
 
 
 def middle_losses(ones: int, zeros: int, flip: float) -> tuple[float, float] | None:
-    """Return the privacy loss at the most likely sum, and its difference from the loss at the next sum.
+    """Return the loss (target's bit 0 against 1) at the most likely sum, and its difference from the loss at the next sum.
 
-    The target's bit is 0 against 1. None is returned if there are too few sums.
+    None is returned if there are too few sums.
     """
     if not 0 < flip < 0.5 or ones + zeros < 2:
         return None

@@ -67,8 +67,8 @@ def _log_sum_beyond(
 ) -> float:
     """Return an upper bound of the log of the sum of pmf(i) g(i) from i = `edge` to i = `end`, in either direction.
 
-    The widths of the first blocks grow from `width` by factors of two. Far from the mode, the mass and g change by large factors
-    within a block, so that its bound may be large: blocks with a bound above `negligible`/(number of blocks) are divided again.
+    The widths of the first blocks are `width`, 2 `width`, 4 `width`, and so on. Far from the mode, the mass and g change by large
+    factors within a block. Blocks with a log bound above `negligible` - log(number of blocks) are therefore divided.
     """
     step = 1.0 if end >= edge else -1.0
     count = math.ceil(math.log2(abs(end - edge) / width + 1)) + 1

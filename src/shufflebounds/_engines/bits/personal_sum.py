@@ -78,7 +78,7 @@ def by_kind(local_eps: FloatArray, data: FloatArray) -> Groups:
 
 
 def _coarser(exact: Groups) -> Groups:
-    """Return fewer groups, for an upper bound: each budget is rounded up to the largest budget of its interval of a grid.
+    """Return fewer groups, for an upper bound: each budget is replaced by the largest budget in the same cell of a grid.
 
     A larger budget means a smaller flip probability, which can only increase the privacy loss of the target.
     """
@@ -136,8 +136,8 @@ class WorstTarget:
     def _above(self, first: int, last: int, eps: float) -> float:
         """Return an upper bound of log delta for every target with a budget in targets[first..last].
 
-        For several targets it is the bound of the target with the largest budget, without the other users of the range, because
-        fewer other users can only increase delta.
+        For several targets it is the bound of the largest of these budgets, computed without the other users in the range: fewer
+        other users can only increase delta.
         """
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]
@@ -152,7 +152,7 @@ class WorstTarget:
             out = []
             for first, last in intervals:
                 middle, bound = (first + last) // 2, self._above(first, last, eps)
-                # Evaluate the target in the middle only if the bound of the block is above `enough`, so that it may be the worst.
+                # Only a block with a bound above `enough` may contain the worst target; then its middle target is evaluated.
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)
@@ -161,7 +161,7 @@ class WorstTarget:
             return out
 
         known = self._below(float(self.targets[-1]), eps)
-        # The worst target is most often the last one: start with blocks of doubling sizes before it, as repeated halving would.
+        # The worst target is most often the last one. Before it, start with blocks of doubling sizes, as halving would give.
         ends = [self.targets.size - 1]
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
@@ -173,6 +173,6 @@ class WorstTarget:
     def rough(self) -> Curve:
         """Return the upper bound for the user with the largest budget."""
         last = float(self.targets[-1])
-        # For more than COMPARED distinct budgets the search leaves a gap in log delta, so eps settles within a relative SAME_LOG.
+        # For more than COMPARED distinct budgets log delta has a gap anyway, so a relative error SAME_LOG of eps is enough.
         settles = SAME_LOG if self.targets.size > COMPARED else 0.0
         return Curve(lambda eps: min(0.0, self._one(True, last, eps).upper), settles=settles)

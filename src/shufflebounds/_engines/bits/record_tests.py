@@ -23,17 +23,17 @@ from shufflebounds.tails.concentration import binomial_range
 __all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest spacing of the values of a score, in its standard deviations, for which tests are made."""
+"""Largest grid step of a score, in units of its standard deviation, for which tests are constructed."""
 
 _WIDTH = 40.0
-"""Length of a transform in standard deviations of the sum."""
+"""Length of the Fourier transform (grid step times number of points), in standard deviations of the sum of scores."""
 
 _SHARES = 0.0, 1 / 8, 1 / 3
-"""Values of ln E that define scores, in units of the pure budget. For more than MANY records, eps is near 0, and only 0 is used."""
+"""Values of ln E for which a score is defined, as fractions of the pure budget. For more than MANY records only 0 is used."""
 
 
 def scored_pair(others: int, fakes: int, bins: int, flip: float) -> LossAtoms | None:
-    """Return a pair whose divergences are lower bounds, from tests of the sum of scores; None if the records are too many."""
+    """Return a pair that gives lower bounds, from threshold tests of the sum of the records' scores; None for too many records."""
     records, budget = others + fakes, log_odds(flip).times(2).above
     step = max(RESOLUTION, _WIDTH * math.sqrt(records) / TABLE_SIZE)
     if step > _LARGEST_STEP:
@@ -50,7 +50,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # With many other bins, the number T of ones barely depends on whether a record is a dummy's, so T is omitted.
+    # With more than MANY other bins, their number T of ones says little about whether a record is a dummy; T is omitted.
     known = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if known else (0, 0)
     more = np.arange(first, last + 1.0)

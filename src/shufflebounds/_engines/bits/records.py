@@ -62,9 +62,9 @@ def projected(others: int, fakes: int, bins: int, flip: float, eps: float) -> fl
 
 
 def projected_pair(others: int, fakes: int, bins: int, flip: float) -> DominatingPairInfo | None:
-    """Return the two distributions of the number of records 01 that `projected` compares, or None if they have too many outcomes.
+    """Return the pair of distributions of the number of records 01 under the two neighbouring datasets of `projected`.
 
-    They are those of two neighbouring datasets.
+    None is returned if they have too many outcomes.
     """
     p, q = 1 - flip, flip
     bits = (math.log1p(-q * q), 2 * math.log(q)), (math.log(q) + math.log1p(p), 2 * math.log1p(-q))
@@ -97,7 +97,7 @@ def _attained(probabilities: tuple[float, float], counts: tuple[int, int], bits:
 
 
 def one_bin(others: int, fakes: int, bins: int, flip: float, eps: float) -> float:
-    """Return a lower bound of log delta if the sum of each bin is released, from the sum of one bin in which no other user is."""
+    """Return a lower bound of log delta if the sum of each bin is released: only the sum of a bin without other users is used."""
     shown = (1 - flip) / bins + (1 - 1 / bins) * flip
     return _one_count(np.array([flip, shown]), np.array([others, fakes], dtype=np.float64), flip, (1 - flip, flip), eps)
 
@@ -114,14 +114,14 @@ def _one_count(probs: FloatArray, counts: FloatArray, rare: float, other: tuple[
         alone = (1 - rare) - less - 4 * ULP * (1 + less)
         return math.log(alone) - 1e-14 if alone > 0 else -math.inf
 
-    # The two distributions have a monotone likelihood ratio, so the best k is the largest one whose ratio f(k - 1)/f(k), f the
-    # masses of S, is at most the r at which (1 - rare) + rare r = e^eps ((1 - common) + common r).
+    # The likelihood ratio is monotone. With the masses f of S, the best k is the largest one with f(k - 1)/f(k) <= r, where
+    # (1 - rare) + rare r = e^eps ((1 - common) + common r).
     excess = (1 - rare) - math.exp(eps) * spared
     if not excess > 0:
         return -math.inf
     ratio = excess / (math.exp(eps) * common - rare)
-    # The saddle-point approximation of f, tilted by t = log r, has this ratio near its mean, with the relative error k_3/(2 k_2^2)
-    # of the cumulants k_2 and k_3 of the tilted S.
+    # f(k - 1)/f(k) is about r near the mean of S tilted by log r. The correction 0.5 - k_3/(2 k_2) uses the cumulants k_2 and k_3
+    # of the tilted S.
     tilted = probs * ratio / (1 - probs + probs * ratio)
     variance = tilted * (1 - tilted)
     spread, skew = float(variance @ counts), float((variance * (1 - 2 * tilted)) @ counts)

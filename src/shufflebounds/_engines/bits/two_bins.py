@@ -26,12 +26,12 @@ from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tails.concentration import binomial_range
 
 LISTED_TAIL = -300.0
-"""Logarithm of the mass that is truncated on each listed sum. Raised: smaller masses are listed inaccurately. Lowered: longer
-lists."""
+"""Logarithm of the mass truncated from the distribution of each enumerated sum. Raised: small masses have larger errors. Lowered:
+longer lists."""
 
 LEAST_LISTED = -260.0
 """Logarithm of the smallest listed mass. Truncation changes it by at most a relative e^-35. Lower bounds of log delta below this
-value are not computed. Lowered: LISTED_TAIL must be lowered, too."""
+value are not computed. If it is lowered, lower LISTED_TAIL, too."""
 
 LISTED_ERROR = 4e-12
 """Bound of the relative error of a listed mass: each term is a product of at most five masses whose logarithms are above -300 and

@@ -26,7 +26,7 @@ def maximize_over_two_counts(
     upper bound of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after
     about `most` evaluations. The default tolerance, which is also the smallest possible one, depends on the number of users.
     """
-    # The run time grows with the square of the number of users: for more than 32 the gap is 1e-2.
+    # The run time grows with the square of the number of users, so the gap is 1e-2 for more than 32 users.
     rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG
     rtol = max(rtol, tolerance or 0.0)
     known: dict[tuple[int, int], Interval] = {}

@@ -96,7 +96,7 @@ class BinnedLaw(CloneLaw):
         a, shrink = -math.expm1(-decay), math.exp(-decay)
         prob = np.stack([2 * self.least, 2 * self.largest])
         scale = 1 - a * prob
-        # C' leaves out two users; each contributes at most 1/4 to the variance and 1 to the mean, which are subtracted.
+        # C' omits two users. Each adds at most 1/4 to the variance and 1 to the mean: subtract 1/2 and 2.
         var = float(self.users @ (shrink * prob * (1 - prob) / scale**2).min(axis=0)) - 0.5
         mean = float(self.users @ (shrink * prob[0] / scale[0])) - 2
         if not (var > 1 and mean > 1):

@@ -303,7 +303,7 @@ class Population:
         return min([*sides, self.family.log_local(float(self.budgets[i]), eps)], key=lambda pair: pair[1])
 
     def _alone(self, i: int) -> bool:
-        """Return whether target i is the only user, in a family without pure budgets."""
+        """Return whether target i is the only user and has no finite pure budget."""
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:

@@ -259,10 +259,9 @@ class TiltedGaussian:
         return math.ldexp(math.floor(128 * fraction), exponent - 7)
 
     def _rule_error(self, width: float, height: float, step: float) -> float:
-        """Return a bound of one of the two terms of the error of the trapezoidal rule, relative to A(a).
+        """Return a bound of the error of the trapezoidal rule from one end of its strip, relative to A(a).
 
-        `width` is the distance d (or d') of the end of the strip from the line of integration, and `height` the imaginary part of
-        that end.
+        `width` is the distance d (or d') of that end from the line of integration, and `height` its imaginary part.
         """
         exponent = self._log_growth(height) - 2 * math.pi * width / step
         return capped_exp(exponent + 1e-9) / -math.expm1(-2 * math.pi * width / step)
@@ -297,7 +296,10 @@ class TiltedGaussian:
         return 2 * math.exp(-self._dropped) * (1 + 1 / (self._reach * step))
 
     def _points(self, step: float, order: FloatArray | None = None) -> _Points:
-        """Return the points of a rule with this step, for the order of this object, or for several smaller orders of its sign."""
+        """Return the points of the trapezoidal rule with this step.
+
+        `order` may have several orders, of the sign of this object's order and at most as large in absolute value.
+        """
         mu, q = self._kind.mu, self._kind.rate
         first, last = self._range
         # The products x and x^2 have no rounding error, because the step has 7 binary digits.

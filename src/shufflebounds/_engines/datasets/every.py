@@ -97,7 +97,7 @@ class EveryDataset:
     def _laws(self) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return the probabilities of the multisets of messages, one row for each input of the target.
 
-        The columns of one dataset follow those of the other; the second array has the index of the first column of each dataset.
+        Columns are grouped by dataset; the second array has the index of the first column of each dataset.
         """
         steps = _one_message_less(self._rows.shape[1], self._users)
         blocks, starts, place = [], [], 0
@@ -230,7 +230,7 @@ class _Losses(NamedTuple):
         first = np.cumsum(count) - count
         log_p, log_q = np.log(p[seen]), np.log(q[seen])
         loss, side = log_p - log_q, 1 if upper else -1
-        # Rounding of the logarithms and of their products with an order; the latter is at most that of an order times a loss.
+        # Rounding errors of the logarithms, and of their products with an order.
         rounding = ULP * (4 - 2 * log_p - 2 * log_q)
         blur = 2 * error + rounding
         size = np.abs(loss) + side * blur
@@ -248,8 +248,8 @@ class _Losses(NamedTuple):
             powers = self.log_p + b * self.raised
             top = np.maximum.reduceat(powers, self.starts)
             far = np.logaddexp(top + np.log(np.add.reduceat(np.exp(powers - np.repeat(top, groups)), self.starts)), lost)
-            # The terms of `far` are those of `near` without their linear parts, which cancel in the sum. Where `far` is near 0, the
-            # sum of the positive terms of `near` is more accurate.
+            # `far` is the log of a sum of powers, and `near` gives the same number as a sum of positive terms. Where `far` is near
+            # 0, `near` has less cancellation.
             near = np.add.reduceat(excess(self.log_p, self.away, b), self.starts)
             near += math.exp(min(lost, LARGEST_EXPONENT)) * (1 + self.budget + (1 / b if b else 0.0))
             rise = b * near

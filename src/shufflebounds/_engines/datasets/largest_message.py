@@ -76,7 +76,7 @@ def mean_renyi(local: Callable[[FloatArray], FloatArray], users: int, orders: Fl
 
 
 def _log_exponent(log_prob: FloatArray) -> FloatArray:
-    """Return log(-log(1 - p)) for p = e^log_prob; for tiny p, log p, which is smaller."""
+    """Return log(-log(1 - p)) for p = e^log_prob, or its lower bound log p if log p < -40."""
     with np.errstate(divide="ignore"):
         return np.where(log_prob < -40, log_prob, np.log(-log1mexp(np.minimum(log_prob, 0.0))))
 

@@ -42,11 +42,11 @@ NODES = 197
 """Number of terms of the sum over m > 0. The omitted terms add about 2e-5 of the bound. Lowered: they add more."""
 
 _COARSER = 4.0
-"""Factor by which the smoothing is larger if a bound is coarse, with fewer terms. Raised: larger coarse bounds; eps rises by half
-of the smoothing. Lowered: coarse bounds take longer."""
+"""Factor by which a coarse bound multiplies SMOOTHING, so that it has fewer terms. Raised: larger coarse bounds. Lowered: they take
+longer."""
 
 _COARSEST = 16.0
-"""The same factor for the choice of the limit of large values, for which approximations suffice."""
+"""A further such factor while the limit of large values is chosen, for which an approximation suffices."""
 
 _LARGE = 7.0
 """Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
@@ -123,7 +123,7 @@ class LargestSums:
                 laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
-            # With large values a bound is the sum of several parts. It is known for the first and the last number only.
+            # With large values a bound is a sum of several parts. It is computed only for the first and the last number of users.
             self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser) if found is None else None
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())
@@ -132,7 +132,7 @@ class LargestSums:
         self._laws, self._theta = laws, theta
 
     def _at_ends(self) -> FloatArray:
-        """Return the bounds for the first and the last number if values are large, from the outputs among the atoms only."""
+        """Return the bounds for the first and the last number of users if values are large, from the atoms alone."""
         assert self._split is not None
         return np.array([self._split.log_sum(column) for column in range(self._ends.size)]) - np.log(self._ends)
 
@@ -145,7 +145,7 @@ class LargestSums:
         return self._split.only(int(columns[0])) if columns.size else self._split.of(self._laws, counts)
 
     def approximations(self) -> FloatArray:
-        """Return the bounds, or, if values are large, approximations that are linear between the first and the last number."""
+        """Return the bound for every number of users; if values are large, linear interpolations between the first and the last."""
         if self._light is not None:
             return self._light
         return np.interp(-self._counts, -self._ends, self._at_ends())
@@ -164,8 +164,8 @@ class LargestSums:
     def bound(self, place: int = 0, *, every: bool = True) -> float:
         """Return the bound for counts[place].
 
-        With `every` False the cells of the distributions are not evaluated. The result is then an approximation, equal to the bound
-        unless a cell is the worst.
+        If `every` is false, the cells are omitted. The result is then an approximation; it differs from the bound if a cell has the
+        largest sum.
         """
         cut, cells, log_count = self._laws.log_cut, self._kinds.cells(), float(self._logs[place])
         sums = self._sum(place) if self._light is None or (cells and every) else None
@@ -283,10 +283,10 @@ class _Sum:
         deviation = math.sqrt(float(counts[0]) * self._moments.variance) if self._moments.variance > 0 else 1.0
         self._step, self._smoothing = 2 * math.pi / (SPREAD * deviation), SMOOTHING * coarser * deviation**2
         self._coarser = coarser
-        # A rough sum, for the choice of a limit, has fewer theta.
+        # While the limit of large values is chosen, every second theta is enough.
         self._thetas = theta * ((_TILTS[::2] if coarser >= _COARSEST else _TILTS) if self._split else np.ones(1))
         self._best = np.full((self._thetas.size, counts.size), -math.inf)
-        # The largest E X_+ and probability of a large value, and the largest probabilities of values above each edge.
+        # The maxima over the distributions: E X_+, the probability of a large value, and Pr[X > edge] at each edge.
         self._gain, self._rare, self._edges, self._beyond = 0.0, 0.0, np.empty(0), np.zeros(_JUMPS)
         self._log_cut = -math.inf
         self._add(laws)
@@ -315,8 +315,8 @@ class _Sum:
         def rough(place: int) -> float:
             return of(place, counts[:1], _COARSEST * coarser).log_sum(0)
 
-        # Limits from a grid that does not depend on eps: the smallest bound is smooth in eps. The bound falls up to the best limit,
-        # and rises beyond.
+        # The limits form a grid that does not depend on eps, so that the smallest bound is smooth in eps. The bound first decreases
+        # with the limit, and then increases.
         best = first = math.floor(math.log(limit) / math.log(_LIMITS))
         move = 1 if rough(first + 1) < rough(first) else -1
         while abs(best - first) < _TRIED and rough(best + move) < rough(best):
@@ -360,7 +360,7 @@ class _Sum:
                 elif found > enough:
                     first, enough = found + 0.5 * slack, found + slack
                 elif found > first:
-                    # With an unchanged `first`, all remaining cells would be divided, too.
+                    # If `first` were not raised, all remaining cells would be divided, too.
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 
@@ -387,7 +387,7 @@ class _Sum:
         return tails or not np.array_equal(before[0], self._best) or before[1:] != (self._moments, self._gain, self._rare)
 
     def _add_tails(self, laws: Laws, large: NDArray[np.bool_]) -> bool:
-        """Raise the probabilities of values above each edge to those of these distributions; return whether one rose."""
+        """Raise each Pr[X > edge] to its maximum over these distributions; return whether one changed."""
         top = float(laws.values.max())
         if not self._edges.size or top > self._edges[-1]:
             edges = np.geomspace(self._limit, top * (1 + 8 * ULP), _JUMPS)
@@ -417,11 +417,11 @@ class _Sum:
         return min(found, float(self._best[0, column])) if self._thetas[0] > 0 else found
 
     def _with_jumps(self, column: int) -> float:
-        """Return the bound for one number of users, whose large values are 0, 1, 2, or at least 3 in number."""
+        """Return the bound for the number of users in this column, summed over 0, 1, 2 and at least 3 large values."""
         count, rare, moments = float(self._counts[column]), self._rare, self._moments
 
         def positive(more: FloatArray) -> FloatArray:
-            """Return upper bounds of E(S + more)_+ for the sum S without large values."""
+            """Return upper bounds of E(S + more)_+; S is the sum of the values that are not large."""
             # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. The set of means and variances at which the right side is at most a number
             # is a half-plane, so that the sums of users with one distribution have the largest right side.
             simple = np.zeros_like(more)
@@ -446,5 +446,5 @@ class _Sum:
             total += 0.5 * expected**2 * math.exp((count - 2) * each) * second
             # E(S + u)_+ <= E S_+ + u, Pr[N >= 3] <= (k p)^3/6, and E N 1{N >= 3} <= (k p)^3/2.
             total += expected**3 * (none / 6 + 0.5 * float(mass @ values))
-        # The second term is more than all parts that underflow.
+        # TINY exceeds the sum of all parts that underflow.
         return math.log(total + TINY) + 2 * COMPUTED_ERROR

@@ -270,7 +270,7 @@ class WeightedLabels:
         alpha = fall / float(counts @ fall)
         found = []
         for pairs in self._choices:
-            # At each node, the product of the other users is divided by the 2s drawn users, and one user counts twice.
+            # `moved` bounds the factors that change at a node: 2s drawn users leave the product, and one user's factor is squared.
             moved = logs.max(0) - 2 * pairs * least.min(0) if pairs else logs.max(0)
             each = [float(_moments.log_contour(group, np.array([1 / share]), theta, step, smoothing, moved).max())
                     for group, share in zip(groups, alpha.tolist())]

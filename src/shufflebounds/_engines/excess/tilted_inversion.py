@@ -98,7 +98,7 @@ class Light:
         return float(self.x.max()) <= 0
 
     def lines(self, way: int) -> FloatArray:
-        """Logs of Chernoff's upper bounds of E(S + y)_+ (`way` 0) or of E(S + y)_- (`way` 1) at y = 0, one for each tilt theta.
+        """Return the logs of Chernoff's bounds, for every theta, of E(S + y)_+ (`way` 0) or E(S + y)_- (`way` 1) at y = 0.
 
         The bound for another y is larger by theta y (way 0) or -theta y (way 1).
         """

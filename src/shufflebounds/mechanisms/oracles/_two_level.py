@@ -66,7 +66,10 @@ def _atoms(local_eps: float, error: float, log_masses: tuple[float, float, float
 
 
 class TwoLevel(LocalRandomizer, Described):
-    """A local randomizer whose distribution is gamma B, multiplied by e^local_eps on the lifted set of the user's value."""
+    """A local randomizer whose output has mass gamma B(y), times e^local_eps for y in the lifted set of the user's value.
+
+    B is a distribution that does not depend on the value.
+    """
 
     local_eps: float
 

@@ -214,8 +214,8 @@ class Rappor(CountEstimate, LocalRandomizer, Described):
             rest, other, lost, one, gap)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # The pair is two values that differ in as many bits as possible. For the upper bound, m is a lower bound of the probability
-        # of a message over all values: the probability if no bit is set, times (lost/rest)^hashes. For more than about 30 hashes
+        # The two values of the pair differ in as many bits as possible. For the upper bound, m(y) is at most the probability of
+        # message y for every value: that of y if the value sets no bit, times (lost/rest)^hashes. For more than about 30 hashes
         # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._report()
