@@ -28,8 +28,8 @@ from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
-    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "GivenCurve",
-    "Losses", "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
+    "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
 ]
 
 MOST_GRID_EFFORT = 0.5
@@ -309,18 +309,6 @@ class ClosedForms:
     def eps_scale(self) -> float:
         """A typical size of eps, at least 1. The search for eps ends at a million times it."""
         return 1.0
-
-
-class GivenCurve(ClosedForms):
-    """Closed forms of which the trade-off function is the only one, given as a function of `upper` and `log_tail`."""
-
-    __slots__ = ("curve",)
-
-    def __init__(self, curve: Callable[[bool, float], Tradeoff | None]) -> None:
-        self.curve = curve
-
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        return self.curve(upper, log_tail)
 
 
 @dataclass(eq=False)

@@ -22,11 +22,11 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Reverse
+from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, Losses, Reverse
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["Described", "DominatingPair", "LargestPair", "MassPair", "OutcomePair"]
+__all__ = ["Described", "DominatingPair", "GivenCurve", "LargestPair", "MassPair", "OutcomePair"]
 
 
 class Described(PrivacyProfile):
@@ -111,6 +111,18 @@ class Described(PrivacyProfile):
     def _tradeoff(self, upper: bool) -> Tradeoff:
         found = self._closed.tradeoff_of_outcomes(upper)
         return super()._tradeoff(upper) if found is None else found
+
+
+class GivenCurve(ClosedForms):
+    """Closed forms of which the trade-off function is the only one, given as a function of `upper` and `log_tail`."""
+
+    __slots__ = ("curve",)
+
+    def __init__(self, curve: Callable[[bool, float], Tradeoff | None]) -> None:
+        self.curve = curve
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        return self.curve(upper, log_tail)
 
 
 @with_passages

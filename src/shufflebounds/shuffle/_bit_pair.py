@@ -11,8 +11,9 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, 
 from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
-from shufflebounds._losses.release import SINGLE, DominatingPairInfo, GivenCurve, Losses, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair
+from shufflebounds.profile.pair import GivenCurve
 from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["BitPair", "repeated"]

@@ -18,10 +18,10 @@ from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
 from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, GivenCurve, Losses, Sampling
+from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.pair import GivenCurve, LargestPair
 from shufflebounds.shuffle._protocol import ShuffleProtocol
 
 __all__ = ["BinomialNoise"]
