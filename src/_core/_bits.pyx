@@ -25,7 +25,7 @@ Source    M. Zhilyaev, shuffled bits, Lemma 4.2 with its coefficient corrected; 
 from libc.math cimport INFINITY, NAN, exp, expm1, fabs, floor, log, sinh, sqrt
 from libc.stdlib cimport free
 
-from shufflebounds._core._constants cimport TWO_53, UNIT
+from shufflebounds._core._constants cimport BAND, TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Geometric, Law, Node, Phi, Tilt, c_exponent, c_geometric_below, c_geometric_make, c_half_period, c_lattice_law, c_left_out,
@@ -50,14 +50,14 @@ cdef struct Local:
     double strict_error  # bound of the absolute error of strict
 
 
-cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
+cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noexcept nogil:
     """Fill out with the tilted probabilities next to k by the trapezoidal rule with 2J nodes.
 
     The tilted probability of i is e^(theta (i - k)) times the plain one, so below, above and strict are the plain values times
     e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
     terms as in _lattice.pyx.
     """
-    cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1), half
+    cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1, band), half
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
     cdef double here = 0, even = 0, odd = 0, strict = 0, here_abs = 0, strict_abs = 0
     cdef Py_ssize_t m
@@ -65,7 +65,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
     cdef Node at
     cdef Geometric sums
     c_geometric_make(slope, J, 1, &sums)
-    half = c_nodes_make(law, tilt, &phi)
+    half = c_nodes_make(law, tilt, band, &phi)
     for m in range(whole(J, 0, <Py_ssize_t> TWO_53) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
             break
@@ -87,7 +87,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
             strict_abs += at.size * (J - 1) * at.rounding
     if phi.small:
         free(phi.heap)
-    stray = c_left_out(tilt.var, half, J)
+    stray = c_left_out(tilt.var, half, J, band)
     out.here = here / (2 * J)
     out.below = (even - odd) / (2 * J)
     out.above = (even + odd) / (2 * J)
@@ -97,7 +97,7 @@ cdef void invert(const Law *law, const Tilt *tilt, Local *out) noexcept nogil:
 
 
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double gap, double *error) noexcept nogil:
+                             double flip, double eps, double gap, double band, double *error) noexcept nogil:
     cdef double keep = 1 - flip
     cdef double gain, loss, gain_error, rho, k, value, rounding, blur
     cdef Law law
@@ -128,7 +128,7 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     for attempt in range(4):
         tilt.shift = (mean.hi - k) + mean.lo
         c_exponent(&law, tilt.theta, k, &tilt)
-        invert(&law, &tilt, &at)
+        invert(&law, &tilt, band, &at)
         if attempt == 3:
             break
         if at.above > at.here and k < law.trials:
@@ -168,7 +168,7 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         return
     out[0] = out[1] = 0
     if flip > 0:
-        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out + 1)
+        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], BAND, out + 1)
 
 
 # The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
@@ -187,7 +187,7 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     cdef Py_ssize_t groups = p.shape[0]
     cdef const double *g = &counts[0] if counts is not None and groups else NULL
     with nogil:
-        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &error)
+        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, BAND, &error)
     return value, error
 
 

@@ -53,6 +53,7 @@ from shufflebounds._core._tilted cimport Cumulant, Group, c_lay_out, c_saddle, r
 
 cdef extern from "arithmetic.h" nogil:
     double log_gamma(double x)
+    Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
@@ -65,6 +66,7 @@ cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of t
 cdef struct Listing:
     Group *groups
     Py_ssize_t number
+    double *log_factorial
     double top
     dd low
     dd high
@@ -78,7 +80,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
     the outcome and `value` to the sum; `effort` bounds the error of log_p in units of roundoff, and `blur` the error of `value`.
     """
     cdef Group *g
-    cdef double k, chance, size
+    cdef double k, chance, size, rest = 0, most = 0
+    cdef Py_ssize_t i, j
     if group == out.number:
         size = value + blur
         if size <= 0 or log_p == -INFINITY:
@@ -98,18 +101,31 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
     g = &out.groups[group]
     if left < 0:
         left = g.count
-        log_p += log_gamma(left + 1)
-        effort += 8 * left + 4 * log_gamma(left + 1)
+        log_p += out.log_factorial[<Py_ssize_t> left]
+        effort += 8 * left + 4 * out.log_factorial[<Py_ssize_t> left]
     if atom == g.atoms or left == 0:
         if left == 0 or g.log_rest > -INFINITY:
-            c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - log_gamma(left + 1) if left > 0 else 0),
+            c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - out.log_factorial[<Py_ssize_t> left] if left > 0 else 0),
                    effort - (2 * left * g.log_rest if left > 0 else 0), value, blur)
         return
+    # `rest` is the largest value of a user that takes a later atom, or 0, and `most` the largest sum of the later groups: outcomes
+    # whose sum is not positive contribute nothing
+    for j in range(atom + 1, g.atoms):
+        rest = fmax(rest, g.x[j])
+    for i in range(group + 1, out.number):
+        size = 0
+        for j in range(out.groups[i].atoms):
+            size = fmax(size, out.groups[i].x[j])
+        most += size * out.groups[i].count
     # without mass at 0, the last atom takes the remaining users
     k = left if g.log_rest == -INFINITY and atom == g.atoms - 1 else 0
+    if g.x[atom] > rest and value + blur + (left * g.x[atom] + most) * (1 + 1e-12) <= 0:
+        return
     while k <= left:
-        c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - log_gamma(k + 1), effort - 2 * k * g.log_w[atom],
-               value + k * g.x[atom], blur + 10 * UNIT * k * fabs(g.x[atom]))
+        if g.x[atom] <= 0 and value + k * g.x[atom] * (1 - 1e-12) + blur + ((left - k) * rest + most) * (1 + 1e-12) <= 0:
+            return
+        c_list(out, group, atom + 1, left - k, log_p + k * g.log_w[atom] - out.log_factorial[<Py_ssize_t> k],
+               effort - 2 * k * g.log_w[atom], value + k * g.x[atom], blur + 10 * UNIT * k * fabs(g.x[atom]))
         k += 1
 
 
@@ -133,11 +149,21 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     """Writes bounds of log E S_+ by enumeration of all outcomes."""
     cdef Listing listing
     cdef double blur
+    cdef Py_ssize_t i, most = 0
+    for i in range(number):
+        most = max(most, whole(groups[i].count, 0, <Py_ssize_t> MOST_LISTED))
+    listing.log_factorial = <double *> malloc((most + 1) * sizeof(double))
+    if listing.log_factorial == NULL:
+        lower[0], upper[0] = -INFINITY, INFINITY
+        return
+    for i in range(most + 1):
+        listing.log_factorial[i] = log_gamma(<double> i + 1)
     listing.groups = groups
     listing.number = number
     listing.top = -INFINITY
     listing.low = listing.high = dd_make(0, 0)
     c_list(&listing, 0, 0, -1, 0, 0, 0, 0)
+    free(listing.log_factorial)
     blur = 64 * UNIT + 8 * UNIT * fabs(listing.top)
     lower[0] = listing.top + log(listing.low.hi) - blur if listing.low.hi > 0 else -INFINITY
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY

@@ -38,7 +38,7 @@ from libc.math cimport INFINITY, M_PI, NAN, atan, atan2, ceil, cos, exp, expm1, 
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from shufflebounds._core._constants cimport UNIT
+from shufflebounds._core._constants cimport BAND, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_fast_sum, dd_make, dd_mul_d, dd_neg, dd_prod, dd_sum
 from shufflebounds._core._special cimport c_deviance, c_deviance_dd, c_log1mexp
 
@@ -75,7 +75,6 @@ cdef extern from "lattice.h" nogil:
     void lattice_collect(int level, Terms *terms, LaneSum *total, LaneSum *shift)
     dd lattice_total(const LaneSum *sums)
 
-cdef double BAND = 43.0                           # nodes with |phi| <= e^-BAND are omitted; more means more nodes
 cdef Py_ssize_t FEW = 24                          # up to FEW groups are evaluated one by one at every node (Phi.near: 3 * FEW)
 # Limit of the number of nodes of one inversion. It is never reached: the half period J (c_half_period) is at most
 # 12 sigma + 16 + reach, which is below 2**53 for n <= 2**53.
@@ -408,28 +407,29 @@ cdef struct Inverted:
     double tail_error           # absolute error bound of tail
 
 
-cdef double c_half_period(double var, double reach) noexcept nogil:
-    """Returns J such that the tilted distribution has mass at most 2 e^-43 farther than J from a point within `reach` of its mean.
+cdef double c_half_period(double var, double reach, double band) noexcept nogil:
+    """Returns J such that the tilted mass farther than J from a point within `reach` of the mean is at most 2 e^-band.
 
-    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; at a = 9.4 sigma + 15 it is e^-43. The
-    logarithm under the root adds a factor 1/sigma, as the probabilities themselves are of this size.
+    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; at a = 9.4 sigma + 15 it is e^-43, the
+    largest `band`. The logarithm under the root adds a factor 1/sigma, as the probabilities themselves are of this size.
     """
-    return ceil(sqrt(var * (88.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
+    return ceil(sqrt(var * (2 * band + 2.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
 
 
-cdef double c_left_out(double var, double half, double J) noexcept nogil:
+cdef double c_left_out(double var, double half, double J, double band) noexcept nogil:
     """Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J, half the number of nodes, from k.
 
-    The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4.
+    The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4. Below 3/4 the integral over the
+    omitted nodes is at most e^-band/(pi sigma sqrt(band/2)): less than 0.1 e^-band/sigma for a band of at least 21.
     """
-    cdef double band = 0
+    cdef double nodes = 0
     if half < 1:
-        band = exp(-BAND) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-BAND)
-    return band + 4 * exp(-BAND) / (1 + sqrt(var))
+        nodes = exp(-band) * (2 / J + 0.1 / sqrt(var)) + exp(-1.5 * var) if var > 29 else exp(-band)
+    return nodes + 4 * exp(-band) / (1 + sqrt(var))
 
 
-cdef double c_half(double var) noexcept nogil:
-    return sqrt(0.5 * BAND / var) if var > 0.5 * BAND else 1.0
+cdef double c_half(double var, double band) noexcept nogil:
+    return sqrt(0.5 * band / var) if var > 0.5 * band else 1.0
 
 
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
@@ -447,8 +447,8 @@ cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept
     at.rounding = 6 + 4 * effort + 2 * fabs(phase)
 
 
-cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil:
-    cdef double half = c_half(tilt.var)
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, double band, Phi *phi) noexcept nogil:
+    cdef double half = c_half(tilt.var, band)
     c_phi_make(law, tilt.theta, tilt.var, half, phi)
     return half
 
@@ -490,14 +490,14 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     The trapezoidal rule has N = 2J nodes. The tail is a geometric sum of the values at k, k +- 1, ..., truncated at J terms, so
     that it is defined for theta = 0 as well.
     """
-    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift)), stray
+    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift), BAND), stray
     cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
     cdef Node at
     cdef Geometric sums
     c_geometric_make(slope, J, -1 if upper else 1, &sums)
-    half = c_nodes_make(law, tilt, &phi)
+    half = c_nodes_make(law, tilt, BAND, &phi)
     for m in range(whole(J, 0, MOST_NODES) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
             break
@@ -509,7 +509,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     if phi.small:
         free(phi.heap)
     # `stray` bounds the omitted nodes, and the mass farther than J from k
-    stray = c_left_out(tilt.var, half, J)
+    stray = c_left_out(tilt.var, half, J, BAND)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)
     out.pmf_error = stray + UNIT * pmf_abs / (2 * J)

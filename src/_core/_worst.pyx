@@ -13,14 +13,14 @@ last: the difference between the bound of an interval and a value in it is about
 of the next interval is chosen. For width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with
 S + Bin(width, 1 - q), whose likelihood ratio decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k),
 which is found by steps along the local slope, and two tails of _lattice.pyx.
-Error     that of the values, and the tolerance: upper - lower is at most 1e-3, or 1e-5 times -log delta if that is larger (1e-9
+Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. For width = 1 both bounds agreed to the last digit with the
           same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by
           Fractions, up to 12 other bits, less 4 ulp(log delta): 300 cases, peak 5.2e-14, rms 3.2e-15; the bounds held in all, and
           their gap was at most 2.8e-11.
-Cost      4 us a value for width = 1, 50 us otherwise; about 20 values where an end is the worst case, 1500 where all datasets
-          give similar values, and 1e5 if there are more than 1e12 of these: an interval may have a fraction of about the tolerance
-          divided by -log delta of all bits.
+Cost      4 us a value for width = 1, 2.5 us the bound of an interval, 50 us otherwise; about 30 of these where an end is the worst
+          case, 1500 where all datasets give similar values, and 2e5 if there are more than 1e12 of these: an interval may have a
+          fraction of about the tolerance divided by -log delta of all bits.
 Source    M. Zhilyaev, shuffled bits, Proposition 3.1; Land and Doig 1960.
 """
 
@@ -31,7 +31,7 @@ from libc.stdlib cimport free, realloc
 import numpy as np
 
 from shufflebounds._core._bits cimport c_bits_log_delta, known_bits
-from shufflebounds._core._constants cimport UNIT
+from shufflebounds._core._constants cimport BAND, UNIT
 from shufflebounds._core._lattice cimport Law, c_lattice_law, c_lattice_point, c_log_edge
 
 cdef extern from *:
@@ -40,6 +40,9 @@ cdef extern from *:
     #define SMALL 1024                      /* candidates up to which the bounds are computed to 1e-9 instead of 1e-3 */
     #define MOST_HALVED 128                 /* intervals to halve; with more than SMALL candidates the rest is scanned */
     #define AIM 0.95                        /* fraction of the tolerance that the length of an interval is chosen for */
+    #define FEW_ONES 8                      /* datasets with fewer ones are evaluated: the worst one is most often among them */
+    #define ROUGH_BAND 28.0                 /* the inversions of intervals omit e^-28: two thirds of the nodes of BAND */
+    #define ROUGH_ERROR 1e-8                /* an interval whose value has a larger error is evaluated with BAND */
     #define VALUE_EVERY 16                  /* intervals scanned between two values */
     """
     const int BATCH
@@ -47,6 +50,9 @@ cdef extern from *:
     const long MOST_HALVED
     const int VALUE_EVERY
     const double AIM
+    const int FEW_ONES
+    const double ROUGH_BAND
+    const double ROUGH_ERROR
 
 cdef struct Block:
     double bound        # no value in first..last is larger
@@ -143,7 +149,7 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     high = first.trials
     slope = width * (1 - 2 * flip) / fmax(first.var, 0.25)
     k = floor(first.mean + 0.5 * width * (1 - 2 * flip) - eps / slope)
-    for _attempt in range(200):
+    for _attempt in range(240):
         if high - low <= 1:
             break
         k = fmin(fmax(k, low + 1), high - 1)
@@ -154,7 +160,8 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
             high = k
         # Newton step with the local slope, longer by 1 after a positive value, so that the upper end of the bracket moves too
         k += floor(value / slope) + (1 if value > 0 else 0)
-        if not low < k < high:
+        # every fourth step bisects, so that at most 53 of these end the search where the slope is far from that of the mean
+        if not low < k < high or _attempt % 4 == 3:
             k = floor(0.5 * (low + high)) if high - low > 4 else low + 1
     k = low
     f = log_cdf(&first, k, &f_error)
@@ -172,7 +179,8 @@ cdef void c_sum_log_delta(double ones, double zeros, double width, double flip, 
     upper[0] = f + log(value + error)
 
 
-cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double *lower, double *upper) noexcept nogil:
+cdef void bit_sides(double ones, double zeros, double flip, double eps, double gap, double band, double *lower,
+                    double *upper) noexcept nogil:
     """Writes both bounds for width 1. Where the kernel overflows, the upper bound is its value at a smaller eps or 1 - e^-gap."""
     cdef double p[2]
     cdef double q[2]
@@ -183,13 +191,15 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         p[0], q[0], counts[0] = 1 - flip, flip, ones
     if zeros > 0:
         p[groups - 1], q[groups - 1], counts[groups - 1] = flip, 1 - flip, zeros
-    value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
+    value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, band, &error)
+    if band < BAND and not error < ROUGH_ERROR:
+        value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, BAND, &error)
     lower[0], upper[0] = value - error, value + error
     if lower[0] != lower[0]:
         lower[0] = -INFINITY
     if not isfinite(upper[0]) and gap > 0:
         earlier = fmax(eps - 256 * UNIT * (1 + eps), 0)
-        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), &error)
+        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), BAND, &error)
         bound = value + error if isfinite(value + error) else 0
         upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
 
@@ -206,11 +216,13 @@ cdef struct Arguments:
 cdef inline void enclose(const Arguments *of, double first, double removed, double *lower, double *upper) noexcept nogil:
     """Writes bounds of log f_(N - removed)(first); the upper one bounds log f_N(first), ..., log f_N(first + removed), too."""
     cdef double zeros = of.others + of.fakes - removed - first, low, high
+    # the bound of an interval has a gap of up to the tolerance, so that a shorter inversion is enough
+    cdef double band = ROUGH_BAND if removed > 0 and of.others + 1 > SMALL else BAND
     if of.width == 1:
-        bit_sides(first, zeros, of.flip, of.eps, of.gap, lower, upper)
+        bit_sides(first, zeros, of.flip, of.eps, of.gap, band, lower, upper)
         if of.fakes > 0:
             # dummy reports have value 0, so exchanging ones and zeros does not give another dataset: evaluate both
-            bit_sides(zeros, first, of.flip, of.eps, of.gap, &low, &high)
+            bit_sides(zeros, first, of.flip, of.eps, of.gap, band, &low, &high)
             lower[0], upper[0] = fmax(lower[0], low), fmax(upper[0], high)
     else:
         c_sum_log_delta(first, zeros, of.width, of.flip, of.eps, lower, upper)
@@ -282,13 +294,17 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     cdef Block[2 * BATCH] pieces
     cdef long order = 0
     cdef int count = 1, i, side
-    cdef bint held = True
+    cdef bint held = True, scanned = False
     of.others, of.fakes, of.width, of.flip, of.eps, of.gap = others, fakes, width, flip, eps, gap
-    to.rtol, to.deep, to.loose = 0.93e-3 if others + 1 > SMALL else 1e-9, 0.93e-5 if others + 1 > SMALL else 0, loose
+    to.rtol, to.deep, to.loose = 0.6e-3 if others + 1 > SMALL else 1e-9, 0.6e-5 if others + 1 > SMALL else 0, loose
     heap.items, heap.size, heap.room = NULL, 0, 0
     lower[0] = upper[0] = -INFINITY
     pieces[0].first, pieces[0].last, pieces[0].bound = 0, others, INFINITY
     enclose(&of, 0, 0, &pieces[0].low, &pieces[0].high)
+    if others + 1 > SMALL:
+        for i in range(1, FEW_ONES):
+            enclose(&of, i, 0, &stray, &enough)
+            lower[0], best = fmax(lower[0], stray), fmax(best, enough)
     while count and held:
         for i in range(count):
             block = pieces[i]
@@ -324,10 +340,15 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     length = others / MOST_HALVED
     while heap.size and heap.items[0].bound > within(found.best, &to):
         block = pop(&heap)
+        scanned = True
         scan(&of, &block, &to, &length, &found)
     lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
+    # A scan most often uses 95 % of the tolerance, by an amount that varies from eps to eps. With all of it, the bound is as smooth
+    # in eps as the best value, so that the search for eps needs fewer searches over datasets.
+    if scanned and width == 1:
+        upper[0] = fmin(fmax(upper[0], within(found.best, &to)), 0)
     free(heap.items)
     return held
 

@@ -5,6 +5,7 @@
 #define INV_SQRT_2PI 0.39894228040143267794
 #define TWO_53 9007199254740992.0
 #define UNIT 1.1102230246251565e-16             /* the unit roundoff */
+#define BAND 43.0                               /* inversions omit nodes with |phi| <= e^-BAND; more means more nodes */
 #define BEYOND 1500.0                           /* an eps above which delta no longer changes: 2^53 e^-1500 underflows */
 /* Limits of the uniform expansion of _binomial.pyx; sigma^2 is the variance and s the distance from the mode. For
  * max(s, 2.5)^2 < NEAR_SLOPE sigma^2 order 15 is used, for LOW_ORDER_SLOPE order 9; below SERIES_VARIANCE, a series. */

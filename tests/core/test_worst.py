@@ -51,6 +51,19 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
     assert (high - low <= 1e-3).all()
 
 
+@pytest.mark.parametrize(
+    ("ones", "zeros", "width", "flip", "eps"),
+    [(286, 16, 2, 2.0**-10, 13.25), (286, 16, 4, 2.0**-8, 22.0)],
+)
+def test_the_best_threshold_is_found_far_from_the_mean(ones, zeros, width, flip, eps):
+    # Steps along the slope at the mean did not reach the threshold: the upper bound of log delta was 677 and 102 too small.
+    low, high = _worst.sum_log_delta(ones, zeros, width, flip, np.array([eps]))
+    q, factor = Fraction(flip), rational(eps)
+    rest = total(binomial(ones, 1 - q), binomial(zeros, q))
+    value = logarithm(hockey_stick(total(rest, binomial(width, q)), total(rest, binomial(width, 1 - q)), factor))
+    assert float(low[0]) <= value <= float(high[0])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-9, 1e-100, 5e-324])
 def test_all_datasets_of_2_53_users_with_a_small_delta(delta):

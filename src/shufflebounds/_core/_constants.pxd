@@ -5,6 +5,7 @@ cdef extern from "constants.h" nogil:
     const double INV_SQRT_2PI
     const double TWO_53
     const double UNIT
+    const double BAND
     const double BEYOND
     const double NEAR_SLOPE
     const double LOW_ORDER_SLOPE

@@ -494,8 +494,11 @@ class Composer:
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self.tight and self._rtol == self.steps.rtol)
-            # Where the gap is large, sums reduce it more than several refinements.
-            sums = self.inversion is None and self.sums is not None and gap > 100 * allowed * self.steps.rtol and high > LOG_TINY
+            # Where the gap is large, sums reduce it more than several refinements. One refinement divides the gap by four at most.
+            sums = False
+            if self.inversion is None and self.sums is not None and gap > 2 * allowed * self.steps.rtol and high > LOG_TINY:
+                found = self._with_sums(found, eps)
+                sums = gap > 100 * allowed * self.steps.rtol or found.upper - found.lower <= allowed * self._rtol
             room = finer < MOST_ROUNDS and step > 40 * self.steps.spread / TABLE_SIZE
             if gap <= allowed * self._rtol or sums or final or apart or self.steps.lattice is not None or not room:
                 return found, allowed
