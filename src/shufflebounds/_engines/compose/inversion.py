@@ -221,7 +221,7 @@ class Inversion:
         self._releases, self._most = tuple(releases), most
         # The goal for the gap of log delta. A larger fraction of rtol gives a larger gap, a smaller one needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
-        # There is one entry for each of TILTS at most.
+        # The range TILTS limits the number of entries.
         self._tilts: dict[int, _Tilt | None] = {}
         self._parts: Kept[int, _Parts] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
@@ -239,7 +239,7 @@ class Inversion:
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
-        """Return the sum of the losses at the tilt RATIO**place.
+        """Return the values of :class:`_Tilt` at the tilt RATIO**place, or None if a moment generating function is not known there.
 
         Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed together.
         """
@@ -298,7 +298,7 @@ class Inversion:
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
-        # From one tilt to the next the cumulant may increase by orders of magnitude, so both are compared.
+        # From one tilt to the next the cumulant may increase by orders of magnitude, so the integrands at both are compared.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -317,7 +317,7 @@ class Inversion:
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
 
-        If it would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
+        If the integral would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
@@ -359,9 +359,9 @@ class Inversion:
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
-        """Return (both bounds, log of the integral, how it was computed); its error is about tolerance * e^estimate.
+        """Return (both bounds, log of the integral, how it was computed), or None if the integral would take too long.
 
-        The result is None if the integral would take too long.
+        The error of the integral is about tolerance * e^estimate.
         """
         place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
         if count > TABLE_SIZE or count * sum(part.points for part, _ in self._part(place).parts) > self._most:
@@ -382,16 +382,15 @@ class Inversion:
         lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
-        # At a larger tilt, the Chernoff bound bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the
-        # sum over all k > 0.
+        # The Chernoff bound at a larger tilt bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the sum
+        # over all k > 0.
         apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: at this limit the
-        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: no short
-        # periods.
+        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: longer periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))
