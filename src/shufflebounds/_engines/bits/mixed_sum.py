@@ -145,7 +145,7 @@ def _log_sum(logs: FloatArray, sign: float) -> float:
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
-    """Return the index of the largest term, if the terms increase and then decrease; if not, the bounds remain valid."""
+    """Return the index of the largest term, if the terms increase and then decrease; any index gives valid bounds of the sum."""
     while last - first > COMPARED:
         grid = np.unique(np.floor(np.linspace(first, last, COMPARED + 1)))
         best = int(np.argmax(terms(grid)))

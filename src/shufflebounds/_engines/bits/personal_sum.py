@@ -171,7 +171,7 @@ class WorstTarget:
         return Interval(found.lower, found.upper)
 
     def rough(self) -> Curve:
-        """Return the upper bound for the user with the largest budget."""
+        """Return the curve of the upper bound of log delta for the user with the largest budget."""
         last = float(self.targets[-1])
         # For more than COMPARED distinct budgets log delta has a gap anyway, so a relative error SAME_LOG of eps is enough.
         settles = SAME_LOG if self.targets.size > COMPARED else 0.0

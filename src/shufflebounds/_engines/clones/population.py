@@ -69,12 +69,12 @@ target later."""
 
 
 class SearchBox(NamedTuple):
-    """How a bound of log delta for all targets of `block` is computed: by the decomposition `kind` and bins of budgets of a level.
+    """How a bound of log delta for all targets of `block` is computed: by the decomposition `kind`, with the bins of level `level`.
 
     If `kind` is "", no single decomposition gives the bound: it is not computed yet, or it is the local delta, the privacy blanket,
     or, for a single target, the smallest of several bounds. `log_mass` is the log mass outside the window of the decomposition. If
-    the block is halved, the search for the windows of the halves starts from `nearby`. If `common` is true, both are replaced for
-    each eps by the log mass outside the window of the worst target.
+    the block is halved, the search for the windows of the halves starts from `nearby`. If `common` is true, `log_mass` and `nearby`
+    are replaced at each eps by the log mass outside the window of the worst target.
     """
 
     block: IntRange
@@ -213,8 +213,8 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
-            # The search stops when a smaller mass outside the window changes the bound, scale * delta + tail, by at most 1e-9 in
-            # its logarithm.
+            # The search stops if the smallest mass is not the best one, or if a smaller mass outside the window would change the
+            # log of the bound, scale * delta + tail, by at most 1e-9.
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
@@ -229,9 +229,10 @@ class Population:
             evaluate(inner)
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the log mass near `log_mass`, the best by estimates, at which target i has about the smallest upper bound.
+        """Return the log mass outside the window at which target i has about the smallest upper bound.
 
-        If no bins are used, evaluations are fast, and a second step with a finer grid follows.
+        `log_mass` is the best one by estimates. If no bins are used, evaluations are fast, and a second search on a finer grid
+        follows.
         """
         log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
         return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
@@ -476,8 +477,9 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With bins, the upper bound of the worst target exceeds the largest known lower bound by `known - upper`. No block that
-            # contains this target can have a smaller bound, so the tolerance on this level is at least this difference.
+            # With the bins of this level, the bound of the target `best` exceeds its bound `upper`, which is computed without bins. No
+            # block that contains this target can have a smaller bound than `known`, so the tolerance on this level is at least the
+            # difference known - upper.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured

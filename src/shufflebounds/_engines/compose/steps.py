@@ -84,8 +84,8 @@ class GridSteps:
             # Different distributions for the two bounds cause a much larger gap than the grid does.
             step *= 8
         # At the default rtol of 1e-5, the step is reduced further as long as the grid takes little time: until its transform has
-        # FIRST_POINTS points within 20 standard deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a
-        # trade-off function, the first grid is coarser.
+        # FIRST_POINTS points within 20 standard deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for
+        # a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.sampling.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
