@@ -100,7 +100,7 @@ class BitTable:
         self._not_below = -np.minimum.accumulate(loss)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps in [0, budget); they are -inf and 0 if the last k with loss >= eps is uncertain."""
+        """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k with loss >= eps is uncertain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
         known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)

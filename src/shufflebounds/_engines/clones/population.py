@@ -477,9 +477,8 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With the bins of this level, the bound of the target `best` exceeds its bound `upper`, which is computed without bins. No
-            # block that contains this target can have a smaller bound than `known`, so the tolerance on this level is at least the
-            # difference known - upper.
+            # With the bins of this level, the bound of the target `best` is `known`, which exceeds its bound `upper`. No block that
+            # contains this target can have a bound below `known`, so the tolerance on this level is at least known - upper.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured
