@@ -38,8 +38,8 @@ Laws = Sequence[tuple[GridPLD, int]]
 """Distributions of independent releases, each with its number of releases."""
 
 SLOW = 1.5
-"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. The tilt is positive so that f = e^(theta x) h
-decreases towards -inf, where the grid ends. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
+"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. The tilt is positive so that f = e^(theta x) h is
+small for small x, where the grid begins. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
 
 
 class _Block(NamedTuple):
@@ -284,10 +284,10 @@ class _Recursion:
         outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
-        # Three parts of the error: rounding of the transforms (a bound of its mean square bounds it at every point), errors of the
-        # masses, and the error of f.
+        # The error has five parts. The first three are rounding errors of the transforms (a bound of their mean square bounds them
+        # at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # Two more: truncated losses, and values of f outside the grid.
+        # The last two parts are truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

@@ -51,8 +51,8 @@ LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
 exponent of g is at least 0, the first height allows the longest step h. With fewer heights the steps for a < 0 would be shorter."""
 
 MOST_HEIGHT = 1.2
-"""Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, which is
-the factor of the rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
+"""Largest height y of the line of integration. The integral of the absolute value of the integrand is e^(y^2/2) times the integral,
+and rounding errors grow by the same factor. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
 """Radius r of the circle |theta| = r on which the error of the trapezoidal rule is bounded: the largest error there, divided by r,

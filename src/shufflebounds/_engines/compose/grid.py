@@ -122,12 +122,12 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
-        # At a few numbers an entry, BLOCK entries take about 3 MB.
+        # An entry is a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
         # Only `account` reads the caches `_finest` and `_adaptive`; no bound depends on them.
         self._finest: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
-        # The eps at which sums over all pairs gave a lower bound.
+        # `_summed` has the eps at which sums over all pairs of outcomes gave a lower bound.
         self._summed: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
@@ -152,7 +152,7 @@ class Composer:
 
     @cached_property
     def sums(self) -> PairSums | None:
-        """Sums over all pairs of outcomes, for when inversion fails or a grid is too long or inaccurate; None if not possible."""
+        """Sums over all pairs of outcomes, used if inversion fails or a grid is too long or inaccurate; None if not possible."""
         if not self.tight or self.steps.lattice is not None or not PairSums.possible(self._upper) or not self.steps.spread > 0:
             return None
         return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self.steps.spread)
@@ -502,7 +502,7 @@ class Composer:
             finer += 1
 
     def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:
-        """Return both bounds on the grid with this step, and the slope of log delta there.
+        """Return both bounds on the grid with this step, and minus the slope of log delta at eps.
 
         Expensive divergences are sampled for a relative gap `rtol` of eps.
         """

@@ -166,9 +166,9 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
 
 
 class _Table:
-    """A bound of the divergence of the releases, from the losses of two halves of the releases.
+    """A bound of the divergence of the releases, which are divided into two groups.
 
-    Sums of one loss of each half are not moved to nodes.
+    The losses of each group are at nodes or in cells; the sums of one loss of each group are not moved.
     """
 
     def __init__(self, single: Sequence[_Losses], times: tuple[int, ...], placed: _Placed, *, upper: bool) -> None:
@@ -176,7 +176,7 @@ class _Table:
         for i, one in enumerate(single):
             self._known[tuple(int(j == i) for j in range(len(single)))] = one
         self._first, self._second = (self._product(part) for part in _halves(times))
-        # Suffix sums of the masses of the second part; the last entry is the empty sum.
+        # Suffix sums of the masses of the second group; the last entry is the empty sum.
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0.0) for mass in (self._second.p, self._second.q))
 
     @property

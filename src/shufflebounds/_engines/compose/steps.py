@@ -52,10 +52,10 @@ class GridSteps:
 
     @cached_property
     def farthest(self) -> float:
-        """The largest eps that is evaluated on a grid: 1e6 times the sum of the largest losses, or of the finite pure budgets.
+        """The largest eps that is evaluated on a grid: 1e6 times the largest total loss.
 
-        The largest losses are those above a truncated mass of e^FIRST_TAIL. For larger eps the rounding errors of grid points are
-        too large, and the square of eps may overflow.
+        The largest loss of a release is its pure budget, or the loss above which a mass of e^FIRST_TAIL is truncated. For larger
+        eps the rounding errors of grid points are too large, and the square of eps may overflow.
         """
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)
