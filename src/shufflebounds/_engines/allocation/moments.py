@@ -28,7 +28,7 @@ run time. Lowered: less tight divergences of larger orders."""
 
 
 def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: bool) -> float:
-    """Return a bound of the Renyi divergence of a whole order from 2 to LARGEST_ORDER, of the average from Q^steps.
+    """Return a bound of the Renyi divergence between the average and Q^steps, for a whole order from 2 to LARGEST_ORDER.
 
     The average is the distribution of all outputs, averaged over the step that uses the record. `divergences` are upper (or lower)
     bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.

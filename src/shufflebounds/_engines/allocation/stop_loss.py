@@ -277,8 +277,8 @@ class Allocation:
         # e^-NEGLIGIBLE_ROUGHLY times it need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum of t small ratios takes one transform for each level, few compared with the sums with large ratios. So its floor
-        # is lower than theirs by the factor e^CUT.
+        # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
+        # each eps and j. So the floor of the former may be lower, by the factor e^CUT.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
@@ -336,7 +336,7 @@ class Allocation:
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
-        # For each number j of large ratios: the levels K minus their sum, for the sum of small ratios, and the log masses.
+        # `parts` has, for each number j of large ratios, the levels K minus the sum of these ratios, and the log masses.
         parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
         # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):

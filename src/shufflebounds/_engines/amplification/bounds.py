@@ -112,7 +112,7 @@ class Bounds:
         return deep if small_delta.decides(math.log(delta)) else min(deep, self._searched(delta, True, None))
 
     def _searched(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
-        """Return the bound of eps that follows from `_side`."""
+        """Return the bound of eps that follows from the bounds of delta by `_side`."""
         laws = self.kernel_laws(upper)
         if any(law.lost > delta for law in (self._laws.above if upper else self._below)):
             found = math.inf
@@ -143,7 +143,7 @@ class Bounds:
         return [law for _, _, law in self._laws.below]
 
     def kernel_laws(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return the distributions of X whose largest Phi_n(X) (module `laws`) is the bound.
+        """Return the distributions of X whose largest Phi_n(X) (`excess.laws`) is the bound.
 
         The result is None if the bound has another form, or if one of these distributions takes a long time.
         """
@@ -159,7 +159,7 @@ class Bounds:
 
     @cached_property
     def _adds_few(self) -> bool:
-        """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
+        """Whether the kernel would take long: there are few users, and a density has too many outcomes to be enumerated."""
         return any(law.adds_few(self._users) for law in self._laws.above)
 
     def _rough(self, upper: bool) -> Curve | None:

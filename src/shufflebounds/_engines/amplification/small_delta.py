@@ -57,7 +57,7 @@ class SmallDelta:
         return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
 
     def decides(self, log_delta: float) -> bool:
-        """Return whether the upper bound with the default truncation cannot be smaller."""
+        """Return whether the upper bound with the default truncation cannot be smaller than that of this class."""
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:

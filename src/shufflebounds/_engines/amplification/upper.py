@@ -39,8 +39,8 @@ class UpperBounds:
     mixed : MixedData, optional
         An enumeration of every dataset, if its attribute `every` is true.
     bits : callable, optional
-        Returns an upper bound of log delta at one eps, that of shuffled randomized response of which the messages are a
-        post-processing.
+        Returns an upper bound of log delta at one eps for a shuffled randomized response; the messages of this protocol are a
+        post-processing of that one.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,

@@ -23,7 +23,7 @@ Bit = tuple[float, float]
 
 MOST_LISTED = 2**12
 """Largest number of values of a sum that are enumerated for compositions; for more values, delta is evaluated on a grid of eps.
-Raised: longer run time, because the grid is then faster. Lowered: less tight compositions."""
+Raised: longer run time, because a grid takes less time for so many values. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
@@ -123,8 +123,7 @@ def curve_of_sum(
 ) -> Tradeoff | None:
     """Return a lower or an upper bound of the trade-off curve T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip.
 
-    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is that of S against S +
-    1.
+    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is T(S, S + 1).
 
     Lower bound: every mass is decreased by its error bound, and the truncated values of S are dropped, under both distributions. If
     P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most the level alpha under P', and its type II error

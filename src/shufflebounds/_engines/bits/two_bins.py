@@ -41,7 +41,6 @@ have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are ad
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
     """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
 
-    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
     `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. Let s be the sum of the first bin. H at
     eps is the sum over s of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)). Each s takes one kernel call.
     """

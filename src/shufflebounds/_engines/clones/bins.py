@@ -13,7 +13,8 @@ the second difference, and C' the number of clones among the users other than th
 probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
 Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
+* h decreases and h(c + 1) >= h(c)/4, so this is at most :math:`\mathbb{E}\,h(C')`, which is at most
+  :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
   Poisson-binomial. Let V be its variance; then its characteristic function has
   :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has :math:`\max w \le 0.63/\sqrt V` and
@@ -130,10 +131,10 @@ class BudgetBins:
         """Return one division of the increasing budgets into bins for each entry of `sizes`, its approximate number of bins.
 
         `counts` are the numbers of users with each budget. The edges of the bins balance the number of distinct budgets in a bin
-        and the width of the bin. For a family with window decompositions
-        (`windowed`, see `families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a
-        user's rate depends on the ratio of this user's budget to the target's. Targets with the smallest budgets have few clones,
-        so errors of their rates matter most, and the bins near the smallest budget are narrow.
+        and the width of the bin. For a family with window decompositions (`windowed`, see `families`) the width is measured in
+        log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a user's rate depends on the ratio of this user's budget to
+        the target's. Targets with the smallest budgets have few clones, so errors of their rates matter most, and the bins near the
+        smallest budget are narrow.
         """
         # With fewer than 32 bins, narrow bins near the smallest budget would leave too few bins for the other budgets.
         windowed = windowed and min(sizes) >= 32
