@@ -1,4 +1,4 @@
-"""Both bounds of delta and of eps of the shuffled messages of users with one randomizer (privacy amplification by shuffling).
+"""Lower and upper bounds of delta and of eps of the shuffled messages of users with one randomizer.
 
 Start with `bounds`, which calls the other modules and searches for eps. `distributions` has what is known about the randomizer,
 `upper` the smallest of the upper bounds for every dataset, `lower` the largest delta of given datasets, and `local` the guarantee

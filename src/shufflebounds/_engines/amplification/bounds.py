@@ -1,4 +1,4 @@
-r"""Both bounds of delta and of eps of a shuffled randomizer.
+r"""Lower and upper bounds of delta and of eps of a shuffled randomizer (privacy amplification by shuffling).
 
 .. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
 
@@ -38,7 +38,7 @@ __all__ = ["Bounds"]
 
 
 class Bounds:
-    """Both bounds for one number of users.
+    """Lower and upper bounds of delta and of eps for one number of users.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Bounds:
         if self.upper.has_search:
             heavy = any(law.heavy for law in above + self._below)
             effort += ((0.1 if heavy else 0.05) if self._users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
-            # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are bounded in cells.
+            # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are divided into cells.
             cells = self.upper.over_datasets is not None and self.upper.over_datasets.has_cells
             least = 0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2
         return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)

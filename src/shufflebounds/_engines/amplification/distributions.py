@@ -1,4 +1,4 @@
-"""The distributions of X of a randomizer whose users participate with a given probability, for every number of users."""
+"""The distributions of X (`excess.laws`) of a randomizer whose users participate with a given probability."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Distributions:
 
     @property
     def error(self) -> float:
-        """The largest error of log a and of log b."""
+        """The largest error of log a and of log b in the distributions of X (`ExcessLaw`)."""
         return float(getattr(self.source, "error", BLUR))
 
     @property

@@ -56,8 +56,8 @@ class LowerBounds:
     def _widest(self, eps: float) -> list[int]:
         """Return the indices of the distributions with the largest second moments, at most COMPARED, largest first.
 
-        The second moment ignores outputs that identify the target's message. Where these have mass, the distribution with the
-        largest mass of them takes the last place.
+        The second moment ignores outputs that identify the target's message. If there are more than COMPARED distributions, the one
+        with the largest mass of such outputs takes the last place.
         """
         below = self._laws.below
         if len(below) > COMPARED and eps > 0:

@@ -1,4 +1,4 @@
-"""Delta of a sum of randomized bits for one given dataset of the other users, if the target's bit changes from 0 to 1."""
+"""Delta of a sum of randomized bits for a given dataset of the other users, between the target's bits 0 and 1."""
 
 from __future__ import annotations
 

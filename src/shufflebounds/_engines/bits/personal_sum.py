@@ -152,7 +152,8 @@ class WorstTarget:
             out = []
             for first, last in intervals:
                 middle, bound = (first + last) // 2, self._above(first, last, eps)
-                # Only a block with a bound above `enough` may contain the worst target; then its middle target is evaluated.
+                # Only a block with a bound above `enough` may contain the worst target; the middle target of such a block is
+                # evaluated.
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)

@@ -169,8 +169,9 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if less <= 0:
         return Interval(-math.inf, -math.inf)
     if law.rates.size == 1 and less > 1e-3 * budget.head:
-        # The number of clones is binomial: the kernel needs no table. It takes the budget as a double, whose rounding changes log
-        # delta by at most a relative 1e-12 at this distance of eps from the budget; delta increases in the budget.
+        # The number of clones is binomial, so the kernel needs no table. The kernel takes the budget as a double, whose rounding
+        # changes log delta by at most a relative 1e-12 at this distance of eps from the budget. As delta increases in the budget,
+        # the two neighbouring doubles give bounds.
         sides = np.empty(2), np.empty(2)
         columns = np.full(2, law.trials + 1), np.full(2, law.probs[0]), np.array([budget.below, budget.above]), np.full(2, eps)
         _clones.clones_log_delta(*columns, *sides)

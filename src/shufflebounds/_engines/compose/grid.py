@@ -100,7 +100,7 @@ class Composer:
     rtol : float
         The grid is refined until the relative gap of eps is at most rtol.
     free : AdaptiveChoice, optional
-        A mechanism whose pair may change from release to release. Both bounds are then those of the best adaptive strategy.
+        A mechanism whose pair may change from release to release. The bounds are then those of the best adaptive strategy.
     tested : sequence of (DominatingPairInfo, int)
         Mechanisms for the lower bound if `lower` is empty: the best test of one release is repeated in every release (`repeated`).
         The distributions in `upper` give no lower bound, because neighbouring datasets need not attain them.
@@ -318,16 +318,16 @@ class Composer:
             return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
 
     def estimate(self, eps: float) -> float:
-        """Return an estimate of log delta at eps: by the saddle point, or for Gaussian losses of the same mean and variance.
+        """Return an estimate of log delta at eps: by the saddle point or, without inversion, for a Gaussian total loss.
 
-        It is 0 if all losses are 0.
+        The estimate is 0 if all losses are 0.
         """
         if self.inversion is not None:
             return self.inversion.estimate(eps)
         return normal_estimate(eps, self.steps.mean, self.steps.spread)
 
     def _middle(self, eps: float) -> float:
-        """Return the middle of the interval that contains eps. All eps of an interval share one set of samples.
+        """Return the middle of the interval that contains eps; all eps of an interval share the samples of expensive distributions.
 
         The intervals have the length of 2 NEAR standard deviations of the total loss. The first one extends down to -inf.
         """

@@ -219,7 +219,8 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._most = tuple(releases), most
-        # The goal for the gap of log delta. A larger fraction of rtol gives a larger gap, a smaller one needs more nodes.
+        # `_tolerance` is the goal for the relative gap of eps. A larger fraction of rtol gives a larger gap, a smaller fraction
+        # needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
         # The range TILTS limits the number of entries.
         self._tilts: dict[int, _Tilt | None] = {}
@@ -355,7 +356,7 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: the goal for eps times the slope of log delta, which is about the tilt."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, about the tilt."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
@@ -375,7 +376,7 @@ class Inversion:
         """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.
 
         They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
-        A number above TABLE_SIZE means that no contour is possible.
+        A number of nodes above TABLE_SIZE means that no contour is possible.
         """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)

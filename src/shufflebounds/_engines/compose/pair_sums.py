@@ -63,7 +63,7 @@ class _Losses(NamedTuple):
 
 
 class PairSums:
-    """Both bounds of the hockey-stick divergence of up to `most` releases.
+    """Lower and upper bounds of the hockey-stick divergence of up to `most` releases.
 
     The rounding errors of masses add about 1e-12 to the gap of log delta for every release. The nodes depend on a fixed interval
     that contains eps, so the bounds at one eps do not depend on earlier calls.

@@ -35,7 +35,7 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
+        """For each factor, its pair, and the pairs (with numbers of releases) that are composed in place of its releases."""
         known = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in known]
@@ -77,7 +77,7 @@ class Released:
         for i, ((_, times), (known, releases)) in enumerate(zip(self._factors, self.pairs)):
             pairs = known.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # The objects are those of the upper bound, so that their values are computed once.
+            # If possible, the objects of the upper bound are taken, so that their values are computed once.
             side += [] if i == left_out else releases if pair is known else pair.times(times)
         return side
 
