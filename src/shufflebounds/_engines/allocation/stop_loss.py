@@ -274,7 +274,7 @@ class Allocation:
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
         # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Terms below
-        # e^-NEGLIGIBLE_ROUGHLY times it need not be accurate.
+        # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
@@ -283,11 +283,11 @@ class Allocation:
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` bounds the contribution of sums with at least one large ratio: `above` if a large ratio occurs in the
-            # record's step, the other term if one occurs in another step.
+            # `several` is the log of a bound of the contribution of sums with at least one large ratio: `above` if a large ratio
+            # occurs in the record's step, the other term if one occurs in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # If `several` is below e^-8 of delta, the upper bound adds it, and the lower bound omits these sums.
+            # If this contribution is below e^-8 times delta, the upper bound adds it, and the lower bound omits these sums.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():

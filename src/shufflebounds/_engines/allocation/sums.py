@@ -73,7 +73,10 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return for every grid point k the moment M[k], in steps, that each of the two adjacent cells gives to the mass merged there.
+    """Return for every grid point k the moment M[k] of the masses merged there (see `contracted`), in steps.
+
+    The moment is the mass that an adjacent cell gives to the point, times the distance of the cell's mean from the point. Both
+    adjacent cells give the same moment, so that the mean of the merged mass is the point.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
     end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If it equals the

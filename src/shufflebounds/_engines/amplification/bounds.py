@@ -212,7 +212,7 @@ class Bounds:
     def _effort(self, spacing: float) -> float:
         """Return a bound of the run time of one value of delta, like `ExcessLaw.effort`, for all distributions together."""
         above = [pair.upper for pair in self._laws.pairs]
-        # Of the lower distributions, two are evaluated at each eps on average.
+        # On average, two of the distributions for lower bounds are evaluated at each eps.
         effort = sum(law.effort(self._users) for law in above + self._below[:2])
         least = 2e-3
         if self.upper.has_search:

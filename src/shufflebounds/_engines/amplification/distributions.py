@@ -67,7 +67,7 @@ class Distributions:
         return Distributions(self.source, self.participation, self.pairs)
 
     def truncated(self, cells: int, log_cut: float) -> Distributions:
-        """Return the distributions with outputs divided into `cells` cells and truncated at the log of a probability."""
+        """Return the distributions with outputs divided into `cells` cells and truncated at the probability e^log_cut."""
         pairs = tuple(pair.thinned(self.participation) for pair in self.source.excess_laws(cells=cells, log_cut=log_cut))
         return Distributions(self.source, self.participation, pairs)
 

@@ -27,7 +27,7 @@ class LocalGuarantee:
     pure : float
         A pure budget of the protocol, at most that of the randomizer.
     log_delta : callable, optional
-        Returns upper bounds of the randomizer's log delta at each eps; None if it has no guarantee.
+        Returns upper bounds of the randomizer's log delta at each eps; None if no such bound is known.
     epsilon : callable, optional
         Returns an upper bound of the randomizer's eps at a delta.
     """

@@ -61,8 +61,8 @@ class LowerBounds:
         """
         below = self._laws.below
         if len(below) > COMPARED and eps > 0:
-            # A matrix of many inputs has thousands of distributions. Their order is determined at powers of two only, because it
-            # changes slowly with eps; every choice gives a valid lower bound.
+            # A matrix of many inputs has thousands of distributions. Their order changes slowly with eps, so it is determined only
+            # at eps that are powers of two; every choice gives a valid lower bound.
             eps = 2.0 ** round(math.log2(eps))
 
         def ordered() -> list[int]:

@@ -168,7 +168,7 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
 class _Table:
     """A bound of the divergence of the releases, which are divided into two groups.
 
-    The losses of each group are at nodes or in cells; the sums of one loss of each group are not moved.
+    The losses within each group are added by `_product`. The sums of one loss of each group are not moved to nodes.
     """
 
     def __init__(self, single: Sequence[_Losses], times: tuple[int, ...], placed: _Placed, *, upper: bool) -> None:
