@@ -23,7 +23,7 @@ Bit = tuple[float, float]
 
 MOST_LISTED = 2**12
 """Largest number of values of a sum that are enumerated for compositions; for more values, delta is evaluated on a grid of eps.
-Raised: longer run time, because a grid takes less time for so many values. Lowered: less tight compositions."""
+Raised: longer run time, because a grid takes less time for more values. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:

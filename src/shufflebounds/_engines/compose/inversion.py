@@ -53,8 +53,8 @@ OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3,
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
 
 The entries up to 0 are tried as contours of the integral, all entries as tilts of the Chernoff bound. In the aliasing sum of the
-module docstring, the terms with k < 0 decrease more slowly at a smaller tilt, those with k > 0 at a larger tilt. In both cases
-the period P has to be longer. More tilts take longer to compare.
+module docstring, the terms with k < 0 decrease more slowly at a smaller tilt, those with k > 0 at a larger tilt. The tilt with
+the shortest sufficient period P is used. With more tilts the comparison takes longer.
 """
 
 TILTS_AT_ONCE = (OFFSETS[-1] - OFFSETS[0]) // 2
