@@ -1,6 +1,6 @@
 """Random allocation: each record takes part in one of t steps, chosen uniformly at random.
 
-Start with `stop_loss`, which bounds the mean of t likelihood ratios in the convex order. `ratios` has the distribution of the
-likelihood ratio of one step, `sums` the distribution of a sum of such ratios, `listed` serves mechanisms with enumerated outcomes,
+Start with `stop_loss`, which bounds delta by the distribution of a sum of t likelihood ratios. `ratios` has the distribution of the
+likelihood ratio of one step, `sums` the distribution of a sum of such ratios, `listed` is for mechanisms with enumerated outcomes,
 and `moments` computes Renyi divergences.
 """

@@ -2,9 +2,9 @@
 
 P is the distribution of the output of a step that uses the record, Q that of a step that does not; L = dP/dQ, E = e^eps, and t is
 the number of steps. Let X = L - E if the record is removed, and X = 1 - E L if it is added. Under Q, X is the privacy-amplification
-random variable of a randomizer shuffled with t - 1 users who all report from Q. The hockey-stick divergence compares Q^t with the
-average, over the step that uses the record, of the distribution of all outputs. It is (1/t) E (X_1 + ... + X_t)_+, plus the mass of
-outcomes that are impossible under Q.
+random variable of a randomizer shuffled with t - 1 users who all report from Q. Let the average be the distribution of all outputs,
+averaged over the step that uses the record. The hockey-stick divergence between the average and Q^t is
+(1/t) E (X_1 + ... + X_t)_+, plus the mass of outcomes that are impossible under Q.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class ListedAllocation:
         return consistent(IntervalArray(*(np.minimum(side, 0.0) for side in sides)), "log delta at eps={!r}", eps)
 
     def _law(self, direction: int, side: int, log_cut: FloatArray) -> tuple[ExcessLaw, float, float]:
-        """Return (distribution of X for one bound, bound of the relative error, log probability of the event it describes).
+        """Return (distribution of X given an event, bound of the relative error, log probability of the event) for one bound.
 
         `direction` is 1 if the record is removed and -1 if it is added, `side` is 1 for the upper bound and -1 for the lower one.
         """
@@ -82,9 +82,9 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[kept]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        # Lower bound: count only the event that the outcomes of all steps are enumerated. Masses are divided by its probability
-        # 1 - `lost` in one step, and the result is multiplied by its probability in t steps. Upper bound: X is 0 at outcomes that
-        # are not enumerated, and their largest contribution is added (`log_cut`).
+        # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by its probability
+        # 1 - `lost` in one step, and the result is multiplied by its probability in t steps. For the upper bound X is 0 at outcomes
+        # that are not enumerated, and their largest contribution is added (`log_cut`).
         lost = math.exp(self.log_lost) if side < 0 else 0.0
         cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
         law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)

@@ -28,11 +28,10 @@ run time. Lowered: less tight divergences of larger orders."""
 
 
 def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: bool) -> float:
-    """Return a bound of the Renyi divergence of whole order `order` between the average over `steps` random steps and Q^steps.
+    """Return a bound of the Renyi divergence between the average and Q^steps, for a whole order from 2 to LARGEST_ORDER.
 
-    The order is at least 2 and at most LARGEST_ORDER.
-
-    `divergences` are upper (or lower) bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.
+    The average is the distribution of all outputs, averaged over the step that uses the record. `divergences` are upper (or lower)
+    bounds of the divergences D_2(P||Q), ..., D_order(P||Q) of one step.
     """
     if not np.isfinite(divergences).all():
         return math.inf
@@ -52,9 +51,9 @@ def allocation_renyi(order: int, steps: int, divergences: FloatArray, *, upper: 
         with np.errstate(divide="ignore", invalid="ignore"):
             kept = np.where(rest > 0, rest * np.log1p(-j / steps), 0.0)
         total = float(np.logaddexp(total, log_choices + float(log_sum(falling + kept + power))))
-    # With the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
-    # value. In each product, a term has an error of at most 3 roundings of such logarithms, and a sum has a relative error of at
-    # most a roundings.
+    # For the order a, there are at most a/2 products of power series. The logarithm of every term is below `size` in absolute
+    # value. In each product, the error of a term is at most 3 rounding errors of such logarithms, and the relative error of a sum
+    # at most a rounding errors.
     size = 2 + float(falling[-1]) + order * math.log(steps) + float(grown.max())
     total += (4 * order * size * ULP) * (1 if upper else -1)
     value = (total + math.log1p(math.exp(-total)) if total > 0 else math.log1p(math.exp(total))) / (order - 1)

@@ -1,7 +1,7 @@
 """Delta of random allocation from the stop-loss transform E max(0, S - K): S is a sum of t likelihood ratios, the level K a number.
 
-Each record enters one of t steps at random. The likelihood ratio of a step is dP/dQ, where P and Q are the distributions of its
-output with and without the record; it is distributed as under Q.
+Each record enters one of t steps at random. The likelihood ratio of a step is dP/dQ at its output, where P and Q are the
+distributions of the output with and without the record. In S, all outputs have the distribution Q.
 
 Small ratios are placed on a grid, and the distribution of their sum is computed by FFT. Ratios above the grid (large ratios) matter
 for noise with sigma below 1. For each number j of large ratios, the distribution of their sum is stored in cells of a logarithmic
@@ -38,8 +38,8 @@ Lowered: tighter bounds in more time."""
 
 CUT = -75.0
 """Log of the mass under P of the largest ratios, which the upper bound counts as infinite. Sums of j large ratios are evaluated
-only if j or more occur with at least the same probability. Raised: a larger gap at small delta. Lowered: wider cells, as their
-number is fixed, and more sums."""
+only if the probability of j or more large ratios is at least e^CUT. Raised: a larger gap at small delta. Lowered: wider cells, as
+their number is fixed, and more sums."""
 
 LOWER_CUT = -300.0
 """Log of the mass under Q of the smallest ratios, which are merged into one point. Raised: less tight bounds where delta is below
@@ -71,9 +71,9 @@ class _Side:
 
 
 class Allocation:
-    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all others, in both directions.
+    """Hockey-stick divergences between Q^t and the average over i of P in step i and Q in all other steps, in both directions.
 
-    Both are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
+    They are computed from `law`, the distribution of the likelihood ratio dP/dQ of one step.
     """
 
     def __init__(self, law: Ratios, steps: int) -> None:
@@ -137,9 +137,9 @@ class Allocation:
     def _regimes(self) -> tuple[tuple[float, _Grid], ...]:
         """The grids for an added record, each with the smallest eps for which it is used.
 
-        For large eps only sums far below their mean matter. They consist of small ratios, so a grid with a smaller range suffices,
-        and its spacing is finer. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. It ends
-        where the tilted probability that any of the t ratios lies above it is at most 1e-16.
+        For large eps only sums far below their mean matter. Their ratios are small, so the grid has a smaller range and a finer
+        spacing. Each of up to 24 grids belongs to one exponential tilt, twice the tilt of the grid before. A grid ends where the
+        tilted probability that any of the t ratios lies above its end is at most 1e-16.
         """
         value, q, ratio = self._rough
         out = [(-math.inf, self._grid)]
@@ -158,7 +158,7 @@ class Allocation:
         return tuple(out)
 
     def _lower_anchor(self, grid: _Grid) -> float:
-        """Return the first grid point for the lower bound: the mean of all ratios below the second point, which it replaces."""
+        """Return the first grid point for the lower bound: the mean of all ratios below the second point, which replaces them."""
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
@@ -171,9 +171,10 @@ class Allocation:
         return math.exp(low) - step
 
     def _cells(self, points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the masses under Q of the density in the cells between points, their mean ratios, and a bound of relative errors.
+        """Return the masses under Q of the density in the cells between points, the mean ratio of each cell, and an error bound.
 
-        The first cell starts at 0. Atoms are not included. The bound holds for each mass under Q and under P.
+        The first cell starts at 0. Atoms are not included. The third array bounds the relative errors of the masses under Q and
+        under P.
         """
         with np.errstate(divide="ignore"):
             edges = np.log(points)
@@ -273,20 +274,20 @@ class Allocation:
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
         # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Terms below
-        # e^-NEGLIGIBLE_ROUGHLY times it need not be accurate.
+        # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
         alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
-        # The sum of t small ratios takes one transform for each level. So its floor may be lower, by the factor e^CUT, than that of
-        # the sums with large ratios.
+        # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
+        # each eps and j. So the floor of the former may be lower, by the factor e^CUT.
         out = self._sum(t, upper=upper).log_stop_loss(levels, floor=floor + CUT)
         rest = np.full(eps.size, -np.inf)
         side = self.upper if upper else self.lower
         if side.big[1].size:
-            # `several` bounds the contribution of sums with at least one large ratio: `above` if it occurs in the record's step,
-            # the other term if in another step.
+            # `several` is the log of a bound of the contribution of sums with at least one large ratio: `above` if a large ratio
+            # occurs in the record's step, the other term if one occurs in another step.
             above = float(self.law.log_p_above(np.log(side.small.values[-1:]))[0])
             several = float(np.logaddexp(above, _more(t, float(side.big[1].sum()), 1)))
-            # If `several` is below e^-8 of delta, the upper bound adds it, and the lower bound omits these sums.
+            # If this contribution is below e^-8 times delta, the upper bound adds it, and the lower bound omits these sums.
             few = several < out - math.log(t) - 8
             rest[few] = several
             if not few.all():
@@ -329,14 +330,13 @@ class Allocation:
     ) -> tuple[FloatArray, float]:
         """Return the log stop-loss transform including sums with large ratios, and a log probability.
 
-        The latter bounds the probability under P of sums with more large ratios than :meth:`_large_sums` enumerates.
-
-        `above` is the log probability under P of a large ratio, `out` the log stop-loss transform of sums without one.
+        This probability bounds the mass under P of sums with more large ratios than :meth:`_large_sums` enumerates. `above` is the
+        log probability under P of a large ratio, `out` the log stop-loss transform of sums without large ratios.
         """
         t = self.steps
         large, rest, last = self._large_sums(upper=upper)
         rest = float(np.logaddexp(rest, above + last))
-        # For each number j of large ratios: the levels K minus their sum, for the sum of small ratios, and the log masses.
+        # `parts` has, for each number j of large ratios, the levels K minus the sum of these ratios, and the log masses.
         parts = [(j, np.subtract.outer(-held, -levels), log_mass) for j, held, log_mass in large]
         # Several j may use the same sum of small ratios. All its levels are evaluated together, so that they share its transforms.
         for count, several in itertools.groupby(parts, lambda part: self._shared(part[0], upper=upper)):

@@ -1,7 +1,7 @@
-"""Bounds of E max(0, S - K) for a sum S of independent numbers on a grid and levels K, and distributions on a grid.
+"""Bounds of E max(0, S - K) for levels K and a sum S of independent numbers on a grid, and distributions on a grid.
 
-The numbers are likelihood ratios of random allocation. The caller passes a distribution on the grid that is larger than theirs in
-the increasing convex order for an upper bound, or smaller for a lower bound.
+The numbers are likelihood ratios of random allocation. For an upper bound the caller passes a distribution on the grid that is
+larger in the increasing convex order than that of a ratio, for a lower bound one that is smaller.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ["GridLaw", "StopLoss", "contracted"]
 
 LOWEST = 6.0
 """For levels K at least LOWEST standard deviations below the mean of S no transform is computed. The lower bound is then E S - K.
-The upper bound adds E max(0, K - S) at K = E S - LOWEST deviations, its largest value: about e^(-LOWEST^2/2) deviations.
-Raised: more transforms. Lowered: a less tight upper bound."""
+The upper bound adds the largest value of E max(0, K - S) for these K, at K = E S - LOWEST deviations: about e^(-LOWEST^2/2)
+deviations. Raised: more transforms. Lowered: a less tight upper bound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,13 +73,16 @@ def contracted(anchor: float, step: float, mass: FloatArray, means: FloatArray) 
 
 
 def _exchanged(mass: FloatArray, inside: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
-    """Return for every grid point k the moment M[k], in steps, that each of the two adjacent cells gives to the mass merged there.
+    """Return for every grid point k the moment M[k] of the masses merged there (see `contracted`), in steps.
+
+    The moment is the mass that an adjacent cell gives to the point, times the distance of the cell's mean from the point. Both
+    adjacent cells give the same moment, so that the mean of the merged mass is the point.
 
     Let `inside` be the position of the mean of cell k, as a fraction of its width. The cell gives the mass M[k]/inside to its left
-    end and M[k + 1]/(1 - inside) to its right end; together at most the mass of the cell. With equality in every cell, each moment
-    follows from its neighbour, from the left or from the right. Errors alternate in sign and shrink where masses grow, so both
-    recursions run towards the heaviest cell. Near it, equality is not required of one cell: of one whose mean is a grid point
-    (`free`), or of the one with the smallest remainder.
+    end and M[k + 1]/(1 - inside) to its right end. The sum of these two masses is at most the mass of the cell. If it equals the
+    mass in every cell, each moment follows from its neighbour, from the left or from the right. Errors alternate in sign and shrink
+    where masses grow, so both recursions run towards the heaviest cell. Near this cell, equality is not required of one cell: of
+    one whose mean is a grid point (`free`), or of the one with the smallest remainder.
     """
     size = mass.size
 
@@ -199,7 +202,7 @@ class StopLoss(TiltedSum):
         return out
 
     def _far_below(self, levels: FloatArray, low: float) -> FloatArray:
-        """Return bounds of log E max(0, S - level) for levels far below the mean: about log(mean - level)."""
+        """Return the bound of log E max(0, S - level) for levels far below the mean: about log(mean - level)."""
         log_total, mean, _ = self._untilted
         slack = ULP * self._times * 64 + 64 * ULP
         if self.upper:

@@ -18,10 +18,10 @@ __all__ = ["attained_pairs"]
 
 
 def attained_pairs(laws: Distributions, users: int, spacing: float) -> tuple[DominatingPairInfo, ...]:
-    """Return at most two attained pairs in both orders, sampled at this distance of eps (see `Sampling`).
+    """Return at most two attained pairs in both orders, with the `spacing` of their samples (see `Sampling`).
 
-    These are the pair with the largest second moment of X (a symmetric pair if there is one), and the one with the largest mass of
-    outputs that identify the target.
+    The pairs are the one with the largest second moment of X, see `excess.laws` (a symmetric pair if there is one), and the one
+    with the largest mass of outputs that identify the target.
     """
     below = [law for _, _, law in laws.below]
     if not below:
@@ -52,8 +52,8 @@ def _log_phi(law: ExcessLaw, users: int, eps: FloatArray) -> IntervalArray:
 def _swapped(law: ExcessLaw, error: float) -> ExcessLaw:
     """Return the distribution of X for (Q, P) instead of (P, Q), for a lower bound.
 
-    In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice as much is subtracted
-    from the new log a and added to the new log b: once to undo the shift, and once to apply it after the exchange.
+    In distributions for lower bounds log a was decreased and log b increased by at most `error`. So twice the error is subtracted
+    from the new log a and added to the new log b: once to undo this change, and once to repeat it after the exchange.
     """
     back = replace(law, log_a=law.log_b - 2 * error, log_b=law.log_a + 2 * error, log_cut=law.log_cut_b, log_cut_b=law.log_cut)
     return back.widened(upper=False).widened(upper=False)

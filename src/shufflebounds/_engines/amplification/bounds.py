@@ -1,9 +1,11 @@
-r"""Both bounds of delta and of eps of a shuffled randomizer.
+r"""Lower and upper bounds of delta and of eps of a shuffled randomizer (privacy amplification by shuffling).
 
 .. math:: \delta(\varepsilon) = \frac1n\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad X = (R_0 - e^\varepsilon R_1)/m
 
-`upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and `small_delta` what improves them where
-outputs are truncated. This module puts them together and searches for eps.
+R_0 and R_1 are the output distributions of the target's two inputs, m stands for another user, and the X_i are independent copies
+of X under m (`excess.laws`). `upper` and `lower` have the bounds at one eps, `local` the guarantee of one message, and
+`small_delta` improves the bounds at small delta, where the truncation of outputs matters. This module combines all of them and
+searches for eps.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ __all__ = ["Bounds"]
 
 
 class Bounds:
-    """Both bounds for one number of users.
+    """Lower and upper bounds of delta and of eps for one number of users.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ class Bounds:
         return IntervalArray(self.side(eps, upper=False), self.side(eps, upper=True))
 
     def _sampled(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a larger gap in less time, for results that take many values."""
+        """Return bounds with a larger gap in less time, for results that need many values of delta."""
         return IntervalArray(*(self.side(eps, upper=upper, effort=Effort.SAMPLED) for upper in (False, True)))
 
     def _sampled_deep(self, eps: FloatArray) -> IntervalArray:
@@ -110,7 +112,7 @@ class Bounds:
         return deep if small_delta.decides(math.log(delta)) else min(deep, self._searched(delta, True, None))
 
     def _searched(self, delta: float, upper: bool, small_delta: SmallDelta | None) -> float:
-        """Return the bound of eps that follows from `_side`."""
+        """Return the bound of eps that follows from the bounds of delta by `_side`."""
         laws = self.kernel_laws(upper)
         if any(law.lost > delta for law in (self._laws.above if upper else self._below)):
             found = math.inf
@@ -141,9 +143,9 @@ class Bounds:
         return [law for _, _, law in self._laws.below]
 
     def kernel_laws(self, upper: bool) -> list[ExcessLaw] | None:
-        """Return the distributions of X whose largest Phi_n(X) (module `laws`) is the bound.
+        """Return the distributions of X whose largest Phi_n(X) (`excess.laws`) is the bound.
 
-        The result is None if the bound has another form, or if the Phi of one of them takes long.
+        The result is None if the bound has another form, or if one of these distributions takes a long time.
         """
         if upper:
             if not self.upper.of_blanket:
@@ -157,15 +159,15 @@ class Bounds:
 
     @cached_property
     def _adds_few(self) -> bool:
-        """Whether the kernel would take long, because a density has too many outcomes to be enumerated for its few users."""
+        """Whether the kernel would take long: there are few users, and a density has too many outcomes to be enumerated."""
         return any(law.adds_few(self._users) for law in self._laws.above)
 
     def _rough(self, upper: bool) -> Curve | None:
         """Return a curve close to log delta, for the search for eps."""
         laws = [pair.upper for pair in self._laws.pairs] if upper else self._below
-        # The bounds of one delta for few users, and for heavy tails, have a gap, and those of the blanket and of the datasets are
-        # farther apart. So the search for eps ends before it reaches the precision of doubles. For few users a gap of 1e-3 in log
-        # delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5 of eps is about 1e-4 in log delta there.
+        # The search for eps ends before it reaches the precision of doubles, because the gap between the upper and the lower bound
+        # is larger anyway. For few users a gap of 1e-3 in log delta is common, and an evaluation takes up to 0.5 s; a relative 2e-5
+        # of eps is about 1e-4 in log delta there.
         close = 2e-5 if self._adds_few else 1e-9
         expensive = self._adds_few or any(law.expensive for law in laws[:FEW])
         near = None
@@ -181,10 +183,10 @@ class Bounds:
             if not datasets.has_cells:
                 return near
             if self.upper.heavy and 0 < len(self._below) <= FEW:
-                # A normal sum has far too small a delta if rare messages dominate.
+                # If rare messages dominate, `approximate_log_delta`, which assumes a normal sum, is far too small.
                 near = replace(near, log_delta=lambda eps: min(0.0, max(datasets.approximate_log_delta(eps), *(
                     law.approximate_log_phi(eps, self._users, True) for law in self._below))))
-            # Where the bound takes cells of pairs and inputs, it is smooth in eps up to about 1e-5 in log delta.
+            # If the bound divides pairs and inputs into cells, it is smooth in eps only up to about 1e-5 in log delta.
             close = max(close, 1e-5)
         # The rough curve omits pairs and inputs that are rarely the worst. The search for eps evaluates the exact curve only near
         # the crossing of the rough one, usually once.
@@ -197,7 +199,7 @@ class Bounds:
         known = DominatingPairInfo(self._sampled, self._local.pure)
         if len(pairs) == 1 and pairs[0].symmetric and pairs[0].attained:
             return replace(known, attained=SINGLE, sampling=Sampling(1e-3, 0.2, curve=CurveBounds(self.log_delta), deep=deep))
-        # A value takes milliseconds and its bounds have a gap, so curves use a coarse grid of eps, which is coarser for densities,
+        # A value of delta takes milliseconds and has a gap, so curves use a coarse grid of eps. The grid is coarser for densities,
         # whose X has more atoms.
         spacing = 0.25 if max(law.log_mass.size for law in self._laws.above) < COMPARED else 0.5
         return replace(
@@ -208,20 +210,20 @@ class Bounds:
         )
 
     def _effort(self, spacing: float) -> float:
-        """Return a bound of the run time of one value of delta, as `ExcessLaw.effort`, which this extends to several."""
+        """Return a bound of the run time of one value of delta, like `ExcessLaw.effort`, for all distributions together."""
         above = [pair.upper for pair in self._laws.pairs]
-        # Of the lower distributions, two are evaluated at each eps on average.
+        # On average, two of the distributions for lower bounds are evaluated at each eps.
         effort = sum(law.effort(self._users) for law in above + self._below[:2])
         least = 2e-3
         if self.upper.has_search:
             heavy = any(law.heavy for law in above + self._below)
             effort += ((0.1 if heavy else 0.05) if self._users <= MANY else 4e-3) + above[0].log_mass.size * 1e-5
-            # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are bounded in cells.
+            # A value takes longer for distributions with many atoms, and about 0.1 s if inputs are divided into cells.
             cells = self.upper.over_datasets is not None and self.upper.over_datasets.has_cells
             least = 0.1 if cells else 1e-2 if spacing < 0.5 else 5e-2
         return max(least, effort + sum(law.log_mass.size for law in self._below) * 1e-7)
 
 
 def _packed(laws: list[ExcessLaw]) -> Laws:
-    """Return distributions in the format of the kernel; that of a single one is kept."""
+    """Return distributions in the format of the kernel; the result for a single distribution is cached."""
     return laws[0]._alone if len(laws) == 1 else packed([laws])

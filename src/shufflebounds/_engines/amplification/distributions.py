@@ -1,4 +1,4 @@
-"""The distributions of X of a randomizer whose users participate with a given probability, for every number of users."""
+"""The distributions of X (`excess.laws`) of a randomizer whose users participate with a given probability."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Distributions:
     Parameters
     ----------
     source : Randomizer
-        The randomizer. Beyond `excess_laws`, which it must have, it may state what the properties of this class read.
+        The randomizer. It must have `excess_laws`; other attributes that the properties of this class read are optional.
     participation : float
         Probability with which each user sends a message; "no message" is one more output.
     pairs : tuple of PairLaws, optional
-        The distributions of X, with participation taken into account, if they are not those of ``source.excess_laws()``. There are
-        then no distributions for the bound over all datasets.
+        The distributions of X (`excess.laws`), with participation taken into account; by default those of
+        ``source.excess_laws()``. If they are given, there are no distributions for the bound over all datasets.
     """
 
     def __init__(self, source: Randomizer, participation: float, pairs: tuple[PairLaws, ...] | None = None) -> None:
@@ -56,7 +56,7 @@ class Distributions:
 
     @cached_property
     def over_datasets(self) -> DatasetLaws | None:
-        """What the bound of docs/theorems/worst-dataset needs, or None if it is not known for the randomizer."""
+        """The distributions for the bound of docs/theorems/worst-dataset, or None if the randomizer has none."""
         laws = getattr(self.source, "dataset_laws", None)
         data = None if laws is None or self._pairs is not None else laws()
         return None if data is None else data.thinned(self.participation)
@@ -67,7 +67,7 @@ class Distributions:
         return Distributions(self.source, self.participation, self.pairs)
 
     def truncated(self, cells: int, log_cut: float) -> Distributions:
-        """Return the distributions with outputs divided into `cells` cells and truncated at the log of a probability."""
+        """Return the distributions with outputs divided into `cells` cells and truncated at the probability e^log_cut."""
         pairs = tuple(pair.thinned(self.participation) for pair in self.source.excess_laws(cells=cells, log_cut=log_cut))
         return Distributions(self.source, self.participation, pairs)
 
@@ -78,7 +78,7 @@ class Distributions:
 
     @property
     def error(self) -> float:
-        """The largest error of log a and of log b."""
+        """The largest error of log a and of log b in the distributions of X (`ExcessLaw`)."""
         return float(getattr(self.source, "error", BLUR))
 
     @property
@@ -118,7 +118,8 @@ _KNOWN: Kept[Randomizer, tuple[PairLaws, ...]] = Kept(CACHED_BYTES // 64, _atoms
 def _laws_of(source: Randomizer) -> tuple[PairLaws, ...]:
     """Return the distributions of X for the ordered pairs of inputs of a randomizer, from the cache if its class is immutable.
 
-    Pairs with deferred distributions (matrices) are not kept: these are made later, when the cache no longer counts their size.
+    Pairs with deferred distributions (matrices) are not kept in the cache, because they are made later and their size is not known
+    before.
     """
     kind = type(source)
     if not getattr(getattr(kind, "__dataclass_params__", None), "frozen", False) or kind.__hash__ is None:

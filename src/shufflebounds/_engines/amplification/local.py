@@ -16,7 +16,7 @@ __all__ = ["LocalGuarantee"]
 
 
 class LocalGuarantee:
-    """Upper bounds by the guarantee of the randomizer, whose delta is multiplied by the probability of participation.
+    """Upper bounds by the guarantee of the randomizer: its delta times the probability of participation.
 
     For few users the blanket bound of a density may exceed these bounds, because the density is discretized.
 
@@ -27,7 +27,7 @@ class LocalGuarantee:
     pure : float
         A pure budget of the protocol, at most that of the randomizer.
     log_delta : callable, optional
-        Returns upper bounds of the randomizer's log delta at each eps; None if it has no guarantee.
+        Returns upper bounds of the randomizer's log delta at each eps; None if no such bound is known.
     epsilon : callable, optional
         Returns an upper bound of the randomizer's eps at a delta.
     """
@@ -79,7 +79,7 @@ class LocalGuarantee:
     def epsilon(self, delta: float, found: float) -> float:
         """Return the eps at which this guarantee meets `delta`, if it may be below the eps `found` by a search; else inf.
 
-        The search for eps ends at a distance at which the upper bound may be above that of the target's message alone.
+        The search for eps has a tolerance, so `found` may exceed the eps of the target's message alone.
         """
         target = math.log(delta)
         if self._epsilon is None or self.exceeds(found, target) or self.excess(min(found, 1e5), target) > SEARCH_GAP:

@@ -56,13 +56,13 @@ class LowerBounds:
     def _widest(self, eps: float) -> list[int]:
         """Return the indices of the distributions with the largest second moments, at most COMPARED, largest first.
 
-        The second moment ignores outputs that identify the target's message. Where these have mass, the distribution with the
-        largest mass of them takes the last place.
+        The second moment ignores outputs that identify the target's message. If there are more than COMPARED distributions, the one
+        with the largest mass of such outputs takes the last place.
         """
         below = self._laws.below
         if len(below) > COMPARED and eps > 0:
-            # A matrix of many inputs has thousands of distributions. Their order is determined at powers of two only, because it
-            # changes slowly with eps; every choice gives a valid lower bound.
+            # A matrix of many inputs has thousands of distributions. Their order changes slowly with eps, so it is determined only
+            # at eps that are powers of two; every choice gives a valid lower bound.
             eps = 2.0 ** round(math.log2(eps))
 
         def ordered() -> list[int]:
@@ -80,7 +80,7 @@ class LowerBounds:
         return int(np.argmax([law.lost for _, _, law in self._laws.below]))
 
     def _best(self, eps: float, effort: Effort) -> tuple[float, int]:
-        """Return the largest lower bound at one eps if all other users have the same distribution of X, and its index."""
+        """Return (value, index) of the largest lower bound at one eps over the datasets that `Distributions.below` lists."""
         if not self._laws.below:
             return -math.inf, 0
         places = self._widest(eps)
@@ -97,7 +97,7 @@ class LowerBounds:
                 return found[place].lower
 
             near = [law.approximate_log_phi(eps, self._users) for law in tried]
-            # For heavy tails a rough value takes as long as a close one, or longer.
+            # For heavy tails a rough value takes at least as long as an accurate one.
             heavy = any(law.heavy for law in tried)
             error = 2.0 if heavy or few_enough(self._users) else 0.3
             if effort is not Effort.FINE or heavy:

@@ -1,4 +1,7 @@
-"""Bounds at small delta, where the default truncation of outputs matters: a later truncation, and tests of the largest message."""
+"""Bounds at small delta, where the default truncation of outputs matters.
+
+The upper bound truncates outputs at a smaller probability, and the lower bound uses tests of the largest message.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ from shufflebounds._engines.excess.evaluation import Effort
 __all__ = ["SmallDelta"]
 
 _MARGIN = 35.0
-"""See `SmallDelta.limit`. Raised: longer run time at deltas that are large enough. Lowered: less tight bounds at small delta."""
+"""Log of the ratio of the smallest delta for which truncation does not matter and the truncated mass (`SmallDelta.limit`). Raised:
+longer run time at deltas where truncation does not matter. Lowered: less tight bounds at small delta."""
 
 _DEEP_CELLS, _TEST_CELLS = 4 * MANY, 32 * MANY
 """Numbers of cells of a density for the upper bound at very small delta, and for the tests of the lower bound. Raised: longer run
@@ -30,7 +34,7 @@ time. Lowered: less tight bounds."""
 class SmallDelta:
     """Improvements of both bounds, for a randomizer whose outputs may be truncated at a far smaller probability.
 
-    One value takes up to a second. The upper bound is that of the privacy blanket.
+    One value of log delta takes up to a second. The upper bound is that of the privacy blanket.
 
     Parameters
     ----------
@@ -48,12 +52,12 @@ class SmallDelta:
     def limit(self) -> float:
         """The smallest log delta for which the truncation of outputs does not matter.
 
-        An output matters if its likelihood ratio exceeds the number of users, so that its probability is e^_MARGIN smaller.
+        It is _MARGIN plus the log of the truncated mass (`log_cut`).
         """
         return max(float(np.max(law.log_cut, initial=-np.inf)) for law in self._laws.above) + _MARGIN
 
     def decides(self, log_delta: float) -> bool:
-        """Return whether the upper bound with the default truncation cannot be smaller."""
+        """Return whether the upper bound with the default truncation cannot be smaller than that of this class."""
         return log_delta < self.limit - _MARGIN
 
     def improved(self, eps: FloatArray, found: FloatArray, *, upper: bool) -> FloatArray:
@@ -75,8 +79,8 @@ class SmallDelta:
 
     def upper_epsilon(self, delta: float, least: float) -> float:
         """Return an upper bound of eps at delta > 0, given a lower bound."""
-        # The upper bound of delta is not monotone in eps everywhere, so that the search begins at the lower bound. Every eps that
-        # meets delta is valid.
+        # The upper bound of delta is not monotone in eps everywhere, so the search begins at the lower bound of eps. Every eps
+        # found that meets delta is valid.
         target = math.log(delta)
 
         def meets(more: float) -> bool:
@@ -88,7 +92,8 @@ class SmallDelta:
     def _far(self) -> tuple[UpperBounds, Effort]:
         """The upper bounds with more cells and outputs truncated later, and the effort of a value."""
         laws = self._laws.truncated(_DEEP_CELLS, self._laws.deepest_cut)
-        # Few large values of X are bounded closely only with the full effort, which takes little time.
+        # With at most MANY atoms the full effort takes little time, and only the full effort gives tight bounds for a few large
+        # values of X.
         effort = Effort.SAMPLED if laws.pairs[0].upper.log_mass.size > MANY else Effort.FINE
         return UpperBounds(laws, self._users), effort
 

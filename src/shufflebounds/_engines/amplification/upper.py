@@ -20,9 +20,9 @@ from shufflebounds._engines.excess.laws import ExcessLaw
 __all__ = ["UpperBounds"]
 
 _CLEARLY = 0.2
-"""If the bound over all datasets is below an approximation of that by the blanket by more than this in log delta, the latter is not
-computed. If it cannot be below the latter by more than this, it is not computed itself. Raised: the former takes longer, and less
-time is spent where the two are about equal. Lowered: the larger of the two bounds might be returned."""
+"""Difference in log delta that decides which of two bounds are computed: D over all datasets, or B by the privacy blanket. If D is
+below an approximation of B by more than _CLEARLY, B is not computed. If D cannot be below B by more than _CLEARLY, D is not
+computed. Raised: B is computed more often, and D less often. Lowered: B may be omitted although it is smaller than D."""
 
 _BLANKET, _BITS, _DATASETS, _EVERY = "privacy blanket", "shuffled bits", "worst dataset", "every dataset"
 _STRONGER = "every dataset of a stronger protocol"
@@ -39,8 +39,8 @@ class UpperBounds:
     mixed : MixedData, optional
         An enumeration of every dataset, if its attribute `every` is true.
     bits : callable, optional
-        Returns an upper bound of log delta at one eps, that of shuffled randomized response of which the messages are a
-        post-processing.
+        Returns an upper bound of log delta at one eps for a shuffled randomized response; the messages of this protocol are a
+        post-processing of that one.
     """
 
     def __init__(self, laws: Distributions, users: int, mixed: MixedData | None = None,
@@ -78,9 +78,9 @@ class UpperBounds:
 
     def _named(self, eps: float, *, search: bool = True, effort: Effort = Effort.FINE) -> list[tuple[str, float]]:
         """Return the upper bounds of log delta at one eps, as pairs of a name and a bound, the slowest first."""
-        # delta does not increase with eps, so a bound at a smaller eps is valid. Beyond, e^eps is not a double.
+        # For a larger eps, e^eps is not a double. delta does not increase with eps, so the bound at a smaller eps is valid.
         eps = min(eps, LARGEST_EXPONENT)
-        # An enumeration gives the exact maximum. Another bound can be smaller only by rounding, where tails underflow.
+        # An enumeration gives the exact maximum, so the bounds by the blanket and over all datasets are not computed.
         found = [] if self._mixed is None else [(_EVERY, self._mixed.upper(eps))]
         found = found or self._blanket_or_datasets(eps, search, effort)
         if self._bits is not None:
@@ -103,7 +103,8 @@ class UpperBounds:
         def blanket() -> float:
             if not search:
                 return self._rough_blanket(eps, above[order[0]])
-            # A distribution whose bound by Lemma H is smaller than the largest bound so far is not evaluated.
+            # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution with a smaller one than the largest value so far
+            # is not evaluated.
             largest = -math.inf
             for place in order:
                 if bounds[place] <= largest:
@@ -113,12 +114,13 @@ class UpperBounds:
 
         known = math.inf
         if datasets is not None and self.heavy:
-            # In the tails of delta both bounds are about equal, and that over all datasets takes longer.
+            # At small delta both bounds are about equal, and the bound over all datasets takes longer.
             least = datasets.least_log_delta(eps, near)
             if least > near - 2 * _CLEARLY:
                 known = blanket()
                 datasets = None if least > known - _CLEARLY else datasets
-        # Without the pairs and inputs that are rarely the worst, the bound over all datasets takes less time and is at most larger.
+        # `rough` omits the pairs and inputs that are rarely the worst, so it takes less time than the bound over all datasets. This
+        # bound is not computed if `rough` is not below the bound by the blanket.
         rough = math.inf if datasets is None else datasets.log_delta(eps, every=False, shared=shared)
         if known == math.inf and rough > near - _CLEARLY:
             known = blanket()
@@ -131,7 +133,7 @@ class UpperBounds:
     def _rough_blanket(self, eps: float, widest: ExcessLaw) -> float:
         """Return an approximate log delta by the privacy blanket; `widest` is the distribution with likely the largest Phi."""
         if self.over_datasets is not None:
-            # Both are approximations. The first one may be far too large for heavy tails, the second one for few users.
+            # These two approximations may be far too large: the first one for heavy tails, the second one for few users.
             return min(self.over_datasets.log_blanket(eps), widest.approximate_log_phi(eps, self._users))
         return max(law.rough_log_phi(eps, self._users).upper for law in self._laws.above)
 
@@ -156,9 +158,9 @@ class UpperBounds:
         found = []
         for rows in (thinned, *([matrix] if self._laws.participation < 1 else [])):
             merged = merged_outputs(rows)
-            # The protocol with fewer users gives an upper bound. It is tried if at least 2/3 of the users can be enumerated: for
-            # 3 random matrices with two outputs and 3 eps each, it was the smallest bound in one case, with 1.08 times as many
-            # users as were enumerated, and never with more. The enumeration takes about 0.1 s.
+            # The protocol with fewer users gives an upper bound. It is tried if at least 2/3 of the users can be enumerated. For 3
+            # random matrices with two outputs and 3 eps each, it was the smallest bound in one case, with 1.08 times as many users
+            # as were enumerated, and never with a larger ratio. The enumeration takes about 0.1 s.
             if enumerated(merged, -(-2 * self._users // 3)):
                 found.append(MixedData(merged, min(most_enumerated(merged), self._users)))
         return tuple(found)

@@ -1,8 +1,8 @@
 """Shuffled bits of few users, maximized over all datasets by enumeration.
 
-A dataset has m ones among the other users' bits, m = 0..users - 1. P0 and P1 are the distributions of the sum of all flipped bits
-if the target's bit is 0 and 1. Exchanging the names of 0 and 1 turns the pair (P1, P0) with m ones into (P0, P1) with users - 1 - m
-ones, so the pairs (P0, P1) for all m suffice.
+A dataset is given by m = 0..users - 1, the number of ones among the other users' bits. P0 and P1 are the distributions of the sum
+of all flipped bits if the target's bit is 0 and if it is 1. Exchanging the names of 0 and 1 turns the pair (P1, P0) with m ones
+into (P0, P1) with users - 1 - m ones, so the pairs (P0, P1) for all m suffice.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ LOG_TAIL = DEEPER * FIRST_TAIL
 
 
 def _upper(sums: FloatArray, target: FloatArray, log_lost: float, error: float, eps: FloatArray) -> FloatArray:
-    """Return an upper bound of log delta of the sum of all bits, for the target's two values.
+    """Return an upper bound of log delta of the sum of all bits between the target's two values.
 
     `sums` is the distribution of the sum of the other users' bits. The sum of the target's bits has the masses `target` under P and
     the same masses in reversed order under Q.
@@ -113,8 +113,8 @@ def _targets(users: Groups) -> Iterator[tuple[float, Groups]]:
     """Yield (budget, other users) of targets in decreasing order of budgets, such that every target is bounded by one of them.
 
     Several targets with neighbouring budgets (a run) are replaced by one target with the largest budget of the run, and the other
-    users are those outside of the run. The messages for each target of the run are a post-processing of its messages, so delta can
-    only increase. Runs of smaller budgets may be longer, because their delta is smaller.
+    users are those outside of the run. The messages for any target of the run are a post-processing of the messages after this
+    replacement, so delta can only increase. Runs of smaller budgets may be longer, because their delta is smaller.
     """
     budgets, place = np.unique(users.budgets, return_inverse=True)
     beyond = np.cumsum(np.bincount(place, weights=users.counts)[::-1])[::-1]

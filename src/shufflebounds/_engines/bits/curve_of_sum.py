@@ -1,6 +1,6 @@
-"""The trade-off curve and the outcomes of a sum of independent bits, if one bit has one of two distributions.
+"""The trade-off curve and the outcomes of a sum of independent bits, where the target's bit has one of two distributions.
 
-This bit is the target's; the others are those of the other users, or noise.
+The bits other than the target's come from other users, or are noise.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Bit = tuple[float, float]
 
 MOST_LISTED = 2**12
 """Largest number of values of a sum that are enumerated for compositions; for more values, delta is evaluated on a grid of eps.
-Raised: longer run time, because the grid is then faster. Lowered: less tight compositions."""
+Raised: longer run time, because a grid takes less time for more values. Lowered: less tight compositions."""
 
 
 def with_bit(log_masses: FloatArray, bit: Bit) -> FloatArray:
@@ -68,8 +68,8 @@ class BitTable:
 
     .. math:: \delta = \max_k\, (1 - q - E q)\, W(k) - (E - 1)\, C(k)
 
-    where the maximum is at the last k whose loss is at least eps. The gap is about z^2 times the error of the masses, with
-    z = sqrt(-2 log delta).
+    where the maximum is at the last k whose loss is at least eps. The gap of log delta is about z^2 times the error of the masses,
+    with z = sqrt(-2 log delta).
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class BitTable:
         self._budget, self._log_tail, self._error = budget, log_tail, error
         self._mass = np.append(window, -np.inf)
         sums = np.logaddexp.accumulate(window)
-        # Each addition has an error of an ulp of its result. In later sums it has the weight of this result.
+        # Each addition has an error of an ulp of its result. In a later sum this error is weighted by the ratio of the two sums.
         rounding = np.logaddexp.accumulate(sums + np.log1p(np.abs(sums))) - sums
         self._below, self._below_error = np.append(-np.inf, sums), np.append(0.0, error + 4 * ULP * np.exp(rounding))
         log_keep = -math.log1p(math.exp(-budget))
@@ -100,7 +100,7 @@ class BitTable:
         self._not_below = -np.minimum.accumulate(loss)
 
     def log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta at each eps in [0, budget): -inf and 0 if the last k with loss >= eps is uncertain."""
+        """Return bounds of log delta at each eps in [0, budget): -inf and 0 where the last k with loss >= eps is uncertain."""
         place = np.searchsorted(self._still_above, -eps - self._blur) - 1
         known = (place >= 0) & (place == np.searchsorted(self._not_below, -eps + self._blur, side="right") - 1)
         place = np.maximum(place, 0)
@@ -123,8 +123,7 @@ def curve_of_sum(
 ) -> Tradeoff | None:
     """Return a lower or an upper bound of the trade-off curve T(S + Ber(flip), S + Ber(keep)), keep = 1 - flip.
 
-    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is that of S against S +
-    1.
+    S is the sum of the grouped bits; None is returned if it has too many values. With flip = 0 the curve is T(S, S + 1).
 
     Lower bound: every mass is decreased by its error bound, and the truncated values of S are dropped, under both distributions. If
     P' <= P and Q' <= Q for every atom, a test of level alpha under P has at most the level alpha under P', and its type II error

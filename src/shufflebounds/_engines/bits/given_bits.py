@@ -1,4 +1,4 @@
-"""Delta of a sum of randomized bits for one given dataset of the other users, if the target's bit changes from 0 to 1."""
+"""Delta of a sum of randomized bits for a given dataset of the other users, between the target's bits 0 and 1."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def bit_sides(
     ones: FloatArray | float, zeros: FloatArray | float, flip: float, eps: FloatArray | float
 ) -> IntervalArray:
     """Return bounds of log delta between the target's bits 0 and 1; of the other users' bits, `ones` are 1 and `zeros` are 0."""
-    # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT; larger eps are possible if the flip probability is below
-    # e^-700. Without flips delta is 1 at every eps.
+    # e^eps must not overflow, so eps is limited to LARGEST_EXPONENT. A larger eps may be below the budget if the flip probability
+    # is below e^-700. Without flips delta is 1 at every eps.
     budget, near = log_odds(flip), np.minimum(eps, LARGEST_EXPONENT)
     lower, upper = near_budget(
         lambda at, gap: _bits.shuffled_bits_log_delta(ones, zeros, flip, at, gap), near, budget.less(near)

@@ -33,8 +33,8 @@ def enclose_sum(
 
     The pmf is log-concave with its largest value at `mode`; the error of its logarithm is at most 1e-13 and a few ulp. ``value(i)``
     returns bounds of log g(i), and g is monotone. A block of terms is bounded by its number of terms times the largest (smallest)
-    mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. Around the largest term, up to
-    MOST_TERMS terms are single blocks.
+    mass, which is at an end or at the mode, times the largest (smallest) g, which is at an end. The terms above e^FIRST_TAIL times
+    the largest one are divided into at most MOST_TERMS blocks; if there are at most MOST_TERMS such terms, each is a block.
     """
 
     def upper_terms(i: FloatArray) -> FloatArray:
@@ -145,7 +145,7 @@ def _log_sum(logs: FloatArray, sign: float) -> float:
 
 
 def _argmax(terms: Callable[[FloatArray], FloatArray], first: float, last: float) -> float:
-    """Return the index of the largest term, if the terms increase and then decrease; if not, the bounds remain valid."""
+    """Return the index of the largest term, if the terms increase and then decrease; any index gives valid bounds of the sum."""
     while last - first > COMPARED:
         grid = np.unique(np.floor(np.linspace(first, last, COMPARED + 1)))
         best = int(np.argmax(terms(grid)))

@@ -95,7 +95,7 @@ def _coarser(exact: Groups) -> Groups:
 class WorstTarget:
     """The largest delta of any user for a given dataset.
 
-    The search uses coarser groups, with budgets rounded up; the answer is evaluated with the exact groups.
+    Upper bounds use coarser groups, with budgets rounded up; lower bounds use the exact groups.
     """
 
     exact: Groups
@@ -136,8 +136,8 @@ class WorstTarget:
     def _above(self, first: int, last: int, eps: float) -> float:
         """Return an upper bound of log delta for every target with a budget in targets[first..last].
 
-        For several targets it is the bound of the largest of these budgets, computed without the other users in the range: fewer
-        other users can only increase delta.
+        For several targets, this is the bound for the largest of these budgets without the other users in the range: fewer other
+        users can only increase delta.
         """
         if first == last:
             return self._one(True, float(self.targets[first]), eps)[1]
@@ -152,7 +152,8 @@ class WorstTarget:
             out = []
             for first, last in intervals:
                 middle, bound = (first + last) // 2, self._above(first, last, eps)
-                # Only a block with a bound above `enough` may contain the worst target; then its middle target is evaluated.
+                # Only a block with a bound above `enough` may contain the worst target; the middle target of such a block is
+                # evaluated.
                 low = high = -math.inf
                 if bound > enough:
                     high = bound if first == last else self._above(middle, middle, eps)
@@ -161,7 +162,8 @@ class WorstTarget:
             return out
 
         known = self._below(float(self.targets[-1]), eps)
-        # The worst target is most often the last one. Before it, start with blocks of doubling sizes, as halving would give.
+        # The worst target is most often the last one, so it is a block of its own. The blocks before it double in size, as after
+        # repeated halving.
         ends = [self.targets.size - 1]
         while ends[-1] > 0:
             ends.append(max(2 * ends[-1] - self.targets.size, 0) if ends[-1] < ends[0] else ends[0] - 1)
@@ -171,8 +173,8 @@ class WorstTarget:
         return Interval(found.lower, found.upper)
 
     def rough(self) -> Curve:
-        """Return the upper bound for the user with the largest budget."""
+        """Return the curve of the upper bound of log delta for the user with the largest budget."""
         last = float(self.targets[-1])
-        # For more than COMPARED distinct budgets log delta has a gap anyway, so a relative error SAME_LOG of eps is enough.
+        # For more than COMPARED distinct budgets the bounds of log delta have a gap, so a relative error SAME_LOG of eps is enough.
         settles = SAME_LOG if self.targets.size > COMPARED else 0.0
         return Curve(lambda eps: min(0.0, self._one(True, last, eps).upper), settles=settles)

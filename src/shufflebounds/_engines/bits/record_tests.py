@@ -2,8 +2,9 @@ r"""A lower bound for shuffled records of flipped bits among uniform dummies, by
 
 All other users are in one bin: a third one, or the target's first bin if there are only two. The score of a record y is
 :math:`(R_0(y) - E R_1(y))/\bar R(y)`, rounded to a multiple of a step. Here R_0 and R_1 are the distributions of the target's
-record for its two bins, and :math:`\bar R` is the average distribution of the other records. It depends on the record's bits in the
-target's two bins and in the bin of the other users, and on the number T of ones among its other bits. Any score gives a valid test.
+record for its two bins, and :math:`\bar R` is the average distribution of the other records. The score depends on the record's bits
+in the target's two bins and in the bin of the other users, and on the number T of ones among its further bits. Any score gives a
+valid test.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from shufflebounds.tails.concentration import binomial_range
 __all__ = ["log_of_ones", "scored_pair"]
 
 _LARGEST_STEP = 1.5
-"""Largest grid step of a score, in units of its standard deviation, for which tests are constructed."""
+"""Largest grid step of a score, in units of its standard deviation. If there are so many records that a larger step is needed, no
+tests are constructed."""
 
 _WIDTH = 40.0
 """Length of the Fourier transform (grid step times number of points), in standard deviations of the sum of scores."""
@@ -50,7 +52,7 @@ def _laws(bins: int, flip: float) -> tuple[FloatArray, ...]:
     """
     q, p, log_ratio = flip, 1 - flip, log_odds(flip).above
     left = max(bins - 3, 0)
-    # With more than MANY other bins, their number T of ones says little about whether a record is a dummy; T is omitted.
+    # With more than MANY further bits, their number T of ones says little about whether a record is a dummy, so T is omitted.
     known = left <= MANY
     first, last = binomial_range(left, q, 2 * FIRST_TAIL) if known else (0, 0)
     more = np.arange(first, last + 1.0)

@@ -40,9 +40,9 @@ def blanket(others: int, fakes: int, bins: int, flip: float) -> CloneLaw:
     """Return the number of clones of the target's record among the other records, for the privacy blanket of every dataset.
 
     The target's record is 10 or 01 with probability c = p^2 + q^2, for either value; given this, it is the record of its own bin
-    with probability p^2/c. Every other user's record is 10 with probability at least q^2, and 01 with probability at least q^2. A
-    uniform dummy is 10 with probability (p^2 + q^2)/d + (1 - 2/d) q^2, and likewise 01. The bound assumes that the analyst knows
-    which records come from this common part of the distributions, and that their other bits equal those of the target.
+    with probability p^2/c. With probability q^2 each, any other user's record is a 10 or a 01 whose further bits have the
+    distribution of those of the target's record. For a uniform dummy this probability is (p^2 + q^2)/d + (1 - 2/d) q^2. The bound
+    assumes that the analyst knows which records come from this common part of the distributions.
     """
     p, q = 1 - flip, flip
     shown = (p * p + q * q) / bins + (1 - 2 / bins) * q * q

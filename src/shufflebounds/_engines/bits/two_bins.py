@@ -41,15 +41,14 @@ have errors of at most 3e-14 plus 4 ulp, and at most 2**19 positive terms are ad
 def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps: float) -> Interval:
     """Return bounds of the log hockey-stick divergence H of the sums of two independent bins, for the move of the target.
 
-    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
-    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. H at eps is the sum, over the values s
-    of the sum of the first bin, of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)), one kernel call per s.
+    `first` and `second` are the numbers (ones, zeros) of the other users' bits in each bin. Let s be the sum of the first bin. H at
+    eps is the sum over s of P(s) times the divergence of the second bin at eps - log(P(s)/Q(s)). Each s takes one kernel call.
     """
     bit = math.log1p(-flip), math.log(flip)
     ones, zeros = float(second[0]), float(second[1])
     lower, upper = _without_law(first, second, flip, eps)
-    # The truncated mass must be small relative to delta, whose lower bound is e^lower. If that is 0, the first attempt assumes that
-    # delta is close to its upper bound.
+    # The truncated mass must be small relative to delta, whose lower bound is e^lower. If this bound is 0, the first attempt
+    # assumes that delta is close to its upper bound.
     log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:

@@ -24,7 +24,7 @@ def maximize_over_two_counts(
 
     ``bounds_at(i, j, b, c)`` returns bounds of f at (i, j) after b and c users left the two bins. Its upper bound must also be an
     upper bound of f(i + s, j + t) for 0 <= s <= b, 0 <= t <= c. The search ends when the gap is within the tolerance, or after
-    about `most` evaluations. The default tolerance, which is also the smallest possible one, depends on the number of users.
+    about `most` evaluations. A tolerance below the default, which depends on `count`, has no effect.
     """
     # The run time grows with the square of the number of users, so the gap is 1e-2 for more than 32 users.
     rtol = 10 * SEARCH_GAP if count > 32 else SAME_LOG

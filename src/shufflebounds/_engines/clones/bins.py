@@ -13,7 +13,8 @@ the second difference, and C' the number of clones among the users other than th
 probabilities of a bin equal; the total of d is S/2, where S is the sum of squared distances of the probabilities from their mean.
 Two bounds of :math:`|\mathbb{E}\,\Delta^2 h(C')|` are used:
 
-* h decreases and h(c + 1) >= h(c)/4: it is at most :math:`\mathbb{E}\,h(C') \le (1 - \tfrac34 p)^{-2}` times the sum itself;
+* h decreases and h(c + 1) >= h(c)/4, so this is at most :math:`\mathbb{E}\,h(C')`, which is at most
+  :math:`(1 - \tfrac34 p)^{-2}` times the clone sum, where p is the largest probability;
 * :math:`h(c) \le e^{b - kc}/(c+1)`, with k and b from ``CloneLaw._decay``. The distribution of C' tilted by :math:`e^{-kc}` is
   Poisson-binomial. Let V be its variance; then its characteristic function has
   :math:`|\varphi(t)| \le e^{-2V \sin^2(t/2)}`, its pmf w has :math:`\max w \le 0.63/\sqrt V` and
@@ -49,8 +50,8 @@ Rates = Callable[[FloatArray], FloatArray]
 class BinnedLaw(CloneLaw):
     """Distribution of the number of clones, where all users of a bin have the bin's mean rate.
 
-    The bounds of `log_sum` and `log_alone` hold for all rates in [least, largest] of their bin whose mean in each bin is this mean.
-    `users` is the number of users in each bin.
+    The bounds of `log_sum` and `log_alone` are valid for all rates of the users that lie in the interval [least, largest] of their
+    bin and have its mean. `users` is the number of users in each bin.
     """
 
     least: FloatArray
@@ -127,14 +128,15 @@ class BudgetBins:
 
     @classmethod
     def of(cls, budgets: FloatArray, counts: FloatArray, sizes: Sequence[int], *, windowed: bool = False) -> list[Self]:
-        """Return about as many bins of the increasing budgets as each entry of `sizes`; `counts` are the numbers of users.
+        """Return one division of the increasing budgets into bins for each entry of `sizes`, its approximate number of bins.
 
-        The edges balance the number of distinct budgets in a bin and the width of the bin. For a family with window decompositions
-        (`windowed`, see `families`) the width is measured in log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a
-        user's rate depends on the ratio of this user's budget to the target's. Targets with the smallest budgets have few clones,
-        so errors of their rates matter most, and the bins near the smallest budget are narrow.
+        `counts` are the numbers of users with each budget. The edges of the bins balance the number of distinct budgets in a bin
+        and the width of the bin. For a family with window decompositions (`windowed`, see `families`) the width is measured in
+        log(budget) and in log(1 + 1000 (budget/smallest - 1)), because a user's rate depends on the ratio of this user's budget to
+        the target's. Targets with the smallest budgets have few clones, so errors of their rates matter most, and the bins near the
+        smallest budget are narrow.
         """
-        # With fewer than 32 bins, narrow bins near the smallest budget would leave too few for the others.
+        # With fewer than 32 bins, narrow bins near the smallest budget would leave too few bins for the other budgets.
         windowed = windowed and min(sizes) >= 32
 
         def widths(part: FloatArray) -> list[FloatArray]:
@@ -147,7 +149,7 @@ class BudgetBins:
         least, most = (widths(end) for end in (budgets[:1], budgets[-1:]))
         number, starts, last = len(least), [np.zeros(1, dtype=np.intp)] * len(sizes), [0.0] * len(sizes)
         step = 1 / max(budgets.size - 1, 1)
-        # Parts of TABLE_SIZE budgets, because temporary arrays for all budgets would take ten times their memory.
+        # The budgets are read in parts of TABLE_SIZE, because temporary arrays for all budgets would take ten times their memory.
         for first in range(0, budgets.size, TABLE_SIZE):
             part = budgets[first : first + TABLE_SIZE]
             share = np.arange(first, first + part.size) * step
@@ -233,7 +235,8 @@ class BudgetBins:
         width = self.high - self.low
         with np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore"):
             logs, ends = np.log(first), np.log(last)
-            # `left` and `right` are the differences of log rates from the bins on both sides, with their rounding errors added.
+            # `left` and `right` are the differences of log rates from the bin before to this bin, and from this bin to the next,
+            # changed by their rounding errors such that the extrapolated rates are larger.
             left = np.diff(logs, prepend=np.nan) + 1e-13 * (1 + np.abs(logs))
             right = np.diff(ends, append=np.nan) - 1e-13 * (1 + np.abs(ends))
             rise = np.exp(left * (width / np.diff(self.low, prepend=np.nan)))

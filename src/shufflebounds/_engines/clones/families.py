@@ -14,7 +14,8 @@ window  R_0 and R_1 are restricted to a set G of mass kappa: :math:`r_i = \kappa
 
 Every method takes an interval [low, high] of target budgets and returns values that are valid for all targets in it: the largest
 local eps, scale and tail, and the smallest rates. They give an upper bound for every such target, because delta does not increase
-in any rate and, by post-processing, does not decrease in the target's local budget. With low = high it is the bound for one target.
+in any rate and, by post-processing, does not decrease in the target's local budget. With low = high the values are those of one
+target.
 
 As a function of the other user's own budget b, every rate is a minimum of log-concave functions (b e^(-b), b e^(-b^2 t),
 1/(e^b + k - 1), a constant, or 0 beyond the target's budget), each of which is b times a decreasing function. So log r is concave,
@@ -69,7 +70,7 @@ class Family:
     effort: ClassVar[float] = 1.5e-3
     """Relative run time of one log delta over all users, as in `Sampling`.
 
-    The larger it is, the fewer values of a profile a composition evaluates.
+    The larger this number, the fewer values of a profile a composition evaluates.
     """
 
     @property
@@ -186,8 +187,8 @@ def _revealed(budget: float) -> float:
 class GaussianFamily(Family):
     r"""Gaussian noise on a value in [0, 1]; the budget is 1/sigma.
 
-    The window is G = [1/2-T, 1/2+T], where the ratio of R_0 and R_1 is at most :math:`p = e^{T a^2}`. With b = 1/sigma_i,
-    a = 1/sigma_1, z = 1/2 - t and the worst input x_i = 1, for which t >= 0 contains the minimum,
+    The window is G = [1/2-T, 1/2+T], where the ratio of R_0 and R_1 is at most :math:`p = e^{T a^2}`. Let b = 1/sigma_i and
+    a = 1/sigma_1. The worst input is x_i = 1, and the minimum is at an output z = 1/2 - t with t >= 0. So
 
     .. math:: \log c_i = \min_{0 \le t \le T} \log\frac{R_i}{\max(R_0, R_1)}
         = \log\frac{b}{a} + \min_{0 \le t \le T} \left(-\tfrac12 b^2 (t+\tfrac12)^2 + \tfrac12 a^2 (t-\tfrac12)^2\right),

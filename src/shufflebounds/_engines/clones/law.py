@@ -59,7 +59,7 @@ class CloneLaw:
         self.trials = float(self.counts.sum())
         self.mean = float(self.probs @ self.counts)
         self.sure = int(self.counts[self.probs == 1].sum())
-        # Arrays of millions of users are reused in place.
+        # The array is changed in place, because there may be millions of users.
         var = 1 - self.probs
         var *= self.probs
         self.spread = math.sqrt(float(var @ self.counts))
@@ -92,16 +92,17 @@ class CloneLaw:
         return _CloneTable(decay, first, log_weights, error, first <= self.sure, last >= self.trials)
 
     def log_sum(self, u: float, v: float) -> Interval:
-        """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1), where v = 1 - u and G_m = E(D - u m)_+, D a sum of m signs +-1.
+        """Return bounds of log sum_c Pr[C = c] G_(c+1)/(c+1); v = 1 - u.
 
-        See _core/_compound.pyx for the summand.
+        G_m is E(D - u m)_+, where D is the sum of m independent signs, +1 or -1 with probability 1/2 each. The kernel
+        _core/_compound.pyx evaluates the summand.
         """
         if v <= 0:
             return Interval(-math.inf, -math.inf)
         decay, beyond = self._decay(u, v)
         # The tilt is rounded to a grid, so that the answer depends on u and v only, and not on tables cached by earlier calls. The
-        # first table truncates a tilted mass of e^-50: with less truncated mass every table would be longer, with more, more calls
-        # would need a second table.
+        # first table truncates a tilted mass of e^-50. If it truncated less, every table would be longer; if it truncated more,
+        # more calls would need a second table.
         middle, log_tail = self.stretch * round(decay / self.stretch), -50.0
         while True:
             window = self._window(middle, log_tail)
@@ -115,8 +116,8 @@ class CloneLaw:
     def _decay(self, u: float, v: float) -> tuple[float, float]:
         """Return numbers k and b such that G_(c+1) <= e^(b - k c) for every c."""
         tilt = math.atanh(u) if u <= 0.5 else 0.5 * math.log((1 + u) / v)
-        # Every tilt > 0 gives a valid bound. atanh(u) tends to 0 with u, and b grows like -log(tilt), so the tilt is at least
-        # 1/sqrt(mean + 1), where `mean` is the mean number of clones.
+        # Every tilt > 0 gives a valid bound. atanh(u) tends to 0 with u, and b grows like -log(tilt). So the tilt is raised to at
+        # least 1/sqrt(mean + 1), where `mean` is the mean number of clones.
         tilt = max(tilt, 1 / math.sqrt(self.mean + 1))
         decay = tilt * u - _log_cosh(tilt) if u <= 0.5 else math.log(2) - tilt * v - math.log1p(math.exp(-2 * tilt))
         return decay, -decay - 1 - math.log(tilt) + 1e-9
@@ -168,8 +169,9 @@ def log_clone_delta(law: CloneLaw, budget: Budget, eps: float) -> Interval:
     if less <= 0:
         return Interval(-math.inf, -math.inf)
     if law.rates.size == 1 and less > 1e-3 * budget.head:
-        # The number of clones is binomial: the kernel needs no table. It takes the budget as a double, whose rounding changes log
-        # delta by at most a relative 1e-12 at this distance of eps from the budget; delta increases in the budget.
+        # The number of clones is binomial, so the kernel needs no table. The kernel takes the budget as a double, whose rounding
+        # changes log delta by at most a relative 1e-12 at this distance of eps from the budget. As delta increases in the budget,
+        # the two neighbouring doubles give bounds.
         sides = np.empty(2), np.empty(2)
         columns = np.full(2, law.trials + 1), np.full(2, law.probs[0]), np.array([budget.below, budget.above]), np.full(2, eps)
         _clones.clones_log_delta(*columns, *sides)

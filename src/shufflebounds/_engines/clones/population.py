@@ -40,8 +40,8 @@ Fewer bins make a level faster and its bounds less tight.
 """
 
 GROWTH = 1.6
-"""Ratio of consecutive distances from the starting point in the search for the best log mass. Raised: fewer trial values, among
-which the best may be missed."""
+"""Ratio of consecutive entries of FAR, the distances of trial values of the log mass from the largest one. Raised: the trial values
+are farther apart, and the best log mass may be missed."""
 
 INNER: FloatArray = np.array([k / 7 for k in range(1, 7)])
 FAR: FloatArray = np.array([0.125 * GROWTH**k for k in range(10)])
@@ -61,7 +61,8 @@ Raised: the chosen windows are farther from the best, so bounds are less tight. 
 
 BESIDE = 0.375
 """Step in the log mass outside a window. Bounds are evaluated at the log mass with the best estimate and one step above and below
-it; the smallest is used. Raised: the neighbours are rarely better. Lowered: a smaller improvement."""
+it; the vertex of the parabola through these three bounds is used. Raised: the parabola fits less well. Lowered: a smaller
+improvement."""
 
 LIKELY = 0.1
 """Assumed error of an estimate of log delta. Raised: bounds are evaluated for more targets. Lowered: the search may find the worst
@@ -69,12 +70,12 @@ target later."""
 
 
 class SearchBox(NamedTuple):
-    """How a bound of log delta for all targets of `block` is computed: by the decomposition `kind` and bins of budgets of a level.
+    """How a bound of log delta for all targets of `block` is computed: by the decomposition `kind`, with the bins of level `level`.
 
     If `kind` is "", no single decomposition gives the bound: it is not computed yet, or it is the local delta, the privacy blanket,
     or, for a single target, the smallest of several bounds. `log_mass` is the log mass outside the window of the decomposition. If
-    the block is halved, the search for the windows of the halves starts from `nearby`. If `common` is true, both are replaced for
-    each eps by the log mass outside the window of the worst target.
+    the block is halved, the search for the windows of the halves starts from `nearby`. If `common` is true, `log_mass` and `nearby`
+    are replaced at each eps by the log mass outside the window of the worst target.
     """
 
     block: IntRange
@@ -158,7 +159,7 @@ class Population:
         return Interval(min(_total(lower, terms), 0.0), min(_total(upper, terms), 0.0))
 
     def estimate(self, kind: str, eps: float, i: int, j: int, log_mass: float = 0.0) -> float:
-        """Return an approximation of `value`, by which decompositions are chosen. It is not a bound."""
+        """Return an approximation of `value`, by which decompositions are chosen; this is not a bound."""
         if kind == "window":
             return float(self._of_windows(eps, i, j, np.array([log_mass]))[0])
         low, high = float(self.budgets[i]), float(self.budgets[j])
@@ -213,8 +214,8 @@ class Population:
             evaluate(most - further)
             further = further * (FAR[-1] / FAR[0] * GROWTH)
             least = float(values.min())
-            # The search stops when a smaller mass outside the window changes the bound, scale * delta + tail, by at most 1e-9 in
-            # its logarithm.
+            # The search stops if the smallest mass is not the best one, or if a smaller mass outside the window would change the
+            # log of the bound, scale * delta + tail, by at most 1e-9.
             found = values[0] > least + 1e-9 or masses[0] < max(2 * least - 20, -1e6)
         while True:
             best = int(np.flatnonzero(values <= values.min() + 1e-9)[-1])
@@ -229,9 +230,10 @@ class Population:
             evaluate(inner)
 
     def _polished(self, eps: float, i: int, log_mass: float) -> float:
-        """Return the log mass near `log_mass`, the best by estimates, at which target i has about the smallest upper bound.
+        """Return the log mass outside the window at which target i has about the smallest upper bound.
 
-        If no bins are used, evaluations are fast, and a second step with a finer grid follows.
+        `log_mass` is the best one by estimates. If no bins are used, evaluations are fast, and a second search on a finer grid
+        follows.
         """
         log_mass = self._least_beside(eps, i, log_mass, BESIDE, CLOSE)
         return log_mass if self.exact else self._least_beside(eps, i, log_mass, BESIDE / 4, CLOSE / 32)
@@ -295,8 +297,8 @@ class Population:
         blanket = self._blanket(eps, i, i, min(upper for _, upper in sides))
         last = self.budgets.size - 1
         if blanket is None and i < last and isinstance(self.family, RandomizedResponseFamily) and self.family.categories > 2:
-            # The blanket's table for this target is too large; that for a target with the largest budget is smaller. Its bound is
-            # valid for this target, too, because the positive parts in it increase with the budget of the target.
+            # The blanket's table for this target is too large; the table for a target with the largest budget is smaller. The bound
+            # for that target is valid for this one, too, because its positive parts increase with the budget of the target.
             clones = (self.value(kind, eps, 0, last, last, mass, both=False)[1] for kind, mass in self.candidates(eps, last))
             blanket = self._blanket(eps, i, last, min(clones))
         sides += [blanket] if blanket else []
@@ -320,7 +322,7 @@ class Population:
         log_others = self._log_others
         log_none = float(log_others.sum() - log_others[i] / self.counts[i])
         # e^log_none is the probability that no other user sends a data-independent message. The local delta is an upper bound, and
-        # this probability times it a lower bound. They are returned if their gap in log delta is at most 1e-6.
+        # the local delta times this probability a lower bound. They are returned if their gap in log delta is at most 1e-6.
         if log_none > -1e-6:
             lower, upper = self.family.log_local(float(self.budgets[j]), eps)
             return Interval(lower + log_none - 1e-12, upper)
@@ -476,8 +478,8 @@ class Population:
             known = self._bound(eps, level, best, best, boxes[blocks[0]].nearby, -math.inf, hint)[0]
             likely = self._about(eps, best, boxes[blocks[0]].nearby) - LIKELY
             measure = partial(self._measured, eps, level, boxes, likely, hint)
-            # With bins, the upper bound of the worst target exceeds the largest known lower bound by `known - upper`. No block that
-            # contains this target can have a smaller bound, so the tolerance on this level is at least this difference.
+            # With the bins of this level, the bound of the target `best` is `known`, which exceeds its bound `upper`. No block that
+            # contains this target can have a bound below `known`, so the tolerance on this level is at least known - upper.
             near = margin if level == self.exact else max(margin, known - upper)
             found = maximum(blocks, measure, split, tolerance=partial(_same, near), known=known, most=left)
             left -= found.measured

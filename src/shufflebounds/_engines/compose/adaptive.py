@@ -3,14 +3,15 @@ r"""Bounds for the best adaptive adversary, who chooses the pair of each release
 Each release has one of the pairs (P_o, Q_o), o = 1..m. Let L be its privacy loss, E = e^eps, and h_s(E) the largest hockey-stick
 divergence of s releases. Then
 
-    h_0(E) = max(0, 1 - E),     h_s(E) = max_o E_(P_o) h_(s-1)(E e^-L),     h(0) = 1 for infinite losses,
+    h_0(E) = max(0, 1 - E),     h_s(E) = max_o mean over P_o of h_(s-1)(E e^-L),     h_s(0) = 1 (for infinite losses),
 
 because for a set S of sequences of results, P(S) - E Q(S) is the sum over the first result y of
-P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the best choice of the remaining releases is that for E e^-L(y). On a grid of x = ln E
-that contains all losses, this is a convolution followed by a pointwise maximum. The code computes f_s(x) = e^(theta x) h_s(x): the
-distributions are then exponentially tilted by theta, values stay bounded, and errors are relative near the eps for which theta was
-chosen. Every h_s is convex in E and a mixture of hockey-stick functions. So distributions that dominate the pairs give an upper
-bound, and distributions that the pairs dominate give a lower bound.
+P_o(y) (P(S | y) - E e^-L(y) Q(S | y)), and the best strategy after the result y is the one for E e^-L(y). On a grid of x = ln E
+that contains all losses, this recursion is a convolution followed by a pointwise maximum. The code computes
+f_s(x) = e^(theta x) h_s(e^x): the distributions are then exponentially tilted by theta, the values of f_s are bounded, and their
+errors are small relative to f_s near the eps for which theta was chosen. Every h_s is convex in E, hence a mixture of hockey-stick
+functions max(0, 1 - E/k). So distributions that dominate the pairs give an upper bound, and distributions that the pairs dominate
+give a lower bound.
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ Laws = Sequence[tuple[GridPLD, int]]
 """Distributions of independent releases, each with its number of releases."""
 
 SLOW = 1.5
-"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. With a positive tilt, f also decreases to the left
-of the grid. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
+"""Smallest exponential tilt, in units of 1/standard deviation of the total loss. The tilt is positive so that f = e^(theta x) h is
+small for small x, where the grid begins. Raised: larger rounding errors near the mean. Lowered: a longer grid."""
 
 
 class _Block(NamedTuple):
-    """The function f / e^scale of the module docstring after all releases, and a bound of the error of each value.
+    """The function f of the module docstring after all releases, divided by e^scale.
 
-    Entry i of the array `f` belongs to the grid point with index first + i. `log_rest` is the log mass of infinite loss.
+    Entry i of the array `f` belongs to the grid point with index first + i, and has an error of at most `error`. `log_rest` is the
+    log mass of infinite loss.
     """
 
     theta: float
@@ -56,10 +58,10 @@ class _Block(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """An exponentially tilted distribution of losses: grid indices, masses divided by e^scale, and their sum `total`.
+    """An exponentially tilted distribution of losses on the grid: masses divided by e^scale, with the sum `total`.
 
-    `lost` bounds the truncated mass relative to e^scale, `rough` the relative error of the masses, and `ahead` has the log moment
-    generating functions at larger tilts.
+    `place` are the grid indices, `weight` the masses. `lost` bounds the truncated mass relative to e^scale, `rough` the relative
+    error of the masses. `ahead` has the log moment generating function of the loss at several tilts above theta.
     """
 
     place: FloatArray
@@ -91,7 +93,8 @@ class Adaptive:
     times : int
         Number of releases with a choice.
     fixed : sequence of (GridPLD, int)
-        Releases without a choice. The upper bound puts them first and the lower bound last, so both are valid for any order.
+        Releases without a choice. The upper bound assumes that they come first, so that all choices may depend on them; the lower
+        bound assumes that they come last. So both bounds are valid for any order.
     guide : Product
         A similar composition without choice, from which the tilts are taken.
     upper : bool
@@ -122,8 +125,8 @@ class Adaptive:
         if not 1 <= place < block.f.size - 2:
             return 0.0 if self.upper else -math.inf
         x = self.step * (block.first + place + np.arange(-1, 3))
-        # `value` is h e^(theta at - scale) at the four grid points around `at`. Because h is convex in E, linear interpolation is
-        # an upper bound, and extrapolation from two neighbours on one side is a lower bound.
+        # `value` is h e^(theta at - scale) at the four grid points around `at`. Because h is convex in E, linear interpolation in E
+        # is an upper bound, and linear extrapolation from two grid points on one side is a lower bound.
         rise = np.exp(block.theta * (at - x))
         value, error = block.f[place - 1 : place + 3] * rise, block.error * float(rise.max())
         part = math.expm1(at - x[1]) / math.expm1(x[2] - x[1])
@@ -171,15 +174,16 @@ class Adaptive:
         plain = max(math.sqrt(self._guide.moments(0.0)[2]), 0.5 * step)
         theta = max(self._guide.tilt(center), SLOW / plain)
         spread = max(math.sqrt(self._guide.moments(theta)[2]), 0.5 * step)
-        # `more` has amounts added to theta, each of which gives a Chernoff bound of f to the right of the grid. The grid ends where
-        # the best of these bounds is below e^-NEGLIGIBLE times the size of f. Fewer or smaller amounts: a longer grid.
+        # For each amount m in `more`, the moment generating function at theta + m gives a Chernoff bound of f to the right of the
+        # grid. The grid ends where the best of these bounds is below e^-NEGLIGIBLE times the size of f. With fewer or smaller
+        # amounts the grid is longer.
         more = np.geomspace(1.0, 16.0, 9) / spread
         enough = step * math.floor((center + 3 / theta) / step)
         stages = [
             ([[(self._tilted(law, theta, more, enough), count) for law, count in laws] for laws in several], r)
             for several, r in self._stages
         ]
-        # Choices with infinite losses only are omitted from the recursion; their infinite losses are counted at the end.
+        # Choices all of whose losses are infinite are omitted from the recursion; `rests` has their infinite losses.
         finite = [([laws for laws in several if all(law.total > 0 for law, _ in laws)], r) for several, r in stages]
         first = math.floor(-(NEGLIGIBLE + 2 * math.log1p(theta * spread)) / (theta * step)) - 2
         # `best` is the amount whose Chernoff bound gives the shortest grid.
@@ -207,7 +211,7 @@ class Adaptive:
                 break
             for _ in range(r):
                 state = run.best(state, several)
-        # Bounds of the mass at infinite loss over all strategies.
+        # The mass at infinite loss of the strategy with the largest such mass (upper bound) or the smallest (lower bound).
         outermost = max if self.upper else min
         rests = [(outermost(union_probability([(law.log_rest, count) for law, count in laws]) for laws in several if laws), r)
                  for several, r in stages if any(several)]
@@ -236,8 +240,8 @@ class _Recursion:
 
     def __init__(self, size: int, length: int, left: float, tilt: int) -> None:
         self._size, self._length = size, length
-        # `left` is the log of a bound of f to the left of the grid, from h <= 1. To the right, f is bounded by Chernoff's bound at
-        # the larger tilt with index `tilt`.
+        # `left` is the log of a bound of f to the left of the grid, where f <= e^(theta x). To the right, f is bounded by
+        # Chernoff's bound at the larger tilt with the index `tilt` in `_Tilted.ahead`.
         self._left, self._tilt = left, tilt
         self._spectra: dict[int, tuple[NDArray[np.complex128], float]] = {}
         self._last: tuple[FloatArray, NDArray[np.complex128]] | None = None
@@ -271,16 +275,19 @@ class _Recursion:
         return _State(f, scale, error, max(one.right for one in states))
 
     def _released(self, state: _State, law: _Tilted) -> _State:
-        """Return E f(x - L) at the grid points x for a loss L with the given distribution; f counts as 0 outside the grid."""
+        """Return E f(x - L) at the grid points x for a loss L with the given distribution.
+
+        The values of f outside the grid are replaced by 0; the error bound includes them.
+        """
         stage = 4 * ULP * (math.log2(self._length) + 2)
         f, top = state.f, float(state.f.max())
         outside = capped_exp(self._left - state.scale) + capped_exp(state.right - state.scale)
         spectrum, norm = self._spectrum(law)
         out = fft.irfft(self._transform(f) * spectrum, self._length)[: self._size]
-        # Three parts of the error: rounding of the transforms (a bound of its mean square bounds it at every point), errors of the
-        # masses, and the error of f.
+        # The error has five parts. The first three are rounding errors of the transforms (a bound of their mean square bounds them
+        # at every point), errors of the masses, and the error of f.
         error = 4 * stage * norm * math.sqrt(float((f**2).sum())) + law.rough * law.total * top + state.error * law.total
-        # Two more: truncated losses, and values of f outside the grid.
+        # The last two parts are truncated losses, and values of f outside the grid.
         error += law.lost * top + (law.total + law.lost) * outside
         np.maximum(out, 0.0, out=out)
         error += TINY

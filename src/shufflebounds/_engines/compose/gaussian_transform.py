@@ -51,8 +51,8 @@ LINES = np.array([0.9, 0.7, 0.5, 0.35, 0.25, 0.15, 0.08, 0.04, 0.01, 1e-3])
 exponent of g is at least 0, the first height allows the longest step h. With fewer heights the steps for a < 0 would be shorter."""
 
 MOST_HEIGHT = 1.2
-"""Largest height y of the line of integration. The absolute values of the integrand sum to e^(y^2/2) times the integral, which is
-the factor of the rounding errors. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
+"""Largest height y of the line of integration. The integral of the absolute value of the integrand is e^(y^2/2) times the integral,
+and rounding errors grow by the same factor. Raised: larger rounding errors. Lowered: shorter steps, and longer run time."""
 
 LEAST_THETA = 1e-3
 """Radius r of the circle |theta| = r on which the error of the trapezoidal rule is bounded: the largest error there, divided by r,
@@ -68,7 +68,7 @@ a factor for the row and one for the column. Raised: a larger bound of the round
 class SampledGaussian:
     """The privacy loss of one Gaussian mechanism on a Poisson sample, in one direction.
 
-    The pair is N(0, 1) shifted by mu with probability q, and N(0, 1); or these two in reverse order.
+    One distribution of the pair is the mixture (1 - q) N(0, 1) + q N(mu, 1), the other is N(0, 1).
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class SampledGaussian:
     rate : float
         The probability q that the record is sampled, in (0, 1].
     removed : bool
-        True for the mixture against the unshifted distribution; False for the reverse.
+        True if P is the mixture and Q is N(0, 1); False for the reverse.
     """
 
     mu: float
@@ -91,7 +91,8 @@ class SampledGaussian:
 
     def cumulants(self, theta: FloatArray) -> Cumulants:
         """Return the cumulant generating function at increasing theta > 0; its error is inf if too many points are needed."""
-        # The rule for the largest theta serves all. Two halves are evaluated if the table of points and theta would be too large.
+        # The trapezoidal rule for the largest theta is accurate for all. If its points times the number of theta are too many for
+        # one table, the two halves of the array theta are evaluated separately.
         tilted = TiltedGaussian(self, float(theta[-1]))
         if theta.size == 1 or theta.size * tilted.range_size <= TABLE_SIZE // 4:
             return tilted.cumulants(theta)
@@ -161,8 +162,8 @@ class TiltedGaussian:
     def __init__(self, kind: SampledGaussian, theta: float, accuracy: float = 50.0) -> None:
         self._kind, self._theta, self._accuracy = kind, theta, accuracy
         self._order = theta + 1 if kind.removed else -theta
-        # This rule runs along the real axis, so its strip is as high above the axis as below it. Heights above 4 are not used,
-        # because the normal density grows by the factor e^(height^2/2).
+        # For real arguments of A the line of integration is the real axis, and the strip extends from -height to height. Heights
+        # above 4 are not used, because the normal density grows by the factor e^(height^2/2).
         heights = min(self._most, 4.0) * self._lines
         self._real_step, self._real_height = max((self._step(y, y), y) for y in heights.tolist())
 
@@ -225,7 +226,7 @@ class TiltedGaussian:
         rounding += ULP * (3 * np.abs(largest) + at.x.size + 8 + np.abs(value))
         near = np.abs(value) < 0.5
         if near.any():
-            # Where A(a) is near 1, the log of A(a) would have a large relative error; A(a) - 1 has a small one.
+            # Where A(a) is near 1, the log of the computed A(a) has a large relative error; A(a) - 1 is computed with a small one.
             excess, rounding[near] = _excess(at, log_normal, order[near])
             value[near] = np.log1p(excess)
         outside = dropped * np.exp(np.minimum(largest - value, LARGEST_EXPONENT))
@@ -361,9 +362,9 @@ class TiltedGaussian:
 
     @cached_property
     def _line(self) -> tuple[float, float]:
-        """The step of the rule for absolute values, and the height of its line above the real axis.
+        """The step of the trapezoidal rule at complex arguments, and the height y of its line above the real axis.
 
-        The line is at half the height of the strip in which the integrand is analytic.
+        The strip of the error bound extends from the real axis to 2 y.
         """
         heights = min(self._most / 2, MOST_HEIGHT) * self._lines
         return max((self._step(y, 2 * y), y) for y in heights.tolist())
@@ -389,7 +390,7 @@ class TiltedGaussian:
         error = self.error + 2 * rule * math.exp(min(self.error, 1.0))
         error += 2 * points.dropped * capped_exp(float(points.top[0]) - self.scale + self._log_growth(height))
         growth = float(size @ (at.blur + 8 * ULP * np.abs(loss)))
-        # The last two numbers: |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
+        # The last two numbers follow from |e^(i t s) - 1| <= min(2, t |s|) for the loss s of a term.
         return terms, loss, (error, growth, 2 * float(relative.sum()), float(relative @ np.abs(loss)))
 
     @property
@@ -398,7 +399,7 @@ class TiltedGaussian:
         return int(self._terms[0].size)
 
     def spectrum(self, spacing: float, count: int) -> Spectrum:
-        """Return the values at frequencies 0, spacing, ..., (count - 1) spacing."""
+        """Return E e^((theta + i t) L)/e^scale - 1 at the frequencies t = 0, spacing, ..., (count - 1) spacing."""
         terms, loss, (error, growth, most, relative) = self._terms
         # Because Im log g >= 0, no factor e^(i t log g) exceeds 1 in absolute value.
         width = min(BLOCK, math.ceil(math.sqrt(count)))
@@ -408,7 +409,8 @@ class TiltedGaussian:
         for first in range(0, out.shape[0], rows):
             places = np.arange(first, min(first + rows, out.shape[0]))
             outer = _exp_minus_one(np.outer(places, (1j * spacing * width) * loss))
-            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum, because BLAS would start threads for sums that are too short.
+            # e^(x + y) - 1 = e^x (e^y - 1) + (e^x - 1). einsum is used because BLAS would start threads, which take longer than
+            # these short sums.
             block = np.einsum("ri,ki->rk", terms * (1 + outer), inner)
             out[places] = block + np.einsum("ri,i->r", outer, terms)[:, None]
         differences, frequency = out.ravel()[:count], spacing * np.arange(count)

@@ -1,9 +1,9 @@
 """Bounds of the hockey-stick divergence of several releases, for `profile.Composition`.
 
-If the moment generating functions of all losses are known, they are inverted (`inversion`). Where this fails, or if the largest
-loss is too large for a grid that resolves the others, the outcomes of all pairs of releases are summed (`pair_sums`). Otherwise the
-distributions of the privacy losses are composed on a grid (`grid_product`), which is refined until the two bounds agree to a
-relative tolerance of eps. `adaptive` serves adversaries who choose pairs of datasets adaptively.
+If the moment generating functions of all losses are known, they are inverted (`inversion`). Where inversion fails, or if the
+largest loss is too large for a grid that resolves the others, losses are added for all pairs of outcomes of two releases, of four
+releases and so on (`pair_sums`). Otherwise the distributions of the privacy losses are composed on a grid (`grid_product`), which
+is refined until the relative gap of eps is at most rtol. `adaptive` bounds adversaries who choose pairs of datasets adaptively.
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from shufflebounds._losses.samples import SampledProfile
 __all__ = ["LOOSE", "Account", "AdaptiveChoice", "Composer"]
 
 LOOSE = 1e-3
-"""Relative accuracy of an upper bound without a lower one to compare it with, and of the coarse grid a search starts with.
+"""Relative accuracy of eps for the upper bound if there is no lower bound, and for the composition with which a search starts.
 
 Lowered: longer run time for an upper bound that is smaller by less than a relative 1e-3. Raised: a larger upper bound.
 """
 
 COMPOSED = 40
-"""Number of composed distributions that are cached, and of adaptive strategies. Raised: more memory. Lowered: a search for eps
-computes some distributions again."""
+"""Number of composed distributions in one cache, and of adaptive strategies in another. Raised: more memory. Lowered: a search for
+eps computes some distributions again."""
 
 CHOSEN = 4e7
-"""Largest total number of points of all transforms of an adaptive strategy, in about two seconds. Raised: longer run time. Lowered:
-a coarser grid, and less tight bounds."""
+"""Largest total number of points of all Fourier transforms of an adaptive strategy; they take about two seconds. Raised: longer run
+time. Lowered: a coarser grid, and less tight bounds."""
 
 
 class AdaptiveChoice(NamedTuple):
     """The mechanism whose pair of datasets may change from release to release.
 
-    For the upper bound, the release with index `place` may change its pair. For the lower bound, the adversary takes one of `pairs`
-    (products of pairs) in each of `times` releases, and the releases in `others` have fixed pairs. `pairs` is empty if there is no
-    adaptive lower bound.
+    `place` is its index among the distributions of the upper bound. For the lower bound, the adversary takes one of `pairs`
+    (products of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed pairs. `pairs` is
+    empty if there is no adaptive lower bound.
     """
 
     place: int
@@ -74,8 +74,8 @@ class Account(NamedTuple):
     """How one bound was computed, for :meth:`Composition.explain`.
 
     `step` is the spacing of the losses on the finest grid, `points` the number of points of its Fourier transform, `tilt` the
-    exponential tilt theta, and `log_tail` the log of the mass that may be truncated. `adaptive` is true if the adversary may choose
-    the pair of each release after all earlier results.
+    exponential tilt theta, and `log_tail` the log of the mass that may be truncated from each release. `adaptive` is true if the
+    recursion over adaptive strategies was computed.
     """
 
     step: float
@@ -100,13 +100,13 @@ class Composer:
     rtol : float
         The grid is refined until the relative gap of eps is at most rtol.
     free : AdaptiveChoice, optional
-        A mechanism whose pair may change from release to release. Both bounds are then those of the best adaptive strategy.
+        A mechanism whose pair may change from release to release. The bounds are then those of the best adaptive strategy.
     tested : sequence of (DominatingPairInfo, int)
-        Mechanisms whose own delta gives a lower bound: one test, repeated in every release. Used if `lower` is empty. The
-        distributions in `upper` give no lower bound, because neighbouring datasets need not attain them.
+        Mechanisms for the lower bound if `lower` is empty: the best test of one release is repeated in every release (`repeated`).
+        The distributions in `upper` give no lower bound, because neighbouring datasets need not attain them.
     deepest : float
         If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. A trade-off
-        function sets it, because its points end at a smallest delta.
+        function sets this number, because its points end at a smallest delta.
     """
 
     def __init__(
@@ -122,16 +122,16 @@ class Composer:
         self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
         self._strategies: Kept[tuple[float, float, float, bool], Adaptive] = Kept(COMPOSED)
         self._products: Kept[tuple[float, float, float, int, float], Product] = Kept(COMPOSED)
-        # At a few numbers an entry, BLOCK entries take about 3 MB.
+        # An entry is a few numbers, so BLOCK entries take about 3 MB.
         self._known: Kept[float, Interval] = Kept(BLOCK)
-        # Only `account` reads the next two caches; no bound depends on them.
+        # Only `account` reads the caches `_finest` and `_adaptive`; no bound depends on them.
         self._finest: Kept[float, float] = Kept(BLOCK)
         self._adaptive: Kept[float, bool] = Kept(BLOCK)
-        # The eps at which sums over all pairs gave a lower bound.
+        # `_summed` has the eps at which sums over all pairs of outcomes gave a lower bound.
         self._summed: Kept[float, bool] = Kept(BLOCK)
         self._lock, self._process = threading.RLock(), os.getpid()
         self._count = sum(r for _, r in upper)
-        # If the lower bound comes from other distributions than the upper bound (False), no grid makes the two bounds agree.
+        # Whether one lower bound has the distributions of the upper bound. If not, no grid makes the two bounds agree.
         self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
         self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
 
@@ -144,14 +144,15 @@ class Composer:
         releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
         if not self.tight or len(releases) < len(self._upper):
             return None
-        # If the allowed gap is not far below `finest`, sums over all pairs of outcomes take less time than a long integral.
+        # Unless rtol is far below `PairSums.finest`, sums over all pairs of outcomes take less time than a long integral. So the
+        # length of an integral is limited to `most` if these sums are possible.
         most = (2e7 if self._count <= 32 else 1e8) * self.steps.rtol / self._rtol
         inversion = Inversion(releases, self._rtol, min(most if PairSums.possible(self._upper) else math.inf, 4e8))
         return inversion if inversion.possible else None
 
     @cached_property
     def sums(self) -> PairSums | None:
-        """Sums over all pairs of outcomes, for when inversion fails or a grid is too long or inaccurate; None if not possible."""
+        """Sums over all pairs of outcomes, used if inversion fails or a grid is too long or inaccurate; None if not possible."""
         if not self.tight or self.steps.lattice is not None or not PairSums.possible(self._upper) or not self.steps.spread > 0:
             return None
         return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self.steps.spread)
@@ -164,17 +165,17 @@ class Composer:
     def needs_no_grid(self) -> bool:
         """Whether no grid is needed: the bounds come from inversion or sums over all pairs of outcomes, unless delta is tiny.
 
-        Sums replace a grid that cannot be both long enough for the largest loss and as fine as its accuracy requires, and a grid
-        with many values.
+        Sums are used if no grid of TABLE_SIZE points is both long enough for the largest loss and fine enough, or if the values on
+        the grid take longer than the sums (`_long`).
         """
         if self.inversion is not None or self.sums is None:
             return self.inversion is not None
         return self.steps.accurate(self.steps.rtol) < self.steps.shortest or self._long(FIRST_TAIL)
 
     def _long(self, log_tail: float) -> bool:
-        """Whether a grid down to this log mass takes longer than sums over all pairs.
+        """Whether a grid that truncates this log mass takes longer than sums over all pairs of outcomes.
 
-        It does if it has more points than a transform, or many points at each of which the density of a release is evaluated.
+        It does if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is evaluated.
         """
         for known, _ in self._upper:
             scale = known.scale(log_tail)
@@ -184,7 +185,7 @@ class Composer:
         return False
 
     def once(self, eps: float) -> float:
-        """Return an upper bound of log delta at eps, without a grid; it is tighter than `roughly` and faster than both bounds."""
+        """Return an upper bound of log delta at eps, without a grid: tighter than `roughly`, and in less time than `bounds`."""
         value, close = (0.0, False) if self.inversion is None else self.inversion.log_delta_once(eps)
         if close or self._sums_roughly is None or eps > self.steps.farthest:
             return value
@@ -276,9 +277,8 @@ class Composer:
     def _depth(self, eps: float, log_tail: float) -> float:
         """Return an estimate of log delta at eps, with the total loss taken as Gaussian.
 
-        `log_tail` is the log of the truncated mass of each release.
-
-        It only chooses the truncation; where it was too large, `_on_grid` truncates less.
+        `log_tail` is the log of the truncated mass of each release. The estimate only chooses this mass; where the mass is too
+        large, `_on_grid` truncates less.
         """
         mean = var = 0.0
         for release, r in self._upper:
@@ -318,16 +318,16 @@ class Composer:
             return Account(step, size, product.tilt(eps) if product.finite else 0.0, log_tail, eps in self._adaptive)
 
     def estimate(self, eps: float) -> float:
-        """Return an estimate of log delta at eps: by the saddle point, or for Gaussian losses of the same mean and variance.
+        """Return an estimate of log delta at eps: by the saddle point or, without inversion, for a Gaussian total loss.
 
-        It is 0 if all losses are 0.
+        The estimate is 0 if all losses are 0.
         """
         if self.inversion is not None:
             return self.inversion.estimate(eps)
         return normal_estimate(eps, self.steps.mean, self.steps.spread)
 
     def _middle(self, eps: float) -> float:
-        """Return the middle of the interval that contains eps. All eps of an interval share one set of samples.
+        """Return the middle of the interval that contains eps; all eps of an interval share the samples of expensive distributions.
 
         The intervals have the length of 2 NEAR standard deviations of the total loss. The first one extends down to -inf.
         """
@@ -357,7 +357,7 @@ class Composer:
         return Interval(max(low, found.lower), min(high, found.upper))
 
     def _agree(self, found: Interval, account: InversionAccount | None, eps: float) -> bool:
-        """Return whether the gap of bounds by inversion is at most a relative rtol of eps; log delta has about the slope -tilt."""
+        """Return whether the relative gap of eps is at most rtol for bounds by inversion; log delta has about the slope -tilt."""
         return account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
 
     def _bounds(self, eps: float) -> Interval:
@@ -375,7 +375,7 @@ class Composer:
         found = self._with_sums(found, eps)
         if eps in self._summed or found.upper < self._deepest:
             return found
-        # There is no lower bound by sums if delta is below about 1e-290, or if sums are not possible.
+        # Sums give no lower bound if delta is below about 1e-290. A grid gives one, unless it is too long.
         if self.sums is not None and eps <= self.steps.farthest and self._long(self._tail(eps)):
             return found
         low, high = self._bounds_on_grid(eps)
@@ -460,7 +460,7 @@ class Composer:
         return release.law(anchor, step, log_tail, placed, upper=upper)
 
     def _refined(self, eps: float) -> Interval:
-        """Return bounds on a grid, or the tighter ones of these and of sums over pairs of outcomes where their gap is too wide."""
+        """Return bounds on a grid; if their gap is too large, the tighter of these and of sums over pairs of outcomes."""
         found, allowed = self._on_grids(eps)
         reached = found.upper - found.lower <= allowed * self.steps.rtol
         return found if reached or self.inversion is not None or self.sums is None else self._with_sums(found, eps)
@@ -485,7 +485,7 @@ class Composer:
                 continue
             self._finest[eps] = step
             gap, allowed = high - low, max(slope * max(eps, self.steps.spread), 1.0)
-            # The samples may add 2 % to the gap.
+            # The samples may cause 2 % of the gap or more: use samples for a smaller rtol.
             if rtol > self._rtol and gap < 50 * allowed * rtol:
                 rtol = max(self._rtol, 0.1 * rtol)
                 continue
@@ -494,7 +494,8 @@ class Composer:
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self.tight and self._rtol == self.steps.rtol)
-            # Where the gap is large, sums reduce it more than several refinements. One refinement divides the gap by four at most.
+            # If the gap is large, sums over all pairs of outcomes reduce it more than several refinements of the grid, of which each
+            # divides the gap by four at most.
             sums = False
             if self.inversion is None and self.sums is not None and gap > 2 * allowed * self.steps.rtol and high > LOG_TINY:
                 found = self._with_sums(found, eps)
@@ -505,7 +506,7 @@ class Composer:
             finer += 1
 
     def _on_grid(self, step: float, eps: float, rtol: float) -> tuple[float, float, float]:
-        """Return both bounds on the grid with this step, and the slope of log delta there.
+        """Return both bounds on the grid with this step, and minus the slope of log delta at eps.
 
         Expensive divergences are sampled for a relative gap `rtol` of eps.
         """

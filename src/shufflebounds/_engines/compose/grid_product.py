@@ -35,7 +35,7 @@ class Product(TiltedSum):
         for law, r in zip(laws, times):
             held = np.flatnonzero(law.log_p > -np.inf)
             logs = law.log_p[held]
-            # Indices relative to the heaviest point: tilting then changes the total mass little.
+            # The indices are relative to the heaviest point, so that tilting changes the total mass little.
             middle = int(held[np.argmax(logs)]) if held.size else 0
             summands.append(Summand(logs, (held - middle).astype(np.float64), r))
             origin += r * (law.anchor + law.step * (law.first + middle))

@@ -53,8 +53,8 @@ OFFSETS = (-28, -24, -20, -16, -13, -10, -8, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3,
 """Tilts that are compared for one eps, as exponents of RATIO relative to the saddle point.
 
 The entries up to 0 are tried as contours of the integral, all entries as tilts of the Chernoff bound. In the aliasing sum of the
-module docstring, the terms with k < 0 decrease more slowly at a smaller tilt, those with k > 0 at a larger tilt. In both cases
-the period P has to be longer. More tilts take longer to compare.
+module docstring, the terms with k < 0 decrease more slowly at a smaller tilt, those with k > 0 at a larger tilt. The tilt with
+the shortest sufficient period P is used. With more tilts the comparison takes longer.
 """
 
 TILTS_AT_ONCE = (OFFSETS[-1] - OFFSETS[0]) // 2
@@ -219,9 +219,10 @@ class Inversion:
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
         self._releases, self._most = tuple(releases), most
-        # The goal for the gap of log delta. A larger fraction of rtol gives a larger gap, a smaller one needs more nodes.
+        # `_tolerance` is the goal for the relative gap of eps. A larger fraction of rtol gives a larger gap, a smaller fraction
+        # needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
-        # There is one entry for each of TILTS at most.
+        # The range TILTS limits the number of entries.
         self._tilts: dict[int, _Tilt | None] = {}
         self._parts: Kept[int, _Parts] = Kept(CACHED_ANSWERS)
         self._nodes: Kept[tuple[int, float, int], _Nodes] = Kept(TABLE_SIZE, lambda nodes: int(nodes.integrand.size))
@@ -239,7 +240,7 @@ class Inversion:
         return self._known(TILTS[0]) is not None
 
     def _known(self, place: int) -> _Tilt | None:
-        """Return the sum of the losses at the tilt RATIO**place.
+        """Return the values of :class:`_Tilt` at the tilt RATIO**place, or None if a moment generating function is not known there.
 
         Up to a tilt of 94, where the quadrature needs few points, a block of neighbouring tilts is computed together.
         """
@@ -298,7 +299,7 @@ class Inversion:
         if low == TILTS[0]:
             return low
         above, below = self._known(low), self._tilt(low - 1)
-        # From one tilt to the next the cumulant may increase by orders of magnitude, so both are compared.
+        # From one tilt to the next the cumulant may increase by orders of magnitude, so the integrands at both are compared.
         return low if above is not None and above.height(eps) < below.height(eps) else low - 1
 
     def chernoff(self, eps: float) -> float:
@@ -317,7 +318,7 @@ class Inversion:
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
 
-        If it would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
+        If the integral would take too long, the lower bound is -inf, the upper bound a Chernoff bound, and the second result None.
         """
         saddle = self._saddle(eps)
         tilt = self._tilt(saddle)
@@ -355,13 +356,13 @@ class Inversion:
         return min(high, once[0].upper), once[0].lower > -math.inf
 
     def _tolerance_at(self, eps: float, tilt: _Tilt) -> float:
-        """Return the goal for the gap of log delta: the goal for eps times the slope of log delta, which is about the tilt."""
+        """Return the goal for the gap of log delta: `_tolerance` times eps times the slope of log delta, about the tilt."""
         return self._tolerance * max(tilt.theta * eps, 1.0)
 
     def _once(self, eps: float, saddle: int, estimate: float, tolerance: float) -> tuple[Interval, float, InversionAccount] | None:
-        """Return (both bounds, log of the integral, how it was computed); its error is about tolerance * e^estimate.
+        """Return (both bounds, log of the integral, how it was computed), or None if the integral would take too long.
 
-        The result is None if the integral would take too long.
+        The error of the integral is about tolerance * e^estimate.
         """
         place, spacing, count = self._contour(eps, saddle, estimate, tolerance)
         if count > TABLE_SIZE or count * sum(part.points for part, _ in self._part(place).parts) > self._most:
@@ -375,23 +376,22 @@ class Inversion:
         """Return (k, spacing of the nodes, number of nodes) of the contour with the tilt RATIO**k.
 
         They are chosen such that each error term is about tolerance * e^estimate, where `estimate` approximates the log divergence.
-        A number above TABLE_SIZE means that no contour is possible.
+        A number of nodes above TABLE_SIZE means that no contour is possible.
         """
         goal = estimate + math.log(tolerance)
         window = self._window(saddle)
         lower = window.places.index(saddle) + 1
         theta = window.theta[:lower]
         left = np.logaddexp(0.0, -goal) / theta
-        # At a larger tilt, the Chernoff bound bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the
-        # sum over all k > 0.
+        # The Chernoff bound at a larger tilt bounds the error term with k = 1 (module docstring); adding 0.7 > log 2 covers the sum
+        # over all k > 0.
         apart = window.theta - theta[:, None]
         beyond = np.maximum(window.chernoff(eps) - goal, 0.0) + 0.7
         with np.errstate(divide="ignore"):
             right = np.where(apart > 0, beyond / np.maximum(apart, 1e-300), np.inf).min(axis=1)
         needed = np.maximum(left, right)
-        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: at this limit the
-        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: no short
-        # periods.
+        # A tilt is excluded if the integrand at t = 0 exceeds the integral by more than a factor e^digits: up to this factor the
+        # rounding error, about 1e-14 of the integrand, is below the tolerance. Raised: more cancellation. Lowered: longer periods.
         digits = min(16.0, math.log(tolerance / 1e-14))
         needed[:-1][window.heights(eps)[: lower - 1] > estimate + digits] = math.inf
         index = int(np.argmin(needed))

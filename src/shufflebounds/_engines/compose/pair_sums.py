@@ -1,16 +1,19 @@
 """Hockey-stick divergences of releases with rare large losses, computed as sums over all pairs of outcomes.
 
-If records are rarely sampled, nearly all losses are tiny, and a few large ones decide delta. A grid that resolves both is too long,
-and no exponential tilt moves the mean of the total loss to eps. Here the losses of one release are moved to nodes whose distance is
-proportional to the loss, and smaller near eps. The sum of two losses is moved to such nodes again: for the upper bound, the mass of
-a cell between nodes moves to its two ends, for the lower bound to one loss inside the cell. The divergence is the expectation of a
-convex, decreasing function of e^-loss. It increases in the first case if the mean of e^-loss does not increase, and decreases in
-the second if this mean does not decrease (`_base.convex_order`). All terms are positive, so small divergences have a small relative
-error. The number of sums grows with the logarithm of the number of releases.
+If a record is sampled with a small probability, almost every loss is tiny, and a few large losses decide delta. A grid that
+resolves both is too long, and no exponential tilt moves the mean of the total loss to eps. Here the losses of one release are moved
+to nodes whose distance is proportional to the loss, and smaller near eps. The sums of the losses of two releases, over all pairs of
+their outcomes, are moved to such nodes again, and so on for four releases and more. The number of these steps grows with the
+logarithm of the number of releases.
 
-Masses and products of masses below 5e-324 underflow. There are fewer than 1e15 of them; TINY, which an upper bound adds at every
-sum, bounds their total under P, and the mass of cells below 1e-300, whose means are inaccurate. Under Q their total has the weight
-e^eps in delta: there is no lower bound below TINY e^eps.
+The divergence is the expectation of a convex, decreasing function of e^-loss (`_base.convex_order`). For the upper bound, the mass
+of a cell between two nodes is moved to these nodes such that the mean of e^-loss does not increase; this does not decrease the
+divergence. For the lower bound, the mass is moved to one loss inside the cell such that this mean does not decrease; this does not
+increase the divergence. All terms are positive, so small divergences have a small relative error.
+
+Masses and products of masses below 5e-324 underflow; there are fewer than 1e15 of them. The means of cells with a mass below 1e-300
+are inaccurate. TINY, which an upper bound adds at every sum, bounds the total of these masses under P. Under Q this total has the
+weight e^eps in delta, so there is no lower bound below TINY e^eps.
 """
 
 from __future__ import annotations
@@ -35,10 +38,10 @@ from shufflebounds._losses.release import DominatingPairInfo
 __all__ = ["PairSums"]
 
 SPACING = 0.5
-"""Distance of neighbouring nodes near eps, relative to the loss and to sqrt(rtol), for 32 releases or more; for fewer it falls with
-the fourth root of their number, because fewer sums are needed. The gap of eps is about rtol for 32 releases, and up to 50 times
-rtol for thousands of releases if small losses matter. Nodes are five times as far apart below this range, and 25 times above.
-Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
+"""Distance of neighbouring nodes near eps, in units of loss * sqrt(rtol), for r >= 32 releases. For r < 32 the distance is smaller
+by the factor (r/32)^(1/4), because fewer sums are needed. Farther from eps nodes are five times as far apart, and 25 times above
+`_Placed.large`. The gap of eps is about rtol for 32 releases, and up to 50 times rtol for thousands of releases if small losses
+matter. Lowered: tighter bounds; the run time grows with the square of the number of nodes."""
 
 class _Losses(NamedTuple):
     """Outcomes of a bound: increasing finite losses, the masses under P and under Q, and the mass under P of infinite loss."""
@@ -60,11 +63,10 @@ class _Losses(NamedTuple):
 
 
 class PairSums:
-    """Both bounds of the hockey-stick divergence of up to `most` releases.
+    """Lower and upper bounds of the hockey-stick divergence of up to `most` releases.
 
-    The rounding of its masses adds about 1e-12 to the gap of log delta for every release.
-
-    The nodes depend on an interval that contains eps, so the bounds at one eps do not depend on earlier calls.
+    The rounding errors of masses add about 1e-12 to the gap of log delta for every release. The nodes depend on a fixed interval
+    that contains eps, so the bounds at one eps do not depend on earlier calls.
 
     Parameters
     ----------
@@ -91,7 +93,7 @@ class PairSums:
 
     @classmethod
     def possible(cls, releases: Sequence[tuple[DominatingPairInfo, int]]) -> bool:
-        """Return whether all of several releases are single pairs whose divergence takes little time."""
+        """Return whether there are 2 to `most` releases, each of a single pair whose divergence takes little time to evaluate."""
         single = all(known.attained.single and known.sampling.convex and not known.sampling.expensive for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
@@ -164,14 +166,17 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
 
 
 class _Table:
-    """A bound of the divergence of the releases, from two independent parts whose sums of losses are not moved to nodes."""
+    """A bound of the divergence of the releases, which are divided into two groups.
+
+    The losses within each group are added by `_product`. The sums of one loss of each group are not moved to nodes.
+    """
 
     def __init__(self, single: Sequence[_Losses], times: tuple[int, ...], placed: _Placed, *, upper: bool) -> None:
         self._placed, self._upper, self._known = placed, upper, dict[tuple[int, ...], _Losses]()
         for i, one in enumerate(single):
             self._known[tuple(int(j == i) for j in range(len(single)))] = one
         self._first, self._second = (self._product(part) for part in _halves(times))
-        # Suffix sums of the masses of the second part; the last entry is the empty sum.
+        # Suffix sums of the masses of the second group; the last entry is the empty sum.
         self._p, self._q = (np.append(np.cumsum(mass[::-1])[::-1], 0.0) for mass in (self._second.p, self._second.q))
 
     @property
@@ -180,10 +185,7 @@ class _Table:
         return sum(one.loss.nbytes + one.p.nbytes + one.q.nbytes for one in self._known.values())
 
     def _product(self, times: tuple[int, ...]) -> _Losses:
-        """Return the sum of the losses of times[i] releases of each kind i.
-
-        They are moved to nodes for the upper bound, and to one loss in each cell for the lower bound.
-        """
+        """Return the bound of the sum of the losses of times[i] releases of each kind i."""
         if times not in self._known:
             first, second = (self._product(part) for part in _halves(times))
             self._known[times] = _sum(first, second, self._placed, upper=self._upper)
@@ -198,8 +200,8 @@ class _Table:
         tail, lost = self._p[place], np.exp(np.minimum(level, LARGEST_EXPONENT)) * self._q[place]
         if not self._upper:
             tail = np.where(level < LARGEST_EXPONENT, tail, 0.0)
-        # Sums have a relative error of an ulp for each term. The rounding error of the level, an ulp of eps + |loss|, is a relative
-        # error of `lost`, which is at most `tail`. So `error` covers both.
+        # `error` covers two errors: sums have a relative error of an ulp for each term, and the rounding error of `level`, an ulp
+        # of eps + |loss|, is a relative error of `lost`, which is at most `tail`.
         error = ULP * (2 * self._second.loss.size + 16 + 4 * (eps + np.abs(loss))) * tail
         value = float(p @ np.maximum(tail - lost + way * error, 0.0)) * (1 + way * ULP * (loss.size + 8))
         value += rest + self._second.rest if self._upper else 0.0
@@ -209,8 +211,8 @@ class _Table:
 def _halves(times: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split the numbers of releases into two vectors, neither of them 0, that add up to `times`.
 
-    They are equal if all numbers are even; otherwise one has zeros and ones only. So a table needs at most two sums for each binary
-    digit of the numbers.
+    The two vectors are equal if all numbers are even; otherwise one of them has zeros and ones only. So a table needs at most two
+    sums for each binary digit of the numbers.
     """
     odd = tuple(number % 2 for number in times)
     if sum(times) == sum(odd):
@@ -224,15 +226,16 @@ def _sum(first: _Losses, second: _Losses, placed: _Placed, *, upper: bool) -> _L
     """Return an upper or a lower bound of the sum of two independent losses, moved to nodes or to one loss in each cell."""
     rest = (first.rest + second.rest) * (1 + 4 * ULP) + TINY
     if not first.loss.size or not second.loss.size:
-        # If every loss of one part is infinite, every sum is infinite.
+        # All losses of one summand are infinite, so every sum is infinite.
         return _Losses(np.empty(0), np.empty(0), np.empty(0), rest)
     low, high = first.loss[0] + second.loss[0], first.loss[-1] + second.loss[-1]
     nodes = placed.nodes(max(-low, 0.0) * (1 + 1e-9) + 1e-300, max(high, placed.large) * (1 + 1e-9))
     p, moment = _jumps.cell_sums(first.loss, first.p, second.loss, second.p, nodes, upper)
     gap = np.diff(nodes)
-    # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the roundings of the sums of masses, of
-    # the sums of losses, and of the functions below. `lean` bounds the mean of 1 - e^(a - loss), a concave function of the loss: by
-    # Jensen's inequality it is at most its value at the mean, and at least that of its chord over the cell.
+    # A cell from a to a + gap has the mass p and the mean loss a + mean. `charge` covers the rounding errors of the sums of masses,
+    # of the sums of losses, and of the functions below. The function 1 - e^(a - loss) is concave in the loss. Its mean is at most
+    # its value at the mean loss (Jensen's inequality, for the upper bound), and at least `lean`, the value of its chord over the
+    # cell at the mean loss (for the lower bound).
     charge = ULP * (2 * (first.loss.size + second.loss.size) + 32 + 16 * max(-low, high))
     mean = np.clip(moment / np.where(p > 0, p, 1.0) * (1 + (charge if upper else -charge)), 0.0, gap)
     width = -np.expm1(-gap)

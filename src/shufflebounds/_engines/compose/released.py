@@ -12,8 +12,9 @@ from shufflebounds._losses.release import DominatingPairInfo, groups_alike
 __all__ = ["Released", "matched"]
 
 ALIKE = 0.25
-"""Pairs of a family (`Releases.ordered`) whose numbers differ by a relative ALIKE * rtol share one pair of bounds. For a
-number of users eps changes by about half of that. Raised: larger gaps. Lowered: longer run time."""
+"""Pairs of one family that differ only in a number (`Releases.ordered`), such as the number of users, share their bounds if these
+numbers differ by at most a relative ALIKE * rtol. Different numbers of users change eps by about half of this relative difference.
+Raised: larger gaps. Lowered: longer run time."""
 
 Pairs = tuple[tuple[DominatingPairInfo, int], ...]
 
@@ -26,7 +27,7 @@ class Released:
     factors : sequence of (DominatingPairInfo, int)
         The pair of each mechanism, with its number of releases.
     rtol : float
-        Pairs of one family whose numbers have about this relative distance are replaced by one pair (ALIKE).
+        Relative gap of eps; pairs of one family that are alike to ALIKE * rtol are replaced by one pair.
     """
 
     def __init__(self, factors: Sequence[tuple[DominatingPairInfo, int]], rtol: float) -> None:
@@ -34,7 +35,7 @@ class Released:
 
     @cached_property
     def pairs(self) -> tuple[tuple[DominatingPairInfo, Pairs], ...]:
-        """For each factor: the information about its pair, and pairs (with multiplicities) whose product covers its releases."""
+        """For each factor, its pair, and the pairs (with numbers of releases) that are composed in place of its releases."""
         known = [one for one, _ in self._factors]
         releases = [one.times(number) for one, number in self._factors]
         powers = [one.releases.power for one in known]
@@ -46,7 +47,7 @@ class Released:
                     releases[i] = ()
                 releases[alike[0][0]] = ((product([(parameter, self._factors[i][1]) for i, parameter in alike]), 1),)
         for places in groups_alike(known, ALIKE * self._rtol):
-            # The releases of these factors have about the same distribution, so that one transform serves all of them.
+            # The releases of these factors have about the same distribution, so one distribution is composed for all of them.
             for i in places:
                 releases[i] = ()
             releases[places[0]] = ((known[places[0]].to(known[places[-1]]), sum(self._factors[i][1] for i in places)),)
@@ -76,7 +77,7 @@ class Released:
         for i, ((_, times), (known, releases)) in enumerate(zip(self._factors, self.pairs)):
             pairs = known.below
             pair = pairs[entry] if len(pairs) > 1 else pairs[0]
-            # The objects are those of the upper bound, so that their values are computed once.
+            # If possible, the objects of the upper bound are taken, so that their values are computed once.
             side += [] if i == left_out else releases if pair is known else pair.times(times)
         return side
 
@@ -90,7 +91,8 @@ class Released:
         if not places or sum(times for _, times in above) == 1:
             return None
         place = max(places, key=lambda i: above[i][1])
-        # A mechanism that is a part of a release gets no adaptive lower bound, because equal parts have the same pair.
+        # A distribution that covers only a part of a factor gets no adaptive lower bound, because equal parts of one release have
+        # the same pair.
         factor = next((i for i, (_, releases) in enumerate(self.pairs) if releases == (above[place],)), None)
         if factor is None or not has_below:
             return AdaptiveChoice(place, 0, (), ())

@@ -52,9 +52,10 @@ class GridSteps:
 
     @cached_property
     def farthest(self) -> float:
-        """The largest eps that is evaluated on a grid: 1e6 times the largest loss above a mass of e^FIRST_TAIL, or the pure budget.
+        """The largest eps that is evaluated on a grid: 1e6 times the largest total loss.
 
-        For larger eps the rounding errors of grid points are too large, and the square of eps overflows.
+        The largest loss of a release is its pure budget, or the loss above which a mass of e^FIRST_TAIL is truncated. For larger
+        eps the rounding errors of grid points are too large, and the square of eps may overflow.
         """
         losses = sum(r * release.scale(FIRST_TAIL).high for release, r in self._upper)
         pure = sum(r * release.pure for release, r in self._upper)
@@ -82,16 +83,16 @@ class GridSteps:
         if not self._tight:
             # Different distributions for the two bounds cause a much larger gap than the grid does.
             step *= 8
-        # At the default rtol of 1e-5, a grid takes little time until its transform has FIRST_POINTS points within 20 standard
-        # deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for a trade-off function, the first grid is
-        # coarser.
+        # At the default rtol of 1e-5, the step is reduced further as long as the grid takes little time: until its transform has
+        # FIRST_POINTS points within 20 standard deviations, or its values take half of MOST_GRID_EFFORT. For a larger rtol, as for
+        # a trade-off function, the first grid is coarser.
         spans = ((release.scale(FIRST_TAIL), release.sampling.effort) for release, _ in self._upper)
         efforts = sum((scale.high - scale.low) * effort for scale, effort in spans)
         coarser = math.sqrt(max(self._rtol / 1e-5, 1.0))
         step = min(step, coarser * max(20 * self.spread / FIRST_POINTS, 2 * efforts / MOST_GRID_EFFORT))
         if spacings:
-            # The errors at the points of a lattice of losses do not average out, so the step is finer. A transform of 2
-            # FIRST_POINTS points is fast.
+            # The errors at the points of a lattice of losses do not average out, so the step may be halved. A transform of
+            # 2 FIRST_POINTS points is fast, too.
             step = min(step, coarser * 10 * self.spread / FIRST_POINTS)
         return self._fitted(max(step, 40 * self.spread / TABLE_SIZE, self.shortest))
 
@@ -121,7 +122,7 @@ class GridSteps:
         return max(max(abs(scale.low), abs(scale.high)) for scale in scales) / TABLE_SIZE
 
     def _fitted(self, step: float) -> float:
-        """Return a grid step, at most `step`, for which the known atoms are on or near grid points."""
+        """Return a grid step, at most `step`, for which the preferred losses of releases (`_hint`) are on or near grid points."""
         hints = [(release, hint[1], r) for release, r in self._upper if (hint := self._hint(release)) and hint[1] >= step]
         if not hints:
             return step
@@ -131,8 +132,8 @@ class GridSteps:
         tried = base / (least + np.arange(1 + min(least // 2 + 8, MOST_ENUMERATED) if others else 1))
         cost = np.zeros(tried.size)
         for spacing, r in others:
-            # An atom at a distance away * tried from the grid is moved to the grid, and another atom is moved one spacing to keep
-            # the mean. This adds the product of this distance and the spacing to the variance.
+            # An atom at a distance away * tried from the grid is moved to the grid, and mass of another atom is moved by one
+            # spacing to keep the mean. This adds the product of the distance and the spacing to the variance.
             away = np.abs(spacing / tried - np.round(spacing / tried))
             cost += r * spacing * tried * np.where(away > ON_GRID, away, 0.0)
         return float(tried[np.argmin(cost)])
