@@ -494,8 +494,8 @@ class Composer:
             # Stop if the finer grid reduced the gap by less than 20 %: then the step does not cause the gap. If the two bounds use
             # different distributions (not `tight`), these usually cause the gap, and a finer grid is tried only if rtol is small.
             apart = not gap < 0.8 * last or (not self.tight and self._rtol == self.steps.rtol)
-            # If the gap is large, sums over all pairs of outcomes reduce it more than several refinements of the grid, of which each
-            # divides the gap by four at most.
+            # If the gap is large, sums over all pairs of outcomes reduce it more than several refinements of the grid: a finer
+            # grid divides the gap by four at most.
             sums = False
             if self.inversion is None and self.sums is not None and gap > 2 * allowed * self.steps.rtol and high > LOG_TINY:
                 found = self._with_sums(found, eps)
