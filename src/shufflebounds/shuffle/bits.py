@@ -353,8 +353,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         # At this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
         # The search starts between `low` and `high`. A bit is replaced by a fair coin with probability 2 q. With probability
-        # (1 - 2 q)^(n-1) no other bit is, and only the target's own flip protects the target. So, unless delta is close to 1, no
-        # flip probability below `low` meets the target.
+        # (1 - 2 q)^(n-1) no other bit is replaced, and only the target's own flip protects the target. So, unless delta is close
+        # to 1, no flip probability below `low` meets the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)

@@ -248,8 +248,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     def _labels(self) -> WeightedLabels:
         """The bound over all datasets by weighted labels."""
         budgets = np.sort(self.local_eps)
-        # More flipping is post-processing. So a bound for the largest budget, among others with all budgets but the smallest, is
-        # valid for every target: sorted, the budgets of the target's others are at most these.
+        # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
+        # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
+        # `budgets[1:]`, is valid for every target.
         others = budgets[1:] if self.target is None else np.delete(self.local_eps, self.target)
         return WeightedLabels.of_bits(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
 
