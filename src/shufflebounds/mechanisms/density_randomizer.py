@@ -36,8 +36,8 @@ MOST_INPUTS = 16
 """Largest number of inputs. All ordered pairs are evaluated, and the upper bound has an output for each cell and input."""
 
 CLOSE = 2.0**-26
-"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. It enters the upper bound times a
-probability that is as small. Raised: wider bounds. Lowered: longer run time."""
+"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. The distance enters the upper bound
+multiplied by the probability of the outputs within it. Raised: wider bounds. Lowered: longer run time."""
 
 MOST_LOST = 2.0**-28
 """Largest probability of outputs that are left out of the bound over all datasets, for which that bound is computed. It is added
@@ -315,7 +315,7 @@ class _TwoDensities:
         cells = self.randomizer._coarse
         both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
         mass = cells.masses(self.randomizer._densities)[0]
-        # Cells in which neither input, or the first one, has no probability do not matter.
+        # Cells in which the first input has density 0 at both ends and no probability do not matter.
         seen = ~((both[:, 0] == -np.inf).all(axis=0) & (mass[self.first] == 0))
         ratios = np.stack(self._ratios)[:, seen]
         if np.isnan(ratios).any() or (ratios == np.inf).any():

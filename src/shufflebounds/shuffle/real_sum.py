@@ -143,7 +143,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # With many bits delta depends little on the dataset, so a search for the worst one with a smaller tolerance would take long.
+        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
         tolerance = 2e-4 if others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:

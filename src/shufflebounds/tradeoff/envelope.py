@@ -33,10 +33,10 @@ def envelope(
     The curve is the maximum over eps of 0, 1 - delta - e^eps alpha, and e^-eps (1 - reverse - alpha), where `reverse` is delta of
     the reversed pair.
 
-    The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because the
-    segment to the next vertex is then below their common line. The upper curve is nowhere below the exact one. Its vertices may be
-    anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded
-    from both lines at this alpha.
+    The lower curve is nowhere above the exact one: each vertex is on or below both adjacent lines, so the segment between two
+    vertices is below the line that both are below. The upper curve is nowhere below the exact one: each vertex is on or above all
+    lines, and the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded from both lines at this
+    alpha.
 
     The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
     pieces, and the first vertex precedes all pieces.
