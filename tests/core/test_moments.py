@@ -92,7 +92,7 @@ def test_the_largest_is_the_contour_sum_of_the_moments():
     upper = _moments.log_moments(*packed(laws), np.array([theta]), step, 80)[0]
     rows = _moments.log_contour(upper[:, 0], counts, theta, step, smoothing)
     assert np.array_equal(rows.max(axis=0), _moments.largest(*packed(laws), counts, np.array([theta]), step, smoothing, 80)[0])
-    # The exponents may be applied by the caller, and a weight is a factor of every term.
+    # The caller may multiply the log moments by the count (count 1 is then passed). `weight` has the logs of factors of the terms.
     weight = np.full(81, 0.25)
     for i, count in enumerate(counts):
         assert _moments.log_contour(count * upper[:, 0], np.ones(1), theta, step, smoothing)[:, 0] == pytest.approx(rows[:, i])

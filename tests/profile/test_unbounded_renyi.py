@@ -52,7 +52,7 @@ def test_shuffled_gaussian_noise(sigma, users, order):
 def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
     mu = shuffled.randomizer.gdp_mu()
     assert mu * (1 - 1e-9) <= shuffled.gdp_mu(bound="lower") <= shuffled.gdp_mu() <= mu
-    # mu is approached by the test that rejects if some message exceeds T, if all other users have the first value. t is T/sigma.
+    # All other users have the first value. The test that rejects if some message exceeds T approaches mu as T grows; t is T/sigma.
     distance = shuffled.randomizer.gdp_mu(bound="lower") * 1.0
     with mpmath.workdps(30):
         t = mpmath.mpf(10) ** 6

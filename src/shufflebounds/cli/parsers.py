@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
-        """Return at most one option: one with a word like a word of `option`, such as --local-eps for --eps, or one spelled alike."""
+        """Return at most one option: one that shares a word with `option`, such as --local-eps for --eps, or one spelled alike."""
         words = [word for word in option.strip("-").split("-") if len(word) > 2]
         begun = [one for one in options if any(own.startswith(word) for own in one.strip("-").split("-") for word in words)]
         return begun[:1] or _near(option, options, 1)

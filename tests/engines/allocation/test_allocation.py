@@ -119,7 +119,7 @@ def test_laplace_by_sampling():
 
 @pytest.mark.slow
 def test_a_thousand_steps_by_importance_sampling():
-    """The outputs are drawn without the record, except for one tilted step; the weight is an average over this step."""
+    """Outputs are drawn from Q^t with one step shifted by 5; the importance weight averages over which step is shifted."""
     rng = np.random.default_rng(7)
     values, shift = [], 5.0
     for _ in range(40):
@@ -342,7 +342,8 @@ def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
 @pytest.mark.slow
 @pytest.mark.parametrize("eps", [0.1, 0.5632])
 def test_sums_that_share_a_transform_bound_those_that_do_not(eps, monkeypatch):
-    # Of the 10**6 ratios at most 12 are large. The sums of 10**6 - large other ratios use the transforms of a few sums in common.
+    # At most 12 of the 10**6 ratios are large. For each number `large` of them, the sum of the other 10**6 - large ratios is needed;
+    # sums of nearly equal length share one transform.
     pair = AllocationPair(GaussianMechanism(0.5), 10**6)
     shared = [float(pair.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
     monkeypatch.setattr(Allocation, "_shared", lambda self, large, *, upper: self.steps - large)

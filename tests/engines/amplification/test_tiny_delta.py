@@ -77,7 +77,8 @@ def test_the_largest_message_is_a_test_of_the_exact_pair(users):
 def test_cut_sets_whose_masses_underflow_are_kept():
     law = ExcessLaw(np.log([0.5, 0.5]), np.array([1.0, -2.0]), np.array([0.0, 0.0]), -math.inf, -800.0)
     assert law.log_phi([5.0], 10).upper[0] >= -800.0
-    # The bound over all datasets takes the same sets: with the atoms' X below 0 it is their contribution, -800.
+    # The bound over all datasets has the same cut sets. The X of all atoms are negative, so log of the bound is that of the cut
+    # sets, -800.
     kinds = FiniteKinds.of([law, ExcessLaw(law.log_mass, law.log_a, law.log_b, -math.inf, [-760.0, -790.0], [-765.0, -793.0])])
     assert kinds.laws(5.0, 0.0).log_cut == pytest.approx(-800.0, abs=1e-9)
     assert LargestSums(kinds, 5.0, [10], -5.0).bound() == pytest.approx(-800.0, abs=1e-9)

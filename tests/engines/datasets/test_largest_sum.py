@@ -152,7 +152,10 @@ def test_several_numbers_of_users_are_those_of_single_calls():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_splitting_large_values_is_larger_in_the_increasing_convex_order(seed):
-    """E f(X) <= E f(Y + I (B + nu)) for f = (x - c)_+, in fractions, with nu, p and B of the largest of several distributions."""
+    """E f(X) <= E f(Y + I (B + nu)) for f = (x - c)_+, in fractions, in the notation of the page ("Large values").
+
+    nu, p and the tails of B are the largest of several distributions of X.
+    """
     rng = np.random.default_rng(seed)
     laws, limit = some_laws(rng, 3, heavy=True), Fraction(3)
     split = []
@@ -322,7 +325,7 @@ def test_the_farthest_input_is_an_end():
 def test_listed_inputs_have_no_larger_bound_than_the_interval(noise, inputs):
     whole, listed = (LargestSums(data.kinds, 0.05, [5000], -14.0).bound() for data in (
         noise.dataset_laws(), noise.with_inputs(inputs).dataset_laws()))
-    # Cells of pairs and inputs are divided until they are 1e-3 above the largest value.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 above the largest value.
     assert listed <= whole + 2e-3
 
 

@@ -344,7 +344,7 @@ def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
     assert whole.delta(eps) <= delta
     assert whole.argument(eps) == "worst dataset"
     two = noise.shuffled(users, inputs=(0.0, 1.0))
-    # Cells of pairs and inputs are divided until they are 1e-3 in log delta above the largest value.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 in log delta above the largest value.
     assert two.epsilon(delta, bound="lower") <= two.epsilon(delta) <= eps * (1 + 1e-4)
 
 
@@ -355,8 +355,8 @@ def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
     pytest.param(mechanisms.GaussianMechanism(1.0), 10**5, 0.05, marks=pytest.mark.slow),
 ], ids=repr)
 def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
-    # Cells of pairs and inputs are divided until they are 1e-3 above the largest value. The interval of Gaussian noise has blocks
-    # of four users, which need fewer users than those of a list where delta is small.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 above the largest value. Where delta is small,
+    # the blocks of four users, which only the interval of Gaussian noise has, give a smaller bound than pairs of users.
     slack = 0.1 if isinstance(noise, mechanisms.GaussianMechanism) else 2e-3
     assert noise.shuffled(users, inputs=(0.0, 1.0)).log_delta(eps) <= noise.shuffled(users).log_delta(eps) + slack
 
