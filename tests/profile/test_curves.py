@@ -386,7 +386,7 @@ def test_more_atoms_than_can_be_listed(pair):
 
 @pytest.mark.slow
 def test_normal_limit_of_many_users():
-    # W is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.
+    # The other users' sum is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.
     users, flip = 10**12, 0.1
     bits = ShuffledBits(users, flip, ones=users // 2)
     mu = (1 - 2 * flip) / math.sqrt(users * flip * (1 - flip))

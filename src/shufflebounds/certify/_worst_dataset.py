@@ -172,7 +172,7 @@ def _contours(laws: Sequence[Law], choices: SumChoices) -> Ball:
     step, half, nodes = ball(choices.step), ball(choices.smoothing) / 2, choices.nodes
     weights = [(half * (theta**2 - (m * step) ** 2)).exp() / (theta**2 + (m * step) ** 2) * (1 if m == 0 else 2)
                for m in range(nodes + 1)]
-    # The terms beyond the last node, with phi(theta) in place of phi.
+    # This adds a bound of the terms beyond the last node, in which |phi| is at most phi(theta).
     weights[0] += 2 * (half * (theta**2 - ((nodes + 1) * step) ** 2)).exp() / (step**2 * nodes)
     sizes = [1 + sum((p * (theta * x).expm1() for x, p in law), ball(0)) for law in laws]
     most, best, scale = sum(weights, ball(0)), ball(0), step / (2 * ball.pi())

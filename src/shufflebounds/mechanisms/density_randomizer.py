@@ -409,7 +409,7 @@ class _TwoDensities:
                 found = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
             before = (found > 0) == (left > 0)
             for side, moved in ((0, before), (1, ~before)):
-                # An end that stays twice counts half.
+                # Illinois method: the value at an end that did not move in two steps is halved.
                 weights[side] = np.where(moved, found, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
                 values[side] = np.where(moved, found, values[side])
             low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)

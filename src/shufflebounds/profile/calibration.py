@@ -135,7 +135,7 @@ def parts_of_releases(
     most = math.log(releases)
     found = most
     if releases > 1 and eps > 0:
-        # About sqrt(releases) for Gaussian noise and small eps.
+        # eps/eps' is about sqrt(releases) for Gaussian noise and small eps.
         at, step = min(math.log(near) if near else most / 2, most), math.log(NEAR) * (1 if near else 4)
         ends = [(at, excess(at))]
         rises = ends[0][1] > 0

@@ -223,7 +223,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         if self._bits <= MANY:
             settles, share = 0.0, 0.0
         else:
-            # The search over datasets has a gap of up to 1e-3 in log delta; permitting 2 % more saves two to twenty searches.
+            # The search over datasets has a gap of up to 1e-3 in log delta. A tolerance of eps (`settles`) that adds about 2 % to
+            # this gap saves two to twenty searches.
             settles, share = (5e-7, 0.92) if upper else (1e-8, 0.0)
 
         def value(eps: float) -> float:

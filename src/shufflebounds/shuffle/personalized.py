@@ -143,7 +143,8 @@ class PersonalizedClones(EqualByKey, Described):
 
         It is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
         :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
-        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`.
+        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the
+        target.
 
         Parameters
         ----------
@@ -200,7 +201,8 @@ class PersonalizedClones(EqualByKey, Described):
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
             \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
 
-        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta.
+        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. User 1 is the target; kappa is
+        the mass of the target's distribution on the window.
 
         Parameters
         ----------

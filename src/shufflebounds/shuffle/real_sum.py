@@ -161,7 +161,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
     def _within(
         self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
     ) -> IntervalArray:
-        """Return the bounds of log delta that `kernel` computes; it is called only at eps below the pure budget.
+        """Return the bounds of log delta that `kernel` computes; `kernel` is called only at eps below the pure budget.
 
         For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
         returns lower bounds.
@@ -235,7 +235,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     @property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        # A number of one bit is a single column.
+        # With one bit for each user, the protocol is a single column.
         return (self.column, self.column) if self.bits == 1 else None
 
     def _pure_epsilon(self) -> float:

@@ -151,7 +151,7 @@ def test_gap_below_one_per_cent(sigma, steps, eps):
 def test_contraction_keeps_the_mean():
     """The distribution on the grid has the exact mean, except for less than 1e-6 of mass that is moved to smaller values.
 
-    The masses decrease, or increase and then decrease.
+    In one case the masses on the grid decrease, in the other they increase and then decrease.
     """
     grid = np.arange(2000.0)
     for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):

@@ -17,7 +17,10 @@ from tests.strategies import slow
 
 
 def largest_message(n, eps):
-    """Return the largest log(Pr_0[some message > c] - e^eps Pr_1[some message > c]) for noise of variance 1, others and 1 at 0."""
+    """Return the largest log(Pr_0[some message > c] - e^eps Pr_1[some message > c]) over c, for noise of variance 1.
+
+    The target's value is 1 under Pr_0 and 0 under Pr_1; all other users have the value 0.
+    """
     def value(c):
         rare, often = mp.erfc(c / mp.sqrt(2)) / 2, mp.erfc((c - 1) / mp.sqrt(2)) / 2
         some = [1 - (1 - rare) ** (n - 1) * (1 - p) for p in (often, rare)]

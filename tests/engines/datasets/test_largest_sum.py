@@ -264,7 +264,7 @@ def rows_of(laws):
 
 @pytest.mark.parametrize("name", NOISES)
 def test_atoms_of_bins_are_larger_than_the_noise(name):
-    """The atoms for the pair (0, L) and an end as other input: the same mean and larger stop-loss transforms than the noise."""
+    """The atoms for the pair (0, L), with an end as the other user's input, have the noise's mean and larger stop-loss transforms."""
     noise, eps = NOISES[name](1.5), 0.2
     laws = IntervalKinds(noise, (0.0, 1.5)).laws(eps, -30.0)
     for x, row in zip((0.0, 1.5), rows_of(laws)):

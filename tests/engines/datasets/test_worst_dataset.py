@@ -74,7 +74,8 @@ def test_the_gap_to_the_exact_maximum():
     for row in WORST:
         gaps.append(bound(mechanisms.FiniteRandomizer(row["matrix"]), row["users"], row["eps"]) - math.log(row["worst"]))
         assert gaps[-1] > -1e-9
-    # For few users of matrices with few outputs the bound over all compositions of inputs loses the phases of a lattice.
+    # The bound omits the phases of the contour sum. For few users of matrices with few outputs, whose sums lie on a lattice, this
+    # matters most.
     assert np.median(gaps) < 0.15
 
 
