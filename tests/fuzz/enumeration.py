@@ -69,8 +69,8 @@ def listed(r):
 
 
 def shuffled(r):
-    # The upper bound is that of the blanket, and is at least the exact value. The lower bound, that of given datasets, is at most
-    # it.
+    # The upper bound is the value of the blanket, so it is at least the exact value. The lower bound is the delta of one of a few
+    # datasets, so it is at most the exact value.
     if r.random() < 0.5:
         bins = r.choice([r.randint(2, 50), int(2 ** r.uniform(2, 53))])
         randomizer = mechanisms.KaryResponse(bins, min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))

@@ -65,7 +65,7 @@ def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
 
 def test_orders_that_a_shuffle_amplifies():
     # docs/randomizers.md states that shuffling reduces Renyi divergences of orders up to about 2 (sigma/Delta)^2 ln n. This is 18.4
-    # here: the divergence of order 17 is reduced by a factor of more than 1000, that of order 25 by less than 5.
+    # here: the divergence of order 17 is reduced by a factor of more than 1000, and that of order 25 by a factor of less than 5.
     local = GaussianMechanism(1.0)
     assert mean_of_ratios(1.0, 10**4, 17) < 1e-3 * local.rdp(17)
     assert mean_of_ratios(1.0, 10**4, 25) > 0.2 * local.rdp(25)

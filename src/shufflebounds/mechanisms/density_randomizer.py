@@ -287,7 +287,7 @@ class _DensityPair(DominatingPair):
 
     def describe(self) -> DominatingPairInfo:
         densities = _TwoDensities(self.randomizer, self.first, self.second)
-        # A value takes some calls of the density, tens of microseconds each.
+        # A value of delta takes several calls of the density, tens of microseconds each.
         return DominatingPairInfo(densities.log_delta, densities.pure, sampling=Sampling(effort=5e-5), attained=SINGLE)
 
 

@@ -8,7 +8,7 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
 t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.
 **Lower bound**: the tests :math:`\{S \ge c\}` (`_losses.sum_test`), for a sum near
-:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` the latter sum equals :math:`\log \Lambda` up to a
+:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` this second sum equals :math:`\log \Lambda` up to a
 term that changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
 :math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
 

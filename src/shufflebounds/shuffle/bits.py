@@ -210,7 +210,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
-            # One call serves (P, Q) and (Q, P): the latter is the former with 0 and 1 exchanged in all bits.
+            # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))

@@ -66,7 +66,7 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 
 
 class _Lines:
-    """The lines y = 1 - delta - e^eps x, by increasing eps, each of which is the largest line at some x.
+    """The lines y = 1 - delta - e^eps x in the order of eps. Each of them is the largest line at some x.
 
     `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """

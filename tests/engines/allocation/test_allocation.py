@@ -77,7 +77,7 @@ def test_three_steps_against_the_grid():
 
 
 def multinomial(p, q, steps, eps, removed):
-    """Return the exact divergence of the average of P in one step and Q in the others from Q^t, by the counts of outcomes."""
+    """Return the exact divergence between (P in one random step, Q in all other steps) and Q^t, by the counts of outcomes."""
     weight = Fraction(math.exp(eps))
     total = Fraction(0)
     for counts in itertools.product(range(steps + 1), repeat=len(p)):
@@ -342,8 +342,8 @@ def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
 @pytest.mark.slow
 @pytest.mark.parametrize("eps", [0.1, 0.5632])
 def test_sums_that_share_a_transform_bound_those_that_do_not(eps, monkeypatch):
-    # At most 12 of the 10**6 ratios are large. For each number `large` of them, the sum of the other 10**6 - large ratios is needed;
-    # sums of nearly equal length share one transform.
+    # At most 12 of the 10**6 ratios are large. For each number `large` of them, the sum of the other 10**6 - large ratios is
+    # needed; sums of nearly equal length share one transform.
     pair = AllocationPair(GaussianMechanism(0.5), 10**6)
     shared = [float(pair.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
     monkeypatch.setattr(Allocation, "_shared", lambda self, large, *, upper: self.steps - large)

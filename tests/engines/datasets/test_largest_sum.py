@@ -89,7 +89,7 @@ def test_lemma_h_in_interval_arithmetic(seed):
     step, nodes = 2 * math.pi / (float(rng.uniform(1, 9)) * deviation), 30
 
     def contour(law):
-        # The terms |m| <= nodes, without the others: a lower bound of the sum over all m.
+        # The terms are nonnegative, so those with |m| <= nodes give a lower bound of the sum over all m.
         total = arb(0)
         for m in range(nodes + 1):
             t = m * arb(step)
@@ -264,7 +264,7 @@ def rows_of(laws):
 
 @pytest.mark.parametrize("name", NOISES)
 def test_atoms_of_bins_are_larger_than_the_noise(name):
-    """The atoms for the pair (0, L), with an end as the other user's input, have the noise's mean and larger stop-loss transforms."""
+    """The atoms for the pair (0, L), with an end as other input, have the mean of the noise and larger stop-loss transforms."""
     noise, eps = NOISES[name](1.5), 0.2
     laws = IntervalKinds(noise, (0.0, 1.5)).laws(eps, -30.0)
     for x, row in zip((0.0, 1.5), rows_of(laws)):

@@ -112,7 +112,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
-    # The eps are those of the table in docs/theorems/worst-dataset; those of the blanket are .1011, .02934, .3459, .03805, .02973.
+    # `most` is an upper limit of eps. By the blanket, eps is .1011, .02934, .3459, .03805 and .02973.
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
     pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
@@ -170,7 +170,7 @@ def check_orders(make, users, eps, more_users, more_eps, share):
 
 
 def check_merged(rows, users, eps):
-    """Compare a matrix with the one whose last two outputs are merged, which is a post-processing of it."""
+    """Compare a matrix with the matrix in which its last two outputs are merged, which is a post-processing of the first."""
     merged = np.column_stack([rows[:, :-2], rows[:, -2] + rows[:, -1]])
     coarse, fine = (mechanisms.FiniteRandomizer(matrix).shuffled(users) for matrix in (merged, rows))
     in_order((coarse, eps), (fine, eps))

@@ -58,9 +58,9 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
     2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
     are the worst pair of the privacy blanket (proven in docs/theorems/interval-inputs), and the bound of docs/theorems/vectors
-    covers every pair and every dataset: where no rare message dominates, eps is within 1 % of the lower bound, that of all other
-    users having one of two opposite vectors. For the unit ball, whose vectors differ in length, no
-    worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
+    covers every pair and every dataset. Where no rare message dominates, its eps is within 1 % of the lower bound, which is that of
+    datasets in which all other users have one of two opposite vectors. For the unit ball, whose vectors differ in length, no worst
+    pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
     blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
     dimension.
 
