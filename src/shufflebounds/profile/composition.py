@@ -386,8 +386,8 @@ class Composition(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         opposite = self.reverse()
-        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. The curve of both adjacencies
-        # is that of the larger delta, which is the same for (P, Q) and (Q, P).
+        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies the curve
+        # follows from the larger delta of both, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         known = DominatingPairInfo(self._log_delta, self._pure_epsilon(), sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self._by_adjacency and self._all_outcomes:

@@ -188,7 +188,7 @@ class Shuffled(BetweenProfiles):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest Phi is the bound; an empty list if the bound has another form."""
+        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if it has another form."""
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:

@@ -181,8 +181,8 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
             log_norm = 0.5 * (d * third + float(np.max(self._blanket.log_cut)))
         else:
-            # R_e^2/m <= e^(4/s^2) times the density e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2) at distance r = |y|, and r^(d-1) times
-            # it falls at least at the rate `fall` from the end of the atoms on.
+            # At distance r = |y|, R_e^2/m is at most e^(4/s^2) e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2). Beyond the atoms, r^(d-1)
+            # times this bound falls at least at the rate `fall`.
             x = self._end(_LOG_CUT) / s
             fall = x - 3 / s - (d - 1) / x
             if fall <= 0:
