@@ -192,7 +192,7 @@ def test_samples_enclose_listed_laws(pq, step):
         f = curve(*refined(p, q, step), upper=upper)
         for alpha in ALPHAS:
             gap = f.beta(float(alpha)) - at(boundary, Fraction(float(alpha)))
-            # The entries are rounded logarithms.
+            # The pair is given by rounded logarithms of its masses.
             assert (gap >= -1e-13) if upper else (gap <= 1e-13)
 
 

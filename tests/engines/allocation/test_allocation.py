@@ -314,7 +314,7 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
             assert (alone.lower[0], alone.upper[0]) == (together.lower[i], together.upper[i])
 
 
-# The following tests are for shuffled batches.
+# The following tests are for the larger delta of both directions, and for sums that share a transform.
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteGaussianMechanism(1.3), slow(DiscreteGaussianMechanism(5.0))], ids=repr)

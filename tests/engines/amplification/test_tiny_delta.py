@@ -107,6 +107,6 @@ def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
 def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more):
     shuffled = GaussianMechanism(sigma).shuffled(users)
     one, two = shuffled.log_delta(np.array([first, first + more]))
-    # Answers below e^-550 are rounded up to about that.
+    # Upper bounds of a delta below e^-550 are only about e^-550, so their order is not compared.
     assert two <= max(one + 1e-3, -550.0)
     assert GaussianMechanism(sigma).shuffled(2 * users).log_delta(first) <= max(one + 1e-3, -550.0)
