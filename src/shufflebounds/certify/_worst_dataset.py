@@ -63,7 +63,7 @@ class Family(NamedTuple):
 
 @singledispatch
 def family_of(randomizer: object) -> tuple[int, Callable[[], Family]] | None:
-    """Return the number of pairs, inputs and outputs, multiplied, and a function that makes the family; None if it is not known."""
+    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family; None if unknown."""
     return None
 
 
@@ -215,7 +215,7 @@ class _Bound:
                 for i, j in family.pairs for row in family.rows]
         signed = self._signed(weights)
         main = (1 + 2 * signed) * largest_sum(laws, choices.sums) + signed * (factor - 1)
-        # The shuffled messages are a post-processing of those with the users' names.
+        # The local delta is an upper bound, because shuffled messages are a post-processing of messages with their senders' names.
         local = larger(*(hockey_stick(zip(family.rows[i], family.rows[j], strict=True), factor) for i, j in family.pairs))
         return (main + self._error(choices, factor)).min(local)
 

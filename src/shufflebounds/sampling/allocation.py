@@ -307,7 +307,7 @@ class RandomAllocation(OfPresence, LargestPair):
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
 
     def _largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:
-        """Return bounds of log delta, the larger one of both directions."""
+        """Return bounds of the larger log delta of both directions (record removed, record added)."""
         remove, add = self._ways
         one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
         found = one(eps)

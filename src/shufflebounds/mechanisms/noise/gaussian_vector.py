@@ -117,7 +117,7 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n users 1/n of it."""
+        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n messages it is 1/n of this."""
         return self.dimension * self.sigma * self.sigma
 
     @property

@@ -63,7 +63,7 @@ class _Shifts(ClosedForms):
         return IntervalArray(low, high)
 
     def few_shifts(self, eps: float) -> Interval:
-        """Return bounds of the largest log delta over some of the shifts, including the smallest and the largest."""
+        """Return bounds of the largest log delta over about a hundred shifts, including the smallest and the largest."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
             return self.log_delta(np.array([eps])).alone()
         s = float(self.sensitivity)
