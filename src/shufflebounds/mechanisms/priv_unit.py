@@ -154,7 +154,7 @@ class PrivUnit(VectorRandomizer, TwoLevel):
 
     @property
     def variance(self) -> float:
-        r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; for n users 1/n of this."""
+        r"""Mean squared distance of one user's estimate from the vector, :math:`1/\mathrm{scale}^2 - 1`; for n users 1/n of it."""
         if self.scale < 1e-150:
             raise _validate.InfeasibleError(f"local_eps={self.local_eps:g} is so small that the error of an estimate overflows: "
                                             "choose a larger local budget")
