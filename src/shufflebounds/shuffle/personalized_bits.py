@@ -276,9 +276,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self._enclosing is not None and self.local_eps.size > MANY:
-            # The search over targets leaves a gap of up to 1e-3 in log delta, so one search for both bounds saves no time. The
-            # upper bound is the eps of the clone bound or of the bound by weighted labels; the lower bound is that of the dataset
-            # in which all bits are equal.
+            # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
+            # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
+            # over targets leaves a gap of up to 1e-3 in log delta.
             found = self._enclosing[upper]._epsilon(delta, upper)
             if not upper or not self._labelled or not 0 < delta < 1:
                 return found
