@@ -66,8 +66,8 @@ def least_parameter(
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # epsilon(delta) may exceed eps by the tolerance of its search. It is about proportional to 1/sqrt(parameter), so the
-        # parameter is increased by twice the relative excess.
+        # epsilon(delta) may exceed eps by the tolerance of its search. As epsilon(delta) is about proportional to
+        # 1/sqrt(parameter), the parameter is increased by twice the relative excess.
         value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high

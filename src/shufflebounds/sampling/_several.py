@@ -204,8 +204,8 @@ class AdditiveBound:
         moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
-        # The mean of e^U also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1. So
-        # both ends of the interval can be moved inwards.
+        # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1.
+        # So both ends of the interval can be moved inwards.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
         heights = np.log(ive(0, [first, last]))

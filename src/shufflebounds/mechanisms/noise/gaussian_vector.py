@@ -226,7 +226,7 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # All coordinates are below 1/2 with a small probability. At most the fraction 1e-3 of it is truncated, because a
+            # The probability that all coordinates are below 1/2 is small. At most the fraction 1e-3 of it is truncated, because a
             # truncation at e^log_cut could remove all of it.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))

@@ -277,9 +277,9 @@ class Rappor(CountEstimate, LocalRandomizer, Described):
         """
         h, unit = self._differ, self._unit()
         one, lost, other, rest, _ = self._report()
-        # log a is `unit` times a difference: ones among the first value's bits that the user does not set, minus ones among the
-        # user's bits that the first value does not set (j bits of the second value, and the bits of neither). log b is the same
-        # with the two values exchanged.
+        # log a is `unit` times a difference: ones among the bits that the first value sets and the other user's value does not,
+        # minus ones among the bits that the other user's value sets and the first value does not (j bits of the second value, and
+        # the bits of neither). log b is the same with the target's two values exchanged.
         first = _difference(_binomial(h - i, other, rest), _binomial(j, one, lost))
         second = _difference(_binomial(h - j, other, rest), _binomial(i, one, lost))
         neither = _binomial(h - i - j, one, lost)
