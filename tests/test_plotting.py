@@ -170,7 +170,7 @@ def test_no_table_prepares_what_is_dear(name):
     expensive = SLOW_PROFILE[name]()
     before = set(vars(expensive))
     assert expensive._repr_html_().count("takes longer") == 3
-    # A note that there is no pair of opposite contributions is not dear.
+    # Cached values that are None, such as the absent pair of opposite contributions, took no time and are allowed.
     assert {name for name, value in vars(expensive).items() if value is not None} <= before
 
 

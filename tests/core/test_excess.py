@@ -221,7 +221,7 @@ def test_gaps_stay_within_the_header():
 
 
 def test_a_second_contour_is_tried_where_the_gap_is_rounding():
-    # log E S_+ is about -2.25 million. The first contour has a gap of 3.4e-7; the second one, with more nodes, has a gap of 2.1e-7.
+    # log E S_+ is about -2.25 million. The first contour has a gap of 3.4e-7. The second one, with more nodes, has 2.1e-7.
     values = [0.16416067302413945, -0.0023887086152873287, 0.031118092411635774, -0.136432000616321]
     log_mass = np.array([-13.241481680539621, -10.501477059080129, -14.513838867364086, -0.1053935924583007])
     n = 998696

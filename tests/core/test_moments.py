@@ -57,7 +57,7 @@ def test_gaussian_noise_against_interval_arithmetic(case):
 
 
 def test_moments_of_one_atom():
-    # phi = 1 - w + w e^(zx)
+    # One atom x of mass w, beside the value 0, has phi(z) = 1 - w + w e^(z x).
     upper, lower = _moments.log_moments(np.array([2.0]), np.log([0.25]), np.array([0, 1]), np.array([0.5, 1.0]), 0.3, 40)
     z = np.array([0.5, 1.0])[:, None] + 0.3j * np.arange(41)
     exact = np.log(np.abs(1 + 0.25 * np.expm1(2 * z)))
@@ -67,7 +67,7 @@ def test_moments_of_one_atom():
 
 
 def test_a_zero_of_phi_has_a_finite_upper_bound():
-    # phi(1 + i pi) = 1 + w (e^(1 + i pi) - 1) = 0 for w = 1/(1 + e)
+    # The mass w = 1/(1 + e) makes phi(1 + i pi) = 1 + w (e^(1 + i pi) - 1) equal to 0.
     upper, lower = _moments.log_moments(np.array([1.0]), np.log([1 / (1 + math.e)]), np.array([0, 1]), np.array([1.0]), math.pi, 1)
     assert lower[0, 0, 1] < upper[0, 0, 1] < -30
 
@@ -92,7 +92,7 @@ def test_the_largest_is_the_contour_sum_of_the_moments():
     upper = _moments.log_moments(*packed(laws), np.array([theta]), step, 80)[0]
     rows = _moments.log_contour(upper[:, 0], counts, theta, step, smoothing)
     assert np.array_equal(rows.max(axis=0), _moments.largest(*packed(laws), counts, np.array([theta]), step, smoothing, 80)[0])
-    # The exponents may be applied by the caller, and a weight is a factor of every term.
+    # The caller may multiply the log moments by the count (count 1 is then passed). `weight` has the logs of factors of the terms.
     weight = np.full(81, 0.25)
     for i, count in enumerate(counts):
         assert _moments.log_contour(count * upper[:, 0], np.ones(1), theta, step, smoothing)[:, 0] == pytest.approx(rows[:, i])
@@ -105,7 +105,7 @@ def test_larger_errors_of_probabilities_raise_the_bound():
     step, smoothing = contour(10**6)
     exact, blurred = (_moments.largest(*laws, np.array([1e6]), np.array([4e-3]), step, smoothing, 60, blur)[0, 0]
                       for blur in (0.0, 1e-10))
-    # k times 1e-10 E|e^(theta X) - 1| is about 3e-7.
+    # The expected increase, k times 1e-10 E|e^(theta X) - 1|, is about 3e-7.
     assert 1e-8 < blurred - exact < 1e-5
 
 

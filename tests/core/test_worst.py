@@ -67,8 +67,8 @@ def test_the_best_threshold_is_found_far_from_the_mean(ones, zeros, width, flip,
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-9, 1e-100, 5e-324])
 def test_all_datasets_of_2_53_users_with_a_small_delta(delta):
-    # All datasets have nearly the same delta, and an interval of datasets may have 1e-6 of all bits: a search for a gap of 1e-3 at
-    # log delta = -744 would need a million values.
+    # All datasets have nearly the same delta, but the bound of an interval of datasets is close to it only if the interval has at
+    # most 1e-6 of all numbers of ones. At log delta = -744, a search for a gap of 1e-3 would need a million values.
     bits, known = ShuffledBits(2**53, 0.25), ShuffledBits(2**53, 0.25, ones=0)
     eps = known.epsilon(delta)
     low, high = bits.log_delta(eps, bound="lower"), bits.log_delta(eps)

@@ -43,8 +43,8 @@ def test_the_stated_quantile_holds_in_200_runs(example, values, name):
         # Rows of 21 small numbers for each client take a second to draw, so these counts are simulated without rows.
         counts = protocol.simulate(values, rng=run) if name in whole else example.with_dask(protocol, values, run)
         misses += np.abs(protocol.estimate(counts=counts, users=example.USERS) - truth).max() > quantile
-    # If the probability of a larger error is at most 5 %, so many runs have one with probability at most 1e-4; the quantile is that
-    # of these data up to a union bound, so that some runs exceed it.
+    # If an error exceeds the quantile with probability at most 5 %, more than the upper limit of the runs do so with probability at
+    # most 1e-4. The quantile is close to the exact one of these data, up to a union bound, so some runs exceed it.
     assert 0 < misses <= stats.binom.isf(1e-4, RUNS, BETA)
 
 

@@ -402,7 +402,7 @@ def enumerated(v):
         try:
             listed = bool(v.profile.pairs())
         except TypeError:
-            # The divergence is that of a single pair whose delta is the profile's, and may be larger than that of every pair of
+            # The bound is for a hypothetical pair with the profile's delta, whose divergence may exceed that of every pair of
             # neighbours.
             listed = False
         if listed:

@@ -69,8 +69,8 @@ def listed(r):
 
 
 def shuffled(r):
-    # The upper bound is that of the blanket, and is at least the exact value. The lower bound, that of given datasets, is at most
-    # it.
+    # The upper bound is the value of the blanket, so it is at least the exact value. The lower bound is the delta of one of a few
+    # datasets, so it is at most the exact value.
     if r.random() < 0.5:
         bins = r.choice([r.randint(2, 50), int(2 ** r.uniform(2, 53))])
         randomizer = mechanisms.KaryResponse(bins, min(max(near(r, 0, r.choice([3, 30, 700])), 1e-290), 700.0))
@@ -229,7 +229,10 @@ def orders(profile):
 
 
 def chosen(pairs, times, factor, p, q):
-    """Return the largest hockey-stick divergence of `times` releases, whose ordered pairs are chosen after the earlier results."""
+    """Return the largest hockey-stick divergence of `times` releases, whose ordered pairs are chosen after the earlier results.
+
+    p and q are the probabilities of the results so far.
+    """
     from shufflebounds.certify import balls
 
     if times == 1:
@@ -270,7 +273,7 @@ def enclosed(profile, eps):
 
 
 def enumerated(profile, eps):
-    """Return delta of a random allocation, or the largest delta over datasets with equal users, for the two levels of PrivUnit."""
+    """Return delta of random allocation, or the largest over datasets of equal other users, for two-level randomizers."""
     if isinstance(profile, sampling.AllocationPair):
         return two_level.allocated(profile.mechanism.local_eps, profile.mechanism.cap, profile.steps, eps, profile.removed)
     return two_level.alike(profile.randomizer.local_eps, profile.randomizer.cap, profile.users, eps)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not (mutants.ROOT / "src/_core").is_dir(), reaso
     ("_gaussian", {"core", "mechanisms"}),
     ("_worst", {"core", "shuffle"}),
     ("_hypergeom", {"core", "tails"}),
-    # `_excess` uses these two
+    # The kernel `_excess` uses the next two kernels.
     ("_smoothed", {"core", "engines/excess"}),
     ("_heavy", {"core", "engines/excess"}),
     ("_jumps", {"core", "base", "engines/compose"}),

@@ -142,7 +142,7 @@ def test_rows_bound_every_convex_function(randomizer):
 @pytest.mark.parametrize("users", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("eps", [0.0, 0.4])
 def test_few_shuffled_users_exactly(users, eps):
-    # The largest delta over all inputs of the others and both orders, by quadrature with one output at a time.
+    # `exact` is the largest delta over all inputs of the other users and both orders, by quadrature over each output.
     p = [lambda y: 1.5 - y, lambda y: 0.5 + y]
     ratio = math.exp(eps)
     nodes, weights = np.polynomial.legendre.leggauss(200)
@@ -152,13 +152,13 @@ def test_few_shuffled_users_exactly(users, eps):
     for a, b in ((0, 1), (1, 0)):
         for ones in range(users):
             others = [0] * (users - 1 - ones) + [1] * ones
-            # The messages are the sum over the place of the target among the others, in every order of the outputs.
+            # `total` is the difference of the densities of the messages, summed over the place of the target's message.
             total = np.zeros((y.size,) * users)
             for place in range(users):
                 rest = iter(others)
                 factors = [p[a] - ratio * p[b] if i == place else p[next(rest)] for i in range(users)]
                 total = total + np.einsum(",".join("ijk"[:users]) + "->" + "ijk"[:users], *factors)
-            # All orders of the others are equally likely.
+            # All orders of the other users' messages are equally likely.
             total = sum(np.transpose(total, order) for order in itertools.permutations(range(users))) / math.factorial(users)
             gain = np.maximum(total / users, 0.0)
             for _ in range(users):

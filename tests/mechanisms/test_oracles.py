@@ -176,7 +176,8 @@ def test_error_tail_by_enumeration(mechanism):
         for counts in ((n, *[0] * (mechanism.bins - 1)), tuple(np.bincount(np.arange(n) % mechanism.bins).tolist())):
             assert errors.error_tail(a, counts, of="any") == pytest.approx(min(1, unions[counts]), rel=1e-9)
             assert errors.error_tail(a, counts) == pytest.approx(max(tails[held] for held in counts), rel=1e-9)
-        # Where the users of a value cause less error than the others, a union bound of bins with the largest number is too small.
+        # If users who have a value cause less error in its bin than other users do, a union bound with the largest number of users
+        # in many bins is too small.
         for largest in range(-(-n // mechanism.bins), n + 1):
             of_largest = max(value for counts, value in unions.items() if max(counts) == largest)
             assert min(1, of_largest) <= errors.error_tail(a, largest, of="any") * (1 + 1e-9)

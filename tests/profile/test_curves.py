@@ -192,7 +192,7 @@ def test_samples_enclose_listed_laws(pq, step):
         f = curve(*refined(p, q, step), upper=upper)
         for alpha in ALPHAS:
             gap = f.beta(float(alpha)) - at(boundary, Fraction(float(alpha)))
-            # The entries are rounded logarithms.
+            # The pair is given by rounded logarithms of its masses.
             assert (gap >= -1e-13) if upper else (gap <= 1e-13)
 
 
@@ -386,7 +386,7 @@ def test_more_atoms_than_can_be_listed(pair):
 
 @pytest.mark.slow
 def test_normal_limit_of_many_users():
-    # W is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.
+    # The other users' sum is approximately normal: mu is (1 - 2 q)/sqrt(n q (1 - q)) to first order, and D_a is a mu^2/2.
     users, flip = 10**12, 0.1
     bits = ShuffledBits(users, flip, ones=users // 2)
     mu = (1 - 2 * flip) / math.sqrt(users * flip * (1 - flip))

@@ -134,8 +134,8 @@ class OneOrder(PrivacyProfile):
 
 
 def test_an_order_that_is_smaller_alone_counts_beside_the_other():
-    # If two releases are in opposite orders, the outcomes have the probabilities .18 and .08, .08 and .18, and two outcomes carry
-    # no information.
+    # If two releases are in opposite orders, one joint outcome has the probabilities .18 and .08 under P and Q, one has .08 and
+    # .18, and two carry no information.
     assert OneOrder().self_compose(2).delta(math.log(1.9)) >= 0.18 - 1.9 * 0.08
     # If both are in the same order, only the outcome with .04 and .01 contributes.
     assert OneOrder().self_compose(2).delta(math.log(1.9), bound="lower") >= (0.04 - 1.9 * 0.01) * (1 - 1e-3)

@@ -59,7 +59,7 @@ def test_an_inversion_by_rounding_is_removed():
     ("log delta at eps={!r}", -1e5, -1e5 - 1e-9, False),
     ("log delta at eps={!r}", -800.0, -math.inf, True),
     ("log delta at eps={!r}", math.nan, -3.0, False),
-    # The error of a probability is relative to it.
+    # Rounding errors of probabilities are relative.
     ("the tail of the loss above eps={!r}", 1e-30, 0.9e-30, True),
     ("the tail of the loss above eps={!r}", 1e-30, 1e-30 * (1 - 1e-14), False),
     ("mu", math.inf, 2.0, True),

@@ -135,10 +135,10 @@ EXPENSIVE = {"allocated", "allocated, addition", "allocated, listed", "nothing i
     pytest.param(*case, id=name, marks=[pytest.mark.slow] * (name in EXPENSIVE)) for name, case in CASES.items()
 ])  # fmt: skip
 def test_every_view(profile, pairs):
-    # The allowed gap is that of a curve from as many values of delta as the class evaluates.
+    # The allowed gap is larger for random allocation, whose curves are computed from fewer values of delta.
     apart = 0.03 if isinstance(profile, AllocationPair | RandomAllocation) else 1e-9
     below, above = profile.tradeoff(), profile.tradeoff(bound="upper")
-    # The curve of a profile with two orders is that of the larger of their deltas, the convex hull of both curves.
+    # With two orders, the profile's curve belongs to the larger delta of both. It is the lower convex hull of the two curves.
     curve = hull({point for pair in pairs for point in thresholds(*map(fractions, pair))})
     for alpha in LEVELS:
         exact, low, high = float(at(curve, Fraction(alpha))), below.beta(alpha), above.beta(alpha)

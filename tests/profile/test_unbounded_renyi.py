@@ -52,7 +52,7 @@ def test_shuffled_gaussian_noise(sigma, users, order):
 def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
     mu = shuffled.randomizer.gdp_mu()
     assert mu * (1 - 1e-9) <= shuffled.gdp_mu(bound="lower") <= shuffled.gdp_mu() <= mu
-    # mu is approached by the test that rejects if some message exceeds T, if all other users have the first value. t is T/sigma.
+    # All other users have the first value. The test that rejects if some message exceeds T approaches mu as T grows; t is T/sigma.
     distance = shuffled.randomizer.gdp_mu(bound="lower") * 1.0
     with mpmath.workdps(30):
         t = mpmath.mpf(10) ** 6
@@ -65,7 +65,7 @@ def test_mu_of_shuffled_gaussian_noise_is_that_of_one_user(shuffled):
 
 def test_orders_that_a_shuffle_amplifies():
     # docs/randomizers.md states that shuffling reduces Renyi divergences of orders up to about 2 (sigma/Delta)^2 ln n. This is 18.4
-    # here: the divergence of order 17 is reduced by a factor of more than 1000, that of order 25 by less than 5.
+    # here: the divergence of order 17 is reduced by a factor of more than 1000, and that of order 25 by a factor of less than 5.
     local = GaussianMechanism(1.0)
     assert mean_of_ratios(1.0, 10**4, 17) < 1e-3 * local.rdp(17)
     assert mean_of_ratios(1.0, 10**4, 25) > 0.2 * local.rdp(25)

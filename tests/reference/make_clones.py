@@ -3,9 +3,9 @@
 With C ~ Bin(n-1, r), A ~ Bin(c, 1/2) and w = 1/(e^eps0 + 1), the pair (P_c, Q_c) given C = c is A + Ber(1-w) against
 A + Ber(w), and log delta = log sum_c Pr[C = c] sum_a max(0, P_c(a) - e^eps Q_c(a)). Each probability is computed from
 factorials. The inner sum runs upward from its first positive term, and the outer sum from its largest term in both directions. Each
-sum ends when its terms are below 2**-170 of the sum, from where they fall geometrically. The library uses another sum,
-E[max(0, D - u m)]/m. The numbers are intervals of 500 bits (python-flint), eps0 and eps are exact doubles, and r is e^-eps0 (2021)
-or 2/(e^eps0 + 1) (2023).
+sum ends when its terms are below 2**-170 of the sum, from where they fall geometrically. The library uses another sum, that of
+E max(0, D - u m)/m, where D is the sum of m = c + 1 fair signs and u = tanh(eps/2)/tanh(eps0/2). The numbers are intervals of 500
+bits (python-flint), eps0 and eps are exact doubles, and r is e^-eps0 (2021) or 2/(e^eps0 + 1) (2023).
 
 Run the script as ``python tests/reference/make_clones.py``; it takes about a minute on one core.
 """

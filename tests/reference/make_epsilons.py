@@ -3,8 +3,8 @@
 The distributions are defined here, and eps is found by the trapezoidal rule for a Fourier integral with all nodes, without
 splitting off heavy tails and without error bounds. The sum is smoothed with 4e-4 standard deviations (1e-3 for densities), which
 changes eps by less than the recorded digits. Two-level randomizers have four atoms; densities are divided into 800 cells, each
-replaced by its mean, which lowers eps by an amount of second order. Run the
-script as ``python tests/reference/make_epsilons.py``; it takes one minute.
+replaced by its mean, which lowers eps by an amount proportional to the square of the cell width. Run the script as
+``python tests/reference/make_epsilons.py``; it takes one minute.
 """
 
 import json

@@ -2,7 +2,8 @@
 
     python tests/reference/make_hoelder.py        a minute; writes hoelder.json
 
-For l, eps, k, theta and a cut T, with X = (R_a - e^eps R_b)/R_x at outputs above -T under R_x, and 0 below, R_x = N(x, 1):
+A case has the length l of the interval of inputs, eps, the number k of users, theta and a cut T. The output y of input x has the
+distribution R_x = N(x, 1), and X = (R_a - e^eps R_b)/R_x at outputs y > -T, and 0 below, for inputs a, b and x listed in `LAWS`.
 
     v = e^(l^2) - 1,  eta^2 = 5e-4 k v,  D = 2 pi/(6.5 sqrt(k v)),  z_m = theta + i m D
     bound   log of (D/(2 pi k)) sum over |m| <= 197 of |phi(z_m)|^k |e^(eta^2 z_m^2/2)/z_m^2|

@@ -3,8 +3,8 @@
 The cases (matrix, users, eps) are those in the file. `worst` is the largest delta over all datasets of the other users and all
 ordered pairs of inputs, `all_equal` the largest where all other users have one input, `at` the dataset that attains `worst`.
 Distributions are products of polynomials whose number of variables is the number of outputs minus one, in double precision. All
-terms are positive, and the relative error is below 1e-12. The script does not use the library. Run it
-as ``python tests/reference/make_worst_data.py``; it takes about seven seconds.
+terms are positive, and the relative error is below 1e-12. The script does not use the library. Run it as
+``python tests/reference/make_worst_data.py``; it takes about seven seconds.
 """
 
 import itertools

@@ -163,7 +163,7 @@ def test_records_are_reports_of_rappor(users, bins, flip, lower, upper):
 
 
 def test_few_records_of_two_and_three_bins_are_exact():
-    # The bound over datasets of 3 bins and 5 users at q = 1/4, eps = 1/2: the others are all in the third bin.
+    # Log delta is largest for the dataset in which all other users are in the third bin, here with q = 1/4.
     protocol = FlippedReports(5, 0, 3, 0.25, view="records")
     assert protocol.log_delta(0.5) == pytest.approx(-1.3884, abs=5e-5)
     assert protocol.log_delta(0.5, bound="lower") == pytest.approx(protocol.log_delta(0.5), abs=1e-9)

@@ -17,7 +17,7 @@ from tests.oracles import assert_encloses, binomial, coin, hockey_stick, logarit
 
 
 def bits(ones, zeros, flip):
-    """Return the distribution of the sum of flipped bits."""
+    """Return the distribution of the sum of `ones` bits 1 and `zeros` bits 0, each flipped with probability `flip`."""
     q = Fraction(flip)
     return total(binomial(ones, 1 - q), binomial(zeros, q))
 

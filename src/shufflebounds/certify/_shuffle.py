@@ -111,7 +111,7 @@ def _(protocol: Shuffled) -> Answer:
         outputs_of(protocol.randomizer)  # raises TypeError
     if protocol._bits is not None:
         answers.append(hockey_stick_of(protocol._bits))
-    # Each is an upper bound. Those that would take too long are left out.
+    # Each answer is an upper bound of delta. Answers that would take too long are left out; if all would, `certified` refuses.
     quick = [answer for answer in answers if answer[0] <= MOST_OPERATIONS] or answers[:1]
     return sum(operations for operations, _ in quick), lambda factor: reduce(
         lambda one, other: one.min(other), (value(factor) for _, value in quick))

@@ -63,7 +63,7 @@ class Family(NamedTuple):
 
 @singledispatch
 def family_of(randomizer: object) -> tuple[int, Callable[[], Family]] | None:
-    """Return the number of pairs, inputs and outputs, multiplied, and a function that makes the family; None if it is not known."""
+    """Return the product of the numbers of pairs, inputs and outputs, and a function that makes the family; None if unknown."""
     return None
 
 
@@ -172,7 +172,7 @@ def _contours(laws: Sequence[Law], choices: SumChoices) -> Ball:
     step, half, nodes = ball(choices.step), ball(choices.smoothing) / 2, choices.nodes
     weights = [(half * (theta**2 - (m * step) ** 2)).exp() / (theta**2 + (m * step) ** 2) * (1 if m == 0 else 2)
                for m in range(nodes + 1)]
-    # The terms beyond the last node, with phi(theta) in place of phi.
+    # This adds a bound of the terms beyond the last node, in which |phi| is at most phi(theta).
     weights[0] += 2 * (half * (theta**2 - ((nodes + 1) * step) ** 2)).exp() / (step**2 * nodes)
     sizes = [1 + sum((p * (theta * x).expm1() for x, p in law), ball(0)) for law in laws]
     most, best, scale = sum(weights, ball(0)), ball(0), step / (2 * ball.pi())
@@ -215,7 +215,7 @@ class _Bound:
                 for i, j in family.pairs for row in family.rows]
         signed = self._signed(weights)
         main = (1 + 2 * signed) * largest_sum(laws, choices.sums) + signed * (factor - 1)
-        # The shuffled messages are a post-processing of those with the users' names.
+        # The local delta is an upper bound, because shuffled messages are a post-processing of messages with their senders' names.
         local = larger(*(hockey_stick(zip(family.rows[i], family.rows[j], strict=True), factor) for i, j in family.pairs))
         return (main + self._error(choices, factor)).min(local)
 
@@ -257,7 +257,7 @@ class _Bound:
         total = ball(0)
 
         def root(k: int) -> Ball:
-            """Return l_(2k+1) times r^2k."""
+            """Return l_(2k+1) times r^2k, in the notation of docs/theorems/worst-dataset."""
             first, second = (ball(math.prod(range(n - q + 1, n + 1))) for n, q in ((users, 2 * k + 1), (users - 1, 2 * k)))
             return distance**k * (math.factorial(2 * k + 1) * spread / first
                                   + math.factorial(2 * k) * square(factor - 1) / second).sqrt()
@@ -273,7 +273,7 @@ class _Bound:
         return total
 
     def _spread(self, factor: Ball) -> Ball:
-        """Return V, the largest of all pairs."""
+        """Return V of the theorem, the largest over all pairs of the target's inputs."""
         family, shift = self._family, (factor - 1) / self._mass
         return larger(*(sum((square(a - factor * b + shift * m) / m for a, b, m in zip(family.rows[i], family.rows[j], family.least,
                                                                                   strict=True)), flint().arb(0))
@@ -295,7 +295,7 @@ class _Bound:
         return bound / -(ball(choices.before) - factor.log()).expm1()
 
     def _variance(self, probability: Ball | None, changed: int) -> Ball:
-        """Return mu for this number of changed messages."""
+        """Return mu_q of the theorem, a bound of p(1 - p), for q = `changed` messages drawn from b instead."""
         ball = flint().arb
         value = ball(0.5)
         if probability is not None:
@@ -324,7 +324,10 @@ class _Bound:
 
 
 def _nonnegative(omegas: Sequence[float], pairs: int, less: float) -> bool:
-    """Return whether W >= 0 for C - 1 = `less` at every corner, from elementary symmetric polynomials in rational arithmetic."""
+    """Return whether the weighted sum W is nonnegative at every corner, for likelihood ratios with C - 1 = `less`.
+
+    The elementary symmetric polynomials in W are computed in rational arithmetic.
+    """
     library = flint()
     high = 2 * library.fmpq(*less.as_integer_ratio())
     low = -high / (1 + high / 2)
@@ -349,5 +352,6 @@ def worst_dataset(protocol: Shuffled) -> Answer | None:
         choices = datasets.choices(float(factor.log().mid()))
         return _Bound(family().thinned(protocol.participation), protocol.users).value(choices, factor)
 
-    # Most distributions are dismissed by their real moment generating functions; equal ones are not.
+    # The estimate is 200 operations for each pair, input and output, because `_contours` skips most distributions by their real
+    # moment generating functions. Equal distributions are not skipped.
     return 200.0 * size, value

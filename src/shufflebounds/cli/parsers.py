@@ -30,7 +30,7 @@ OTHER_NAMES = {
     "--d": "--bins", "--k": "--bins", "--dummies": "--fakes", "--noise": "--sigma",
     "--times": "--releases", "--releases": "--times",
 }
-"""Names of options in papers and other programs, with the names here. They are suggested, not accepted."""
+"""Names of options in papers and other programs, and for each the name in this command, which is suggested in the error message."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
     @staticmethod
     def _alike(option: str, options: list[str]) -> list[str]:
-        """Return the options with a word that begins as one of it, such as --local-eps for --eps, or one spelled alike."""
+        """Return at most one option: one that shares a word with `option`, such as --local-eps for --eps, or one spelled alike."""
         words = [word for word in option.strip("-").split("-") if len(word) > 2]
         begun = [one for one in options if any(own.startswith(word) for own in one.strip("-").split("-") for word in words)]
         return begun[:1] or _near(option, options, 1)

@@ -31,7 +31,7 @@ __all__ = ["BudgetSum"]
 
 WHOLE = 64
 """Largest number of equal randomized responses for which every number of adverse answers (loss -eps) is enumerated; for more, the
-range is truncated. Raised: longer run time. Lowered: a truncated mass for smaller groups, too."""
+range is truncated. Raised: longer run time. Lowered: groups of fewer responses are truncated, too."""
 
 
 class _Half(NamedTuple):

@@ -36,8 +36,8 @@ MOST_INPUTS = 16
 """Largest number of inputs. All ordered pairs are evaluated, and the upper bound has an output for each cell and input."""
 
 CLOSE = 2.0**-26
-"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. It enters the upper bound times a
-probability that is as small. Raised: wider bounds. Lowered: longer run time."""
+"""Distance of a log likelihood ratio from eps at which the search for its crossing ends. The distance enters the upper bound
+multiplied by the probability of the outputs within it. Raised: wider bounds. Lowered: longer run time."""
 
 MOST_LOST = 2.0**-28
 """Largest probability of outputs that are left out of the bound over all datasets, for which that bound is computed. It is added
@@ -287,7 +287,7 @@ class _DensityPair(DominatingPair):
 
     def describe(self) -> DominatingPairInfo:
         densities = _TwoDensities(self.randomizer, self.first, self.second)
-        # A value takes some calls of the density, tens of microseconds each.
+        # A value of delta takes several calls of the density, tens of microseconds each.
         return DominatingPairInfo(densities.log_delta, densities.pure, sampling=Sampling(effort=5e-5), attained=SINGLE)
 
 
@@ -315,7 +315,7 @@ class _TwoDensities:
         cells = self.randomizer._coarse
         both = np.stack([cells.log_left[[self.first, self.second]], cells.log_right[[self.first, self.second]]])
         mass = cells.masses(self.randomizer._densities)[0]
-        # Cells in which neither input, or the first one, has no probability do not matter.
+        # Cells in which the first input has density 0 at both ends and no probability do not matter.
         seen = ~((both[:, 0] == -np.inf).all(axis=0) & (mass[self.first] == 0))
         ratios = np.stack(self._ratios)[:, seen]
         if np.isnan(ratios).any() or (ratios == np.inf).any():
@@ -409,7 +409,7 @@ class _TwoDensities:
                 found = np.nan_to_num(logs[self.first] - logs[self.second] - eps, nan=0.0, posinf=np.inf, neginf=-np.inf)
             before = (found > 0) == (left > 0)
             for side, moved in ((0, before), (1, ~before)):
-                # An end that stays twice counts half.
+                # Illinois method: the value at an end that did not move in two steps is halved.
                 weights[side] = np.where(moved, found, np.where(last == (1 if side == 0 else -1), weights[side] / 2, weights[side]))
                 values[side] = np.where(moved, found, values[side])
             low, high, last = np.where(before, at, low), np.where(before, high, at), np.where(before, -1.0, 1.0)

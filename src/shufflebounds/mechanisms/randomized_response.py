@@ -80,8 +80,8 @@ class RandomizedResponse(SumOfBits, TwoLevel):
     Renyi divergences are exact: :math:`\frac{1}{a-1} \ln \frac{\cosh((a - 1/2)\,\varepsilon)}{\cosh(\varepsilon/2)}`.
 
     **Estimate.** Values and messages have any shape; a message is a bit, int64, drawn by comparing its probability with a uniform
-    multiple of 2**-53 (for eps above about 30 flips are rarer than this resolves). Counts: the number Y of ones. The estimate of
-    the mean of the n users' values is
+    multiple of 2**-53 (for eps above 37 the exact probability of a flip is below this resolution). Counts: the number Y of ones.
+    The estimate of the mean of the n users' values is
 
     .. math:: \frac{m}{n} \, \frac{Y (e^\varepsilon + 1) - n}{e^\varepsilon - 1}.
 

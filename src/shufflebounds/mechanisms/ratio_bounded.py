@@ -75,9 +75,10 @@ class RatioBounded(TwoLevel):
     :math:`\mu = (p R_1 - R_0)/(p-1)`, and max(R_0, R_1)/q is linear in :math:`\lambda` and :math:`\mu`. So X is a mean-preserving
     spread of the X of the privacy blanket, and a larger beta spreads it further.
 
-    A randomizer with four outputs attains it, which is the lower bound after a shuffle: the output probabilities are
-    :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target, :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the
-    input 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the input of all other users.
+    A randomizer with four outputs attains this upper bound, and its delta is the lower bound after a shuffle. The output
+    probabilities are :math:`(p\alpha, \alpha, 1-(p+1)\alpha, 0)` for the input 0 of the target,
+    :math:`(\alpha, p\alpha, 1-(p+1)\alpha, 0)` for the input 1, and :math:`(p\alpha, p\alpha, 1-(p+1)\alpha, q-1-\beta)/q` for the
+    input of all other users.
 
     The bound is a corrected form of that of Wang et al.: the published one fails if a third input has small probabilities where the
     other two overlap (for ternary response of two users with p = q = 3/2, beta = 1/7 and e^eps = 13/10, delta is 6/245 and the

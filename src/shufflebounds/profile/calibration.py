@@ -26,7 +26,8 @@ SHARE = 1e-3
 """Relative tolerance of the eps of one of several releases. Lowered tenfold: one or two more compositions."""
 
 NEAR = 1.02
-"""Largest ratio of eps/eps' between two protocols for which the search that starts at the other's value is short."""
+"""First step, as a ratio, of the search for eps/eps' that starts at the value found for another protocol. Steps double. Raised:
+longer searches between values that are close. Lowered: longer searches between values that are not close."""
 
 
 @quiet()
@@ -42,7 +43,7 @@ def least_parameter(
 ) -> float:
     """Return a parameter in (0, high] whose profile meets (eps, delta), close to the smallest one.
 
-    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if that meets the target. `high` must meet it.
+    0 < delta < 1. The search starts at `low` > 0, and continues below `low` if `low` meets the target. `high` must meet the target.
     """
     goal = math.sqrt(-math.log(delta))
 
@@ -65,8 +66,8 @@ def least_parameter(
         reached = build(value).epsilon(delta)
         if reached <= eps and enough(value):
             return value
-        # epsilon(delta) may exceed eps by the tolerance of its search. It is about proportional to 1/sqrt(parameter), so the
-        # parameter is increased by twice the relative excess.
+        # epsilon(delta) may exceed eps by the tolerance of its search. As epsilon(delta) is about proportional to
+        # 1/sqrt(parameter), the parameter is increased by twice the relative excess.
         value *= 1 + max(step, 2.0 * (reached / eps - 1) if 0 < eps < reached < math.inf else 0.0)
         step *= 8
     return high
@@ -115,7 +116,7 @@ def parts_of_releases(
 ) -> tuple[Protocol, float]:
     """Return the protocol of one release, and eps/eps', where eps' is the target of one release.
 
-    The search starts at `near`, the second result for another protocol.
+    The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
     made: dict[float, Protocol] = {}
     goal = math.sqrt(-math.log(delta))
@@ -134,7 +135,7 @@ def parts_of_releases(
     most = math.log(releases)
     found = most
     if releases > 1 and eps > 0:
-        # About sqrt(releases) for Gaussian noise and small eps.
+        # eps/eps' is about sqrt(releases) for Gaussian noise and small eps.
         at, step = min(math.log(near) if near else most / 2, most), math.log(NEAR) * (1 if near else 4)
         ends = [(at, excess(at))]
         rises = ends[0][1] > 0

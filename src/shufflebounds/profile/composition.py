@@ -267,9 +267,9 @@ class Composition(PrivacyProfile):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._without_grid:
-            # A grid at large eps takes long, so first this is tried. If one release has a positive delta at eps = 2 end, the best
-            # test at this eps has probability below e^(-2 end) under Q. Repeated in every release, the test shows that delta of the
-            # composition exceeds the target at `end`, where the search ends.
+            # A grid at large eps takes long, so a test without a grid comes first. If one release has a positive delta at
+            # eps = 2 end, the best test at this eps has probability below e^(-2 end) under Q. Repeated in every release, the test
+            # may show that delta of the composition exceeds the target at `end`, where the search ends.
             end = 1e6 * self._eps_scale()
             gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
             # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
@@ -287,9 +287,10 @@ class Composition(PrivacyProfile):
             return consistent(self._composed(eps, floors=not upper), "log delta at eps={!r}", eps)[upper]
 
     def _composed(self, eps: FloatArray, *, floors: bool = True, composer: Composer | None = None) -> IntervalArray:
-        """Return both bounds; without `floors`, which serve the lower bound only, that one may be smaller.
+        """Return both bounds of log delta.
 
-        By default `composer` is that of the composition; another one is less tight.
+        Without `floors` the profiles in `_floors` are not evaluated, and the lower bound may be smaller. `composer` is that of the
+        composition by default; another composer gives less tight bounds.
         """
         if self._by_adjacency:
             return _larger(self._by_adjacency, eps, floors)
@@ -335,7 +336,7 @@ class Composition(PrivacyProfile):
 
         If many losses are smaller than a step of the grid, rounding them may reduce the lower bound by more than omitting them.
         """
-        # A factor without releases is part of those of another factor.
+        # An empty `releases` means that the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released.pairs)
                       if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
         some = [Composition(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
@@ -385,8 +386,8 @@ class Composition(PrivacyProfile):
 
     def _pair_info(self) -> DominatingPairInfo:
         opposite = self.reverse()
-        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. The curve of both adjacencies
-        # is that of the larger delta, which is the same for (P, Q) and (Q, P).
+        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies the curve
+        # follows from the larger delta of both, which is the same for (P, Q) and (Q, P).
         curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
         known = DominatingPairInfo(self._log_delta, self._pure_epsilon(), sampling=Sampling(spacing=self._spacing, curve=curve))
         if not self._by_adjacency and self._all_outcomes:

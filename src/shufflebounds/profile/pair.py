@@ -34,8 +34,8 @@ class Described(PrivacyProfile):
 
     An ordered pair (P, Q) states what is known about this order, and `reverse` returns the profile of (Q, P).
 
-    The functions in both are functions of the parameters, or methods of an object that holds the parameters, such as the closed
-    forms. Methods of the profile, which keeps what it stated, would be reference cycles.
+    The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
+    They contain no methods of the profile: the profile caches them, so its own methods would make reference cycles.
     """
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Described(PrivacyProfile):
         return self.closed_forms()
 
     def _pair_info(self) -> DominatingPairInfo:
-        # A composition caches values of the pair in its copy of the description, which ends with the composition.
+        # Every call makes a new description. A composition caches values of the pair in its own copy, which is freed with it.
         known, other = self.describe(), self.reverse()
         if known.reverse or other is self or not isinstance(other, Described):
             return known

@@ -3,6 +3,10 @@ r"""The pair of a replaced record of sampled Gaussian noise whose old and new co
 A record of a sum with noise of standard deviation sigma contributes at most the sensitivity Delta in either direction. If it is
 sampled with probability q, its replacement may move the output from :math:`(1-q) N(0, \sigma^2) + q N(\Delta, \sigma^2)` to
 :math:`(1-q) N(0, \sigma^2) + q N(-\Delta, \sigma^2)`. The output is rounded to cells, which is post-processing.
+
+This pair dominates that of any old and new contributions a and b. Take a set S of outputs and the half-line {y > c} of the same
+probability without the record. By the lemma of Neyman and Pearson, the contribution a gives S at most the probability that Delta
+gives the half-line, and b gives S at least the probability that -Delta gives it. The same holds for vectors, with half-spaces.
 """
 
 from __future__ import annotations

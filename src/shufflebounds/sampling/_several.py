@@ -8,8 +8,8 @@ outputs of t steps, of which a uniformly random set of k used the record, have t
 with the elementary symmetric polynomial e_k. Whichever set was drawn, the outputs of k steps have the distribution P and those of
 t - k steps the distribution Q, so the distribution of a sum :math:`S = \sum_i s(L_i)` under both hypotheses is a convolution.
 **Lower bound**: the tests :math:`\{S \ge c\}` (`_losses.sum_test`), for a sum near
-:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` it equals :math:`\log \Lambda` up to a term that
-changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
+:math:`\sum_i \log(1 + \lambda (L_i - 1))`. For every :math:`\lambda \in (0, 1)` this second sum equals :math:`\log \Lambda` up to a
+term that changes slowly: with independent :math:`B_i \sim \mathrm{Ber}(\lambda L_i/(1 - \lambda + \lambda L_i))`,
 :math:`\Lambda\, \Pr[\mathrm{Bin}(t, \lambda) = k] = e^S \Pr[\sum_i B_i = k]`.
 
 **Upper bound**: for every z > 0, with :math:`p_i = z L_i/(1 + z L_i)` and :math:`v = \sum_i p_i (1 - p_i)`,
@@ -21,8 +21,8 @@ because the probability is at most :math:`\frac{1}{2\pi} \int \prod_i |1 - p_i +
 :math:`|1 - p + p e^{iu}|^2 = 1 - 2 p (1 - p)(1 - \cos u) \le e^{-2 p (1 - p)(1 - \cos u)}`. The function
 :math:`\log(e^{-v} I_0(v))` is convex, so that it is at most its chord a - b v on an interval [v_a, v_b]. There
 :math:`\Lambda \le e^U` with :math:`U = a - k \log z - \log \binom{t}{k} + \sum_i (\log(1 + z L_i) - b\, p_i (1 - p_i))`. As U is
-a sum over the steps, E_Q (e^U - E)_+ is a multiple of a hockey-stick divergence of t independent releases. Outside of the interval,
-Chernoff's inequality bounds E_Q Lambda.
+a sum over the steps, E_Q (e^U - e^eps)_+ is a multiple of a hockey-stick divergence of t independent releases. Outside of the
+interval, Chernoff's inequality bounds E_Q Lambda.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from shufflebounds.profile.pair import OutcomePair
 __all__ = ["AdditiveBound", "PairOfTests", "StepTests"]
 
 RATES = 0.4, 0.65, 0.85
-"""The parameters lambda of the test statistics in units of k/t. Smaller ones are better at smaller delta and for fewer chosen
-steps. More of them: up to 0.1 % of eps, in proportionally more time."""
+"""The parameters lambda of the test statistics, in units of k/t. Smaller values give tighter bounds at smaller delta and for fewer
+chosen steps. More values: the lower bound of eps rises by up to 0.1 %, and the run time in proportion to their number."""
 
 
 class _Outcomes(NamedTuple):
@@ -110,9 +110,9 @@ class StepTests:
         values = np.logaddexp(math.log1p(-rate), np.log(rate) + one.loss)
         mass = np.exp(one.q[0])
         deviation = math.sqrt(float(mass @ (values - mass @ values / mass.sum()) ** 2)) or 1.0
-        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides alone, so larger terms are reduced to this one. The coarser
-        # grid has no such limit, for steps in which a few large terms decide. A transform has about six times as many points as one
-        # such term has grid steps.
+        # A term beyond the normal quantile of e^(2 FIRST_TAIL) decides the test alone, so larger terms are reduced to this
+        # quantile. The coarser grid (`fine` is False) has no such limit, because a few large terms may decide. A transform has
+        # about six times as many points as the largest term has grid steps.
         most = math.sqrt(-4 * FIRST_TAIL * t) * deviation
         step = max(RESOLUTION * deviation, 6 * most / TABLE_SIZE)
         if not fine:
@@ -167,8 +167,8 @@ class AdditiveBound:
     def _rates(self) -> tuple[FloatArray, FloatArray]:
         """Increasing eps, and for each about the best value of log z.
 
-        The p_i should sum to about k for the outcomes that decide delta. These have about the distribution with masses
-        q (1 + z L)^r, with r such that the mean of U is eps.
+        The p_i should sum to about k for the outcomes that decide delta. The distribution of these outcomes has masses of about
+        q (1 + z L)^r, with q the mass under Q and r such that the mean of U is eps.
         """
         loss, log_q = self._step
         # The odds z of a Bernoulli variable are near k/(t - k).
@@ -204,7 +204,8 @@ class AdditiveBound:
         moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)
         first, last = max(0.0, float((-below / exponents).max())), float((above / exponents).min())
-        # The weight e^-v I_0(v) of this mean decreases, and its logarithm has a slope of at least -1.
+        # The bound of Lambda also has the factor e^-v I_0(v), which decreases in v and whose logarithm has a slope of at least -1.
+        # So both ends of the interval can be moved inwards.
         first = max(first, float((-(below + math.log(ive(0, first))) / exponents)[exponents >= 1].max())) * (1 - COMPUTED_ERROR)
         last = max(0.8 * last, float(((above + math.log(ive(0, 0.8 * last))) / exponents).min())) * (1 + COMPUTED_ERROR)
         heights = np.log(ive(0, [first, last]))

@@ -307,11 +307,11 @@ class RandomAllocation(OfPresence, LargestPair):
         return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
 
     def _largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:
-        """Return bounds of log delta, the larger one of both directions."""
+        """Return bounds of the larger log delta of both directions (record removed, record added)."""
         remove, add = self._ways
         one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
         found = one(eps)
-        # If a rough upper bound for an added record is below delta for a removed one, the former is not evaluated.
+        # An added record is not evaluated where a rough upper bound of its delta is below delta of a removed record.
         wanted = add._at_most(eps) > found.lower
         if wanted.any():
             low, high = other(eps[wanted])
@@ -358,7 +358,7 @@ class RandomAllocation(OfPresence, LargestPair):
 class _SeveralPair(AllocationPair):
     """The outputs of t steps, of which `chosen` random steps used the record, against those without it, or in the other order.
 
-    The upper bound is that of a composition of `chosen` blocks, or of a sum over the steps; the lower bound is that of tests.
+    The upper bound comes from a composition of `chosen` blocks, or from a sum over the steps. The lower bound comes from tests.
     """
 
     chosen: int = 2

@@ -132,7 +132,7 @@ class SampledPair(_Sampled, DominatingPair):
             # points.
             low, high = mixed_losses(np.array([-pure, pure]), self.rate).tolist()
             lattice = ((high if self.removed else -low), high - low)
-        # The lower bound of mu adds as well: consider the event that the outputs of all releases exceed T (`OfMechanism`).
+        # The squares of lower bounds of mu add up, too: see `OfMechanism` for the event that all outputs exceed T.
         gdp_adds = single and getattr(self.mechanism, "_mu_in_tails", None) is not None
         listed = partial(_atoms, self.mechanism, self.rate, self.removed) if mechanism.losses.listed else None
         attained = Attained(profiles=partial(_sampled_pairs, self.mechanism, self.rate, self.removed))

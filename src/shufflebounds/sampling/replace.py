@@ -39,7 +39,7 @@ class ReplaceOne(PrivacyProfile):
     Adjacency: **replace** one record. For Gaussian noise on Poisson samples, and compositions of it, the worst record contributes
     +Delta before and -Delta after the replacement in every release, with Delta the sensitivity (proof: ``sampling/_opposite.py``).
     Both bounds are those of this pair, with a gap below a relative 1e-3 of eps; at delta = 1e-5 and a rate of .01, eps is 25 %
-    larger than that of a removal for sigma = 1 and 100 releases, and 94 % for sigma = 2 and 1000 releases.
+    larger than eps of a removal for sigma = 1 and 100 releases, and 94 % larger for sigma = 2 and 1000 releases.
 
     For other profiles the lower bound is that of replacing a record by one that contributes nothing, such as 0 in a sum: the larger
     of removal and addition. The upper bound is often about twice eps of a removal, and less where rare large losses decide; no

@@ -210,7 +210,7 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
 
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         if self.ones != "worst":
-            # One call serves (P, Q) and (Q, P): the latter is the former with 0 and 1 exchanged in all bits.
+            # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
             data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
             lower, upper = bit_sides(data, data[::-1], self.flip, eps)
             return IntervalArray(lower.max(axis=0), upper.max(axis=0))
@@ -354,8 +354,8 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         # At this flip probability the local guarantee alone meets the target.
         high = min(0.5, (1 + 1e-12) / (1 + capped_exp(eps)))
         # The search starts between `low` and `high`. A bit is replaced by a fair coin with probability 2 q. With probability
-        # (1 - 2 q)^(n-1) no other bit is, and only the target's own flip protects the target. So, unless delta is close to 1, no
-        # flip probability below `low` meets the target.
+        # (1 - 2 q)^(n-1) no other bit is replaced, and only the target's own flip protects the target. So, unless delta is close
+        # to 1, no flip probability below `low` meets the target.
         low = min(0.25 * -math.expm1(math.log(delta) / 2) / (users + fakes), high / 2)
         flip = least_parameter(lambda flip: cls(users, flip, fakes=fakes), low, high, eps, delta)
         return cls(users, flip, fakes=fakes)

@@ -1,6 +1,7 @@
 """Privacy amplification by shuffling for any local randomizer of a given pure budget: two clone bounds.
 
-They are the bounds of Feldman, McMillan and Talwar (2021, 2023), each evaluated from above and below for any number of users.
+The bounds are those of Feldman, McMillan and Talwar (2021, 2023). For any number of users, each formula is computed with an upper
+and a lower bound of its value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from shufflebounds.tradeoff import Tradeoff
 __all__ = ["CLONE_SAMPLING", "ClonePair", "Clones", "StrongerClones"]
 
 CLONE_SAMPLING = Sampling(1e-5)
-"""A value is a sum over the number of clones, or an integral."""
+"""How the delta of clone pairs is sampled: one value is a sum over the number of clones, or an integral (effort 1e-5)."""
 
 
 class ClonePair(ClosedForms):
@@ -97,7 +98,8 @@ class _UniformClones(Described):
     _stronger: ClassVar[bool]
 
     def describe(self) -> DominatingPairInfo:
-        # With one more user there is one more possible clone: a fair coin more is post-processing.
+        # One more user adds one possible clone. A clone is a fair coin, and adding it is post-processing, so delta decreases in the
+        # number of users.
         ordered = (type(self), self.local_eps), float(self.users)
         return DominatingPairInfo(self.closed_forms().log_delta, self.local_eps, None, CLONE_SAMPLING, attained=SINGLE,
                                   releases=Releases(ordered=ordered))

@@ -63,9 +63,9 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     - ``view="records"``: the shuffled records of d bits each, as in the protocol of the paper.
 
     .. warning::
-       Proposition 5.1 of the paper is **false for records**: a record becomes one of the other bin by two coincident flips only,
-       with probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has a delta of at least
-       0.0018 for two bins.
+       Proposition 5.1 of the paper is **false for records**: the record of one bin becomes that of another bin only if two given
+       bits are flipped, which has probability q**2. At n = 10**4, eps = 1, delta = 1e-6 the published flip probability 0.0305 has a
+       delta of at least 0.0018 for two bins.
 
     For sums, let :math:`M_1, M_2` be the numbers of other users' reports in the target's two possible bins, and :math:`P_b^M` the
     distribution of the sum of a bin with M such reports in which the target's bit is b before flipping. Then
@@ -105,9 +105,9 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     **Sums, uniform dummies**: with two bins and up to 128 reports the value is exact as above. Otherwise the upper bound is the
     smaller of that for known dummies and that of :class:`ClearReports` (flipping is post-processing). The lower bound is the
     divergence of the sums in the target's two bins: up to 16 reports for the worst dataset, for more reports if all other users are
-    in the target's bin. If the table of both sums would be too large, the lower bound is that of the sum of one bin. It ignores the
-    sums of the other bins, which reveal how many dummies are not in these two. The gap is small if m/d is much smaller than (n + m)
-    q or much larger than n q; in between, it is a factor of about 10 in delta.
+    in the target's bin. If the table of both sums would be too large, the lower bound is that of the sum of one bin. The lower
+    bounds ignore the sums of the other bins, which reveal how many dummies are not in the target's two bins. The gap is small if
+    m/d is much smaller than (n + m) q or much larger than n q; in between, it is a factor of about 10 in delta.
 
     **Records, no dummies or known ones**: a record is a report of :class:`~shufflebounds.mechanisms.Rappor` with one hash,
     ``Rappor(2 * flip, bits=bins)``, and the bounds are those of :class:`Shuffled` for n + m users. The lower bound is that of the
@@ -190,7 +190,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         if self._as_rappor is None:
             return super()._log_side(eps, upper=upper)
-        # The local guarantee is accurate next to the pure budget, too.
+        # Just below the pure budget the local guarantee is more accurate than the bounds of `Shuffled`.
         local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
         return np.asarray(np.minimum(self._as_rappor._log_side(eps, upper=upper), local))
 
@@ -221,7 +221,7 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     def _records(self, eps: float) -> Interval:
         if not self._uniform:
-            # q is tiny. More flips are post-processing, so the lower bound at a larger q is valid.
+            # q is below 1/SQUARABLE here. More flips are post-processing, so the lower bound at q = 1/SQUARABLE is valid.
             more = replace(self, flip=1 / SQUARABLE)
             return Interval(float(more._log_side(np.array([eps]), upper=False)[0]), 0.0)
         if self._enumerated:
@@ -264,11 +264,14 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
 
     @property
     def _counted(self) -> tuple[int, int, int]:
-        """(other reports whose bins the analyst may know, uniform dummies, bins d, or 2 without uniform dummies)."""
+        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
         return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
 
     def _sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums; the upper one may be 0 where it cannot be below `most`, another upper bound."""
+        """Return bounds of log delta for sums.
+
+        `most` is another upper bound of log delta. The returned upper bound may be 0 where the search cannot go below `most`.
+        """
         if not self._uniform:
             return self._known_sums(eps, rough, most)
         if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):

@@ -51,8 +51,8 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], FloatArray], CountErrorLaw, Described):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
-    Every user sends the name of the own bin and, independently for every bin, its name with probability :math:`1-\gamma`. The
-    analyst sees how often each name was sent. A replaced user changes two counts by one, in opposite directions:
+    Every user sends the name of the own bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,
+    independently. The analyst sees how often each name was sent. A replaced user changes two counts by one, in opposite directions:
 
     .. math:: \delta(\varepsilon) = H_{e^\varepsilon}\bigl((B+1, B') \,\|\, (B, B'+1)\bigr), \qquad
         B, B' \sim \mathrm{Bin}(n, \gamma) \text{ independent.}
@@ -196,7 +196,7 @@ class ShuffledHistogram(CountsOfColumns, ShuffleProtocol[NDArray[np.int64], Floa
         -------
         ndarray, shape (bins,)
 
-        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible.}
+        {raises: If not exactly one of `messages` and `counts` is given, or the protocol cannot produce its values.}
         """
         seen, _ = self._read(messages, counts, users)
         value = self._estimated(seen, self.users)

@@ -40,8 +40,8 @@ class _OneUser(ClosedForms):
     def convex(self) -> bool:
         """Whether the bound is convex in e^eps.
 
-        A minimum of convex bounds need not be: between two values of eps it is only known to decrease. Compositions use the
-        dominating pair of its convex hull. This pair is symmetric, so one of (P, Q) and (Q, P) suffices.
+        The minimum of several convex bounds need not be convex; between two values of eps it is only known to decrease.
+        Compositions use the dominating pair of its convex hull. This pair is symmetric, so one of (P, Q) and (Q, P) suffices.
         """
         return len(self.population.family.kinds) == 1 and not self.population.family.windowed
 
@@ -127,7 +127,7 @@ class _EveryUser(_OneUser):
 
 @dataclass(frozen=True, eq=False)
 class _Guarantee(EqualByKey, Described):
-    """Base class of the guarantees of one user and of all users; it has their fields, equality and repr."""
+    """Base class of the guarantees of one user and of all users: the fields, equality and repr that both classes share."""
 
     population: Population
     description: str

@@ -34,7 +34,7 @@ _TINY_WEIGHT = math.exp(-LARGEST_EXPONENT)
 
 
 def _log_delta(law: CloneLaw, budget: Budget, shift: float, eps: FloatArray) -> IntervalArray:
-    """Return bounds of log delta, which is `shift` plus that of the clones."""
+    """Return bounds of log delta: `shift`, the log of lambda, plus the log delta of the clone pair."""
     lower, upper = at_each(lambda e: log_clone_delta(law, budget, e), eps)
     slack = np.where(upper > -np.inf, 4e-16 * (1 + np.abs(upper) + abs(shift)), 0.0)
     return IntervalArray(lower + shift - slack, upper + shift + slack)
@@ -63,7 +63,8 @@ class PersonalizedClones(EqualByKey, Described):
         w, in (0, 1/2): 1/(e^eps1 + 1) for a target of pure local budget eps1.
     rates : array_like, shape (groups,)
         Rates r_i of the other users, without the target, each in [0, 1/2].
-    :math:`\lambda` in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
+    scale : float
+        :math:`\lambda`, in (0, 1]: the mass of the target's distribution on the part of the output space that is decomposed.
     counts : array_like of int, shape (groups,), optional
         Number of users with each rate, 1 each by default; the total is at most 2**53.
 
@@ -142,7 +143,8 @@ class PersonalizedClones(EqualByKey, Described):
 
         It is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
         :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
-        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`.
+        user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the
+        target.
 
         Parameters
         ----------
@@ -199,7 +201,8 @@ class PersonalizedClones(EqualByKey, Described):
         .. math:: r_i = \kappa \frac{\varepsilon_i}{\varepsilon_1}
             \frac{e^{-\varepsilon_i-(\varepsilon_i-\varepsilon_1)_+T}}{1+e^{-\varepsilon_1}},
 
-        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta.
+        and adds :math:`\tfrac12 e^{-\varepsilon_1 T}(1-e^{\varepsilon-\varepsilon_1})_+` to delta. User 1 is the target; kappa is
+        the mass of the target's distribution on the window.
 
         Parameters
         ----------

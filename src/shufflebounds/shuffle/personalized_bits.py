@@ -248,8 +248,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     def _labels(self) -> WeightedLabels:
         """The bound over all datasets by weighted labels."""
         budgets = np.sort(self.local_eps)
-        # More flipping is post-processing. So a bound for the largest budget, among others with all budgets but the smallest, is
-        # valid for every target: sorted, the budgets of the target's others are at most these.
+        # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
+        # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
+        # `budgets[1:]`, is valid for every target.
         others = budgets[1:] if self.target is None else np.delete(self.local_eps, self.target)
         return WeightedLabels.of_bits(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
 
@@ -275,9 +276,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if self._enclosing is not None and self.local_eps.size > MANY:
-            # The search over targets leaves a gap of up to 1e-3 in log delta, so one search for both bounds saves no time. The
-            # upper bound is the eps of the clone bound or of the bound by weighted labels; the lower bound is that of the dataset
-            # in which all bits are equal.
+            # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
+            # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
+            # over targets leaves a gap of up to 1e-3 in log delta.
             found = self._enclosing[upper]._epsilon(delta, upper)
             if not upper or not self._labelled or not 0 < delta < 1:
                 return found

@@ -55,7 +55,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         Number n of users, 1 to 2**53.
     lam : float
         Expected number :math:`\lambda` of users whose bit of one column is random, in [0, users]. The guarantee is for
-        the probability :attr:`flip` = lam/(2 n) as a double, which :meth:`randomize` flips with.
+        the probability :attr:`flip` = lam/(2 n), rounded to a double, which :meth:`randomize` uses.
     bits : int
         Number r of bits of each user, 1 to 2**20; users * bits is at most 2**53.
     view : {"total", "columns"}
@@ -143,7 +143,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     def _total(self, eps: FloatArray) -> IntervalArray:
         others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # With many bits delta depends little on the dataset, so a search with a smaller tolerance would take long.
+        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
         tolerance = 2e-4 if others > 2**32 else 0.0
 
         def sides(at: FloatArray) -> IntervalArray:
@@ -161,7 +161,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
     def _within(
         self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
     ) -> IntervalArray:
-        """Return the bounds of log delta that `kernel` computes; it is called only at eps below the pure budget.
+        """Return the bounds of log delta that `kernel` computes; `kernel` is called only at eps below the pure budget.
 
         For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
         returns lower bounds.
@@ -235,7 +235,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
 
     @property
     def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        # A number of one bit is a single column.
+        # With one bit for each user, the protocol is a single column.
         return (self.column, self.column) if self.bits == 1 else None
 
     def _pure_epsilon(self) -> float:
@@ -374,7 +374,7 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         -------
         float
 
-        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible; if lam = users: no estimate exists.}
+        {raises: If not exactly one of `messages` and `counts` is given, if the protocol cannot produce it, or if lam = users.}
         """
         value = self._estimated(*self._read(messages, counts, users))
         return min(max(value, 0.0), float(self.users)) if clip else value

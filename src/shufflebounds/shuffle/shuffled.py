@@ -81,8 +81,8 @@ class Shuffled(BetweenProfiles):
     The lower bound is attained by the dataset that :meth:`data` returns: all other users have the same input, or i.i.d. inputs from
     a mixture that the randomizer lists. For a matrix and few users (1023 of
     two outputs; with two inputs, 100 of three and 40 of four outputs) every dataset is enumerated, and both bounds equal the
-    largest delta, up to rounding. This delta is also an upper bound for more users. For up to 2047 users of two outputs the lower
-    bound searches datasets with several inputs.
+    largest delta, up to rounding. The largest delta of few users is also an upper bound for more users. For up to 2047 users of two
+    outputs the lower bound searches datasets with several inputs.
 
     A message of a randomizer with two inputs and pure budget eps0 is a post-processing of one bit of randomized response:
     R_0 = e^eps0 a + b and R_1 = a + e^eps0 b for measures a and b (Kairouz, Oh, Viswanath). So :class:`ShuffledBits` is an upper
@@ -178,7 +178,7 @@ class Shuffled(BetweenProfiles):
 
     @cached_property
     def _bounds(self) -> Bounds:
-        """The engine, which is used unless `_exact` has the bounds."""
+        """The engine that computes the bounds, unless `_exact` has them."""
         bits = self._bits
 
         def of_bits(eps: float) -> float:
@@ -188,7 +188,7 @@ class Shuffled(BetweenProfiles):
         return Bounds(self._laws, self.users, self._local, None if bits is None else of_bits)
 
     def _kernel_laws(self, upper: bool) -> list[ExcessLaw]:
-        """Return the distributions of X whose largest Phi is the bound; an empty list if the bound has another form."""
+        """Return the distributions of X whose largest E(X_1 + ... + X_n)_+/n is the bound; an empty list if it has another form."""
         return (self._bounds.kernel_laws(upper) or []) if self._exact is None else []
 
     def _of_users(self, users: int, *, blanket: bool = False) -> Self:
@@ -210,7 +210,7 @@ class Shuffled(BetweenProfiles):
         if flip is None or not 0 < self._pure_epsilon() < LARGEST_EXPONENT:
             return None
         low, high = flip
-        # With a larger rounding error of the flip probability, for budgets below 1e-4, the bounds by the blanket are narrower.
+        # For budgets below 1e-4 the rounding error of the flip probability is larger, and the bounds by the blanket are tighter.
         if not high - low <= 1e-10 * (0.5 - high):
             return None
         # More flipping is post-processing, so the protocol with the larger flip probability has the smaller delta.
@@ -256,8 +256,8 @@ class Shuffled(BetweenProfiles):
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         mixed = self._bounds.mixed if self._exact is None else None
         if mixed is not None and mixed.every and not self._pair_info().losses.unbounded:
-            # Every dataset is enumerated, so that the divergence of each is known. That of the pair with the largest delta at each
-            # eps may be larger than all of them.
+            # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
+            # all datasets at each eps, may have a larger divergence than every dataset.
             value, finite, pure = np.full(orders.size, math.inf), orders < math.inf, self._pure_epsilon()
             value[finite] = mixed.renyi(orders[finite], upper=upper)
             return np.asarray(np.minimum(value, pure if upper or finite.all() else self._last_positive(pure)))
@@ -337,8 +337,8 @@ class Shuffled(BetweenProfiles):
         -------
         str
             "worst dataset", "privacy blanket", "shuffled bits", "every dataset" (of few users, enumerated), or "every dataset of a
-            stronger protocol" (with fewer users or full participation, which is less private: the messages of this protocol are a
-            post-processing of those of that one).
+            stronger protocol" (with fewer users or full participation, whose delta is larger: the messages of this protocol are a
+            post-processing of those of the other one).
 
         {raises: If `eps` is negative or not finite.}
 

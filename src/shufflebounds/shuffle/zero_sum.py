@@ -157,7 +157,7 @@ class ZeroSum(SumOfBits, ShuffleProtocol[int, float], LargestPair, CountErrorLaw
         -------
         float
 
-        {raises: If not exactly one of `messages` and `counts` is given, or it is not possible.}
+        {raises: If not exactly one of `messages` and `counts` is given, or the protocol cannot produce its values.}
         """
         seen, _ = self._read(messages, counts, users)
         return self._estimated(seen, self.users) if raw or seen > self.users else 0.0

@@ -47,11 +47,11 @@ def distinct(x: FloatArray, y: FloatArray) -> Chain:
 def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
     r"""Return a chain that is a lower bound of a convex decreasing function of E = e^eps with the given bounds at the points x.
 
-    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)], for every s >= 1, the
-    lines through (E_(i-s), high) and (E_i, low), and through (E_(i+1), low) and (E_(i+1+s), high), are below the function, and so
-    is their maximum. Each line takes the best of s = 1, 2, 4, 8, ...: s = 1 if both bounds are equal, a larger s if their gap is
-    large compared with the change of the function between neighbouring points. Entry 2 i of the chain is E_(i+1), and entry
-    2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
+    The chain begins at the second point, and ends with value 0. Let E_i = e^x[i]. On [E_i, E_(i+1)], for every s >= 1, two lines
+    are below the function, and so is their maximum: the left line through (E_(i-s), high) and (E_i, low), and the right line
+    through (E_(i+1), low) and (E_(i+1+s), high). Each line takes the best of s = 1, 2, 4, 8, ...: s = 1 if both bounds are equal, a
+    larger s if their gap is large compared with the change of the function between neighbouring points. Entry 2 i of the chain is
+    E_(i+1), and entry 2 i + 1 the intersection of the two lines after it. The bound is exact if the function is linear on both
     sides of one breakpoint. Beyond the last point the left line is extended to its zero.
     """
     count = 1 + int((low[1:] > -np.inf).sum())

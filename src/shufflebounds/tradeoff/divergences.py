@@ -214,9 +214,9 @@ def _renyi(p: FloatArray, q: FloatArray, lost_p: float, lost_q: float, order: fl
 def renyi_of_losses(p: FloatArray, loss: FloatArray, lost_q: float, order: float, raised: FloatArray | None = None) -> float:
     """Return the divergence of order >= 1 from the log masses and losses under P, and the mass of Q that is impossible under P.
 
-    If the losses have errors, pass for an upper bound as `loss` the losses moved away from 0 by their errors, because `excess`
-    increases with |loss|, and as `raised` the losses increased by them, because the sum of P e^((order - 1) loss) increases with
-    every loss. For a lower bound, pass losses moved towards 0, and decreased losses.
+    If the losses have errors, an upper bound needs two versions. `loss` has the losses moved away from 0 by their errors, because
+    `excess` increases with |loss|. `raised` has the losses increased by their errors, because the sum of P e^((order - 1) loss)
+    increases with every loss. For a lower bound, pass losses moved towards 0, and decreased losses.
     """
     raised = loss if raised is None else raised
     if order == math.inf:

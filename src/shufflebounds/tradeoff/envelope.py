@@ -33,10 +33,10 @@ def envelope(
     The curve is the maximum over eps of 0, 1 - delta - e^eps alpha, and e^-eps (1 - reverse - alpha), where `reverse` is delta of
     the reversed pair.
 
-    The lower curve is nowhere above the exact one. Its vertices may be anywhere on or below both adjacent lines, because the
-    segment to the next vertex is then below their common line. The upper curve is nowhere below the exact one. Its vertices may be
-    anywhere on or above all lines, because the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded
-    from both lines at this alpha.
+    The lower curve is nowhere above the exact one: each vertex is on or below both adjacent lines, so the segment between two
+    vertices is below the line that both are below. The upper curve is nowhere below the exact one: each vertex is on or above all
+    lines, and the maximum of lines is convex. So alpha of a vertex need not be exact; beta is rounded from both lines at this
+    alpha.
 
     The pieces are in the order of alpha; for lines e^-eps (1 - reverse - alpha), -eps is returned. There is one vertex between two
     pieces, and the first vertex precedes all pieces.
@@ -66,7 +66,7 @@ def _keep_order(row: FloatArray, *, rising: bool, up: bool) -> None:
 
 
 class _Lines:
-    """The lines y = 1 - delta - e^eps x, by increasing eps, each of which is the largest line at some x.
+    """The lines y = 1 - delta - e^eps x in the order of eps. Each of them is the largest line at some x.
 
     `meets` holds log x of the intersection of each pair of neighbouring lines. `side` is the direction of rounding (`_Rounding`).
     """

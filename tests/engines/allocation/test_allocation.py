@@ -77,7 +77,7 @@ def test_three_steps_against_the_grid():
 
 
 def multinomial(p, q, steps, eps, removed):
-    """Return the exact divergence of the average of P in one step and Q in the others from Q^t, by the counts of outcomes."""
+    """Return the exact divergence between (P in one random step, Q in all other steps) and Q^t, by the counts of outcomes."""
     weight = Fraction(math.exp(eps))
     total = Fraction(0)
     for counts in itertools.product(range(steps + 1), repeat=len(p)):
@@ -119,7 +119,7 @@ def test_laplace_by_sampling():
 
 @pytest.mark.slow
 def test_a_thousand_steps_by_importance_sampling():
-    """The outputs are drawn without the record, except for one tilted step; the weight is an average over this step."""
+    """Outputs are drawn from Q^t with one step shifted by 5; the importance weight averages over which step is shifted."""
     rng = np.random.default_rng(7)
     values, shift = [], 5.0
     for _ in range(40):
@@ -151,7 +151,7 @@ def test_gap_below_one_per_cent(sigma, steps, eps):
 def test_contraction_keeps_the_mean():
     """The distribution on the grid has the exact mean, except for less than 1e-6 of mass that is moved to smaller values.
 
-    The masses decrease, or increase and then decrease.
+    In one case the masses on the grid decrease, in the other they increase and then decrease.
     """
     grid = np.arange(2000.0)
     for mass in (np.exp(-grid / 50), (grid + 1) ** 2 * np.exp(-grid / 100)):
@@ -314,7 +314,7 @@ def test_a_value_does_not_depend_on_the_others_of_its_array(mechanism):
             assert (alone.lower[0], alone.upper[0]) == (together.lower[i], together.upper[i])
 
 
-# The following tests are for shuffled batches.
+# The following tests are for the larger delta of both directions, and for sums that share a transform.
 
 
 @pytest.mark.parametrize("mechanism", [DiscreteGaussianMechanism(1.3), slow(DiscreteGaussianMechanism(5.0))], ids=repr)
@@ -342,7 +342,8 @@ def test_curve_of_enumerated_outcomes_is_between_those_of_its_lines():
 @pytest.mark.slow
 @pytest.mark.parametrize("eps", [0.1, 0.5632])
 def test_sums_that_share_a_transform_bound_those_that_do_not(eps, monkeypatch):
-    # Of the 10**6 ratios at most 12 are large. The sums of 10**6 - large other ratios use the transforms of a few sums in common.
+    # At most 12 of the 10**6 ratios are large. For each number `large` of them, the sum of the other 10**6 - large ratios is
+    # needed; sums of nearly equal length share one transform.
     pair = AllocationPair(GaussianMechanism(0.5), 10**6)
     shared = [float(pair.log_delta(eps, bound=bound)) for bound in ("lower", "upper")]
     monkeypatch.setattr(Allocation, "_shared", lambda self, large, *, upper: self.steps - large)

@@ -15,7 +15,10 @@ from tests.strategies import slow
 
 
 def multinomial(order, steps, divergences):
-    """Return the divergence from a! [x^a] (sum_k M_k (x/t)^k/k!)^t, by repeated squaring of the series; D_2, ..., D_order given."""
+    """Return the divergence of order a over t steps from a! [x^a] (sum_k M_k (x/t)^k/k!)^t, by repeated squaring of the series.
+
+    M_k = e^((k - 1) D_k) are moments of one step, and `divergences` are its D_2, ..., D_a.
+    """
     moments = [mp.mpf(1), mp.mpf(1), *(mp.exp((k - 1) * mp.mpf(d)) for k, d in enumerate(divergences, 2))]
     series = [m / mp.factorial(k) / mp.mpf(steps) ** k for k, m in enumerate(moments)]
 
@@ -99,12 +102,12 @@ def test_several_chosen_steps_have_the_divergences_of_their_composition():
     block = AllocationPair(GaussianMechanism(1.0), 25)
     directions = RandomAllocation(GaussianMechanism(1.0), 100, 4)._adjacencies()
     order = 3.0
-    # An earlier version returned the divergence of four releases without sampling, 2 order.
+    # An earlier version returned 2 * order, the divergence of four releases without sampling.
     assert epoch.rdp(order) == pytest.approx(4 * block.rdp(order), rel=1e-12)
     assert epoch.rdp(order, bound="lower") == max(one.rdp(order, bound="lower") for one in directions)
     three = epoch.self_compose(3)
     assert epoch.rdp(order, bound="lower") <= three.rdp(order, bound="lower") <= three.rdp(order)
-    # The tests of an epoch are those of two distributions, so that the lower bounds of several epochs add.
+    # The lower bound of an epoch is the divergence of a fixed pair of distributions, so those of several epochs add up.
     assert three.rdp(order, bound="lower") == pytest.approx(3 * epoch.rdp(order, bound="lower"), rel=1e-9)
     # The noise of an epoch in which all four steps are known has mu = 2.
     assert epoch.gdp_mu(bound="lower") == pytest.approx(2.0, rel=1e-9)

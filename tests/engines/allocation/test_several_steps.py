@@ -66,7 +66,7 @@ def profile_of(p, q, steps, chosen):
 
 
 def check(p, q, steps, chosen, places):
-    """Compare both bounds with the exact divergences, and the additive upper bound with that for a removed record."""
+    """Compare both bounds with the exact divergences, and the additive upper bound with the divergence for a removed record."""
     pair, allocation = profile_of(p, q, steps, chosen)
     largest = max((abs(math.log(x / y)) for x, y in zip(p, q) if x and y), default=0.0)
     bound = AdditiveBound(pair._pair_info(), steps, chosen)
@@ -114,7 +114,7 @@ def test_two_of_five_steps_of_a_response():
 @pytest.mark.slow
 @pytest.mark.parametrize("removed", [True, False])
 def test_one_chosen_step_is_known_exactly(removed):
-    # The same tests for one chosen step are compared with the exact value.
+    # With one chosen step `AllocationPair` is exact. The tests that are used for several chosen steps are compared with it.
     for mechanism, steps in ((GaussianMechanism(1.0), 1000), (LaplaceMechanism(1.0), 100), (KaryResponse(5, 2.0), 50)):
         pair = AllocationPair(mechanism, steps, removed)
         tested = PairOfTests(StepTests(pair._engine, steps, 1), removed)

@@ -17,7 +17,10 @@ from tests.strategies import slow
 
 
 def largest_message(n, eps):
-    """Return the largest log(Pr_0[some message > c] - e^eps Pr_1[some message > c]) for noise of variance 1, others and 1 at 0."""
+    """Return the largest log(Pr_0[some message > c] - e^eps Pr_1[some message > c]) over c, for noise of variance 1.
+
+    The target's value is 1 under Pr_0 and 0 under Pr_1; all other users have the value 0.
+    """
     def value(c):
         rare, often = mp.erfc(c / mp.sqrt(2)) / 2, mp.erfc((c - 1) / mp.sqrt(2)) / 2
         some = [1 - (1 - rare) ** (n - 1) * (1 - p) for p in (often, rare)]
@@ -77,7 +80,8 @@ def test_the_largest_message_is_a_test_of_the_exact_pair(users):
 def test_cut_sets_whose_masses_underflow_are_kept():
     law = ExcessLaw(np.log([0.5, 0.5]), np.array([1.0, -2.0]), np.array([0.0, 0.0]), -math.inf, -800.0)
     assert law.log_phi([5.0], 10).upper[0] >= -800.0
-    # The bound over all datasets takes the same sets: with the atoms' X below 0 it is their contribution, -800.
+    # The bound over all datasets has the same cut sets. The X of all atoms are negative, so log of the bound is that of the cut
+    # sets, -800.
     kinds = FiniteKinds.of([law, ExcessLaw(law.log_mass, law.log_a, law.log_b, -math.inf, [-760.0, -790.0], [-765.0, -793.0])])
     assert kinds.laws(5.0, 0.0).log_cut == pytest.approx(-800.0, abs=1e-9)
     assert LargestSums(kinds, 5.0, [10], -5.0).bound() == pytest.approx(-800.0, abs=1e-9)
@@ -103,6 +107,6 @@ def test_the_upper_bound_falls_in_the_far_tail(sigma, users, eps):
 def test_the_upper_bound_is_monotone_in_eps_and_users(sigma, users, first, more):
     shuffled = GaussianMechanism(sigma).shuffled(users)
     one, two = shuffled.log_delta(np.array([first, first + more]))
-    # Answers below e^-550 are rounded up to about that.
+    # Upper bounds of a delta below e^-550 are only about e^-550, so their order is not compared.
     assert two <= max(one + 1e-3, -550.0)
     assert GaussianMechanism(sigma).shuffled(2 * users).log_delta(first) <= max(one + 1e-3, -550.0)

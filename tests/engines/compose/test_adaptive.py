@@ -70,8 +70,7 @@ def test_sides_meet_where_the_worse_order_changes(profile):
     many = profile.self_compose(12)
     upper, lower = many.epsilon(1e-6), many.epsilon(1e-6, bound="lower")
     assert lower <= upper <= lower * (1 + 2e-4)
-    # Using the same order in every release is a strategy. Conversely, a pair with the larger delta of both orders at every eps
-    # bounds every strategy.
+    # Using the same order in every release is one of the strategies, so its eps is at most the upper bound.
     orders = [Composition(((pair, 12),)).epsilon(1e-6, bound="lower") for pair in profile.pairs()]
     assert max(orders) <= upper
 
@@ -124,6 +123,6 @@ def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):
     composed = shuffle.ShuffledBits(100, 0.1).self_compose(3)
     lower, upper = composed.epsilon(1e-4, bound="lower"), composed.epsilon(1e-4)
     assert composed.delta(upper) <= 1e-4 <= composed.delta(lower)
-    # All strategies belong to an eps close to the answer.
+    # Strategies were evaluated, and only at eps close to the answer.
     assert evaluated
     assert all(0.9 * lower < eps < 1.1 * upper for eps in evaluated)

@@ -253,7 +253,7 @@ def test_symmetric_guarantees_meet(one):
     for delta in (1e-4, 1e-12, 1e-40):
         lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
         assert 0 < lower <= upper <= lower * (1 + 1e-4)
-        # Epsilon is between that of one release and 20 times that of one release at delta / 20.
+        # Epsilon of 20 releases is at least that of one release, and at most 20 times that of one release at delta / 20.
         assert one.epsilon(delta, bound="lower") <= upper <= 20 * one.epsilon(delta / 20)
 
 

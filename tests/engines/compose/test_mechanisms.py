@@ -132,7 +132,7 @@ def test_atoms_beside_densities_meet(scale, times, eps, more, delta):
     if more:
         many = many.compose(RandomizedResponse(eps).self_compose(more))
     lower, upper = many.epsilon(delta, bound="lower"), many.epsilon(delta)
-    # The bounds must also be tight close to the pure budget, where delta decreases much faster than that of Gaussian noise.
+    # The bounds must also be tight close to the pure budget, where delta decreases much faster than delta of Gaussian noise.
     assert lower <= upper <= lower * (1 + 1e-4) + 1e-9
 
 

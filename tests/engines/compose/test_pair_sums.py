@@ -87,7 +87,7 @@ def test_losses_beyond_the_range_of_exponentials(mechanism, eps):
 
 
 def test_rare_records_of_discrete_noise():
-    # Delta of T releases is at least that of one. The record is so rarely sampled that it is close to T times that of one.
+    # Delta of 64 releases is at least that of one. The record is so rarely sampled that it is close to 64 times that of one.
     one = DiscreteGaussianMechanism(1.0).subsampled(1e-6)
     many = one.self_compose(64)
     low, high = many.log_delta(0.5, bound="lower"), many.log_delta(0.5)

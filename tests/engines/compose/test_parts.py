@@ -14,7 +14,7 @@ from tests.strategies import slow
 
 
 def bits(ones, zeros, flip):
-    """Return the distribution of the sum of flipped bits."""
+    """Return the distribution of the sum of `ones` bits 1 and `zeros` bits 0, each flipped with probability `flip`."""
     return reduce(np.convolve, [np.array([flip, 1 - flip])] * ones + [np.array([1 - flip, flip])] * zeros, np.ones(1))
 
 

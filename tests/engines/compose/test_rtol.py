@@ -29,7 +29,7 @@ def test_a_smaller_rtol_does_not_give_wider_bounds(mechanism, times, least):
         composed = mechanism.self_compose(times, rtol=rtol)
         lower, upper = (composed.epsilon(1e-6, bound=bound) for bound in ("lower", "upper"))
         gap = (upper - lower) / upper
-        # Where two gaps are both below the one asked for, their order is that of rounding and of the places of the grid.
+        # Two gaps below the requested one may be in either order, because of rounding and of the positions of the grid points.
         assert gap <= max(1.05 * narrowest, 0.1 * rtol, 1e-11), rtol
         narrowest = min(gap, narrowest)
     assert narrowest <= least

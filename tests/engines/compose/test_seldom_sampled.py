@@ -28,7 +28,7 @@ def test_heavy_losses_are_those_about_the_median():
     p, loss = np.array([0.02, 0.5, 0.45, 0.03]), np.array([-1.0, 0.001, 0.002, 3.0])
     scale = Scale.of(LossAtoms(np.log(p), loss, -np.inf, -np.inf, -np.inf, 0.0, 0.0), -1.0, 3.0)
     assert scale.heavy(0.001) == pytest.approx((0.5 * 0.001 + 0.45 * 0.002) / 0.95, rel=1e-12)
-    # Four steps of 1e-4 do not reach from the median to the other half of the mass.
+    # The median loss is .001. With steps of 1e-4, the loss .002 is more than four steps away, and too much mass is left out.
     assert scale.heavy(0.0001) is None
 
 

@@ -114,6 +114,6 @@ def test_blocks_leave_out_fewer_users_than_pairs():
     chosen = bound._blocks_near(0.17, math.log(1e-6))
     assert len(chosen) >= 2
     assert all(1000 - 2 * pairs >= blocks.FEWEST_LEFT for pairs in chosen)
-    # No blocks if the range of gamma does not cover the users that are left, and none for wide intervals.
+    # For 200 users gamma is below the range for which the mass of the negative part is computed, so there are no blocks.
     assert WorstDataset(data, 200)._blocks == ()
     assert mechanisms.GaussianMechanism(0.2).dataset_laws().blocks is None

@@ -89,7 +89,7 @@ def test_lemma_h_in_interval_arithmetic(seed):
     step, nodes = 2 * math.pi / (float(rng.uniform(1, 9)) * deviation), 30
 
     def contour(law):
-        # The terms |m| <= nodes, without the others: a lower bound of the sum over all m.
+        # The terms are nonnegative, so those with |m| <= nodes give a lower bound of the sum over all m.
         total = arb(0)
         for m in range(nodes + 1):
             t = m * arb(step)
@@ -152,7 +152,10 @@ def test_several_numbers_of_users_are_those_of_single_calls():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_splitting_large_values_is_larger_in_the_increasing_convex_order(seed):
-    """E f(X) <= E f(Y + I (B + nu)) for f = (x - c)_+, in fractions, with nu, p and B of the largest of several distributions."""
+    """E f(X) <= E f(Y + I (B + nu)) for f = (x - c)_+, in fractions, in the notation of the page ("Large values").
+
+    nu, p and the tails of B are the largest of several distributions of X.
+    """
     rng = np.random.default_rng(seed)
     laws, limit = some_laws(rng, 3, heavy=True), Fraction(3)
     split = []
@@ -261,7 +264,7 @@ def rows_of(laws):
 
 @pytest.mark.parametrize("name", NOISES)
 def test_atoms_of_bins_are_larger_than_the_noise(name):
-    """The atoms for the pair (0, L) and an end as other input: the same mean and larger stop-loss transforms than the noise."""
+    """The atoms for the pair (0, L), with an end as other input, have the mean of the noise and larger stop-loss transforms."""
     noise, eps = NOISES[name](1.5), 0.2
     laws = IntervalKinds(noise, (0.0, 1.5)).laws(eps, -30.0)
     for x, row in zip((0.0, 1.5), rows_of(laws)):
@@ -322,7 +325,7 @@ def test_the_farthest_input_is_an_end():
 def test_listed_inputs_have_no_larger_bound_than_the_interval(noise, inputs):
     whole, listed = (LargestSums(data.kinds, 0.05, [5000], -14.0).bound() for data in (
         noise.dataset_laws(), noise.with_inputs(inputs).dataset_laws()))
-    # Cells of pairs and inputs are divided until they are 1e-3 above the largest value.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 above the largest value.
     assert listed <= whole + 2e-3
 
 

@@ -1,4 +1,4 @@
-"""Renyi divergences of shuffled randomizers lie between those of datasets, and compositions add those of one dataset."""
+"""Renyi divergences of shuffled randomizers against the largest over all datasets; compositions add those of one dataset."""
 
 import itertools
 import math

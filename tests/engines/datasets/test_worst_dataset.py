@@ -74,7 +74,8 @@ def test_the_gap_to_the_exact_maximum():
     for row in WORST:
         gaps.append(bound(mechanisms.FiniteRandomizer(row["matrix"]), row["users"], row["eps"]) - math.log(row["worst"]))
         assert gaps[-1] > -1e-9
-    # For few users of matrices with few outputs the bound over all compositions of inputs loses the phases of a lattice.
+    # The bound omits the phases of the contour sum. For few users of matrices with few outputs, whose sums lie on a lattice, this
+    # matters most.
     assert np.median(gaps) < 0.15
 
 
@@ -111,7 +112,7 @@ def test_random_matrices_of_few_users(parts, users, eps):
 
 
 @pytest.mark.parametrize(("randomizer", "users", "delta", "most"), [
-    # The eps are those of the table in docs/theorems/worst-dataset; those of the blanket are .1011, .02934, .3459, .03805, .02973.
+    # `most` is an upper limit of eps. By the blanket, eps is .1011, .02934, .3459, .03805 and .02973.
     (mechanisms.LocalHashing(100, 1.0, 4), 10**3, 1e-6, 0.09226),
     (mechanisms.LocalHashing(100, 1.0, 4), 10**4, 1e-6, 0.02676),
     pytest.param(mechanisms.LocalHashing(100, 4.0, 4), 10**4, 1e-6, 0.2975, marks=pytest.mark.slow),
@@ -169,7 +170,7 @@ def check_orders(make, users, eps, more_users, more_eps, share):
 
 
 def check_merged(rows, users, eps):
-    """Compare a matrix with the one whose last two outputs are merged, which is a post-processing of it."""
+    """Compare a matrix with the matrix in which its last two outputs are merged, which is a post-processing of the first."""
     merged = np.column_stack([rows[:, :-2], rows[:, -2] + rows[:, -1]])
     coarse, fine = (mechanisms.FiniteRandomizer(matrix).shuffled(users) for matrix in (merged, rows))
     in_order((coarse, eps), (fine, eps))
@@ -344,7 +345,7 @@ def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
     assert whole.delta(eps) <= delta
     assert whole.argument(eps) == "worst dataset"
     two = noise.shuffled(users, inputs=(0.0, 1.0))
-    # Cells of pairs and inputs are divided until they are 1e-3 in log delta above the largest value.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 in log delta above the largest value.
     assert two.epsilon(delta, bound="lower") <= two.epsilon(delta) <= eps * (1 + 1e-4)
 
 
@@ -355,8 +356,8 @@ def test_epsilon_of_noise_on_an_interval(noise, users, delta, most):
     pytest.param(mechanisms.GaussianMechanism(1.0), 10**5, 0.05, marks=pytest.mark.slow),
 ], ids=repr)
 def test_two_values_have_no_larger_bound_than_the_interval(noise, users, eps):
-    # Cells of pairs and inputs are divided until they are 1e-3 above the largest value. The interval of Gaussian noise has blocks
-    # of four users, which need fewer users than those of a list where delta is small.
+    # Cells of pairs and inputs are divided until the bound of each is at most 1e-3 above the largest value. Where delta is small,
+    # the blocks of four users, which only the interval of Gaussian noise has, give a smaller bound than pairs of users.
     slack = 0.1 if isinstance(noise, mechanisms.GaussianMechanism) else 2e-3
     assert noise.shuffled(users, inputs=(0.0, 1.0)).log_delta(eps) <= noise.shuffled(users).log_delta(eps) + slack
 

@@ -37,7 +37,7 @@ def test_cut_alone_agrees_with_the_kernel_for_deep_cuts(sigma, monkeypatch):
     law, users, eps = pair.upper, 10**6, 3.0
     alone = law.log_phi_side(eps, users, upper=True)
     assert alone == law._cut_alone(eps, users).upper
-    # a new object, because bounds are cached
+    # A new object is made, because bounds are cached.
     (other, *_) = source.excess_laws(log_cut=source._deepest_cut)
     monkeypatch.setattr(type(law), "_cut_alone", lambda self, eps, users: None)
     by_kernel = other.upper.log_phi_side(eps, users, upper=True)

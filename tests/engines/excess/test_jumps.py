@@ -137,7 +137,7 @@ def test_chernoff_where_negative_values_are_far_larger():
 @pytest.mark.slow
 def test_divergences_of_noise_with_heavy_tails():
     shuffled = GaussianMechanism(0.6363480159693592).shuffled(9040311)
-    # This upper bound is decided by values of delta far below the truncated outputs.
+    # Values of delta far below the probability of the truncated outputs decide this upper bound.
     assert shuffled.rdp(8.0, bound="lower") < shuffled.rdp(8.0) < 2.24
 
 
@@ -265,7 +265,7 @@ def test_one_large_value_that_is_too_small():
 
 
 def test_lower_bound_of_shuffled_noise_where_inversion_has_none():
-    # The upper bound was once the same, but the lower bound of log delta was -86, and -840 to -4142 for 1000 users.
+    # An earlier version had the same upper bound of log delta, but the lower bound -86 (and -840 to -4142 for 1000 users).
     lower, upper = (GaussianMechanism(1.0).shuffled(10**5).log_delta(0.05, bound=bound) for bound in ("lower", "upper"))
     assert -37.7 < lower < upper < -36.6
 

@@ -28,7 +28,8 @@ def test_geometric_noise_is_its_matrix(eps, sensitivity, users):
     matrix = FiniteRandomizer(geometric_rows(eps, sensitivity)).shuffled(users)
     top = noise.epsilon(1e-9)
     for share in (0.2, 0.6, 0.9):
-        # Cells of pairs and inputs are divided until they are 1e-4 above the largest value. The blanket's bound is larger by .2.
+        # Cells of pairs and inputs are divided until the bound of each is at most 1e-4 above the largest value. The blanket's bound
+        # is larger by .2.
         assert noise.log_delta(share * top) == pytest.approx(matrix.log_delta(share * top), abs=3e-3)
 
 

@@ -41,7 +41,7 @@ _STEP = 1e-9
 """The weights of a linear program are multiplied by 1 - 1e-9: its solution may violate its constraints by rounding."""
 
 _MORE = (1.0, 1.2, 1.35, 2.0)
-"""Numbers s of drawn pairs that are tried, as multiples of C - 1. For s < C - 1 no weights exist."""
+"""Numbers s of drawn pairs that are tried, as multiples of C - 1. No smaller number is tried."""
 
 _PAIRS = (*range(1, 9), *range(10, 21, 2), 23, 27, 31, 35, 40, 45, 52, 60, 70, 80, 95, 110, 130, 150, 200, 300, 450, 700, 1000)
 """Numbers s of drawn pairs that are tried with a signed part, c_- > 0."""

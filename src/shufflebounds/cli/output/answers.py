@@ -33,8 +33,7 @@ def add_questions(parser: argparse.ArgumentParser, words: list[str], extra: dict
                   add_own: Callable[[argparse.ArgumentParser], None] = lambda parser: None) -> None:
     """Add a mechanism's options, the extra numbers and the options of `add_own` to the parser.
 
-    If the words begin with an option and --compose is among them, there is no mechanism, and the releases of the file are the only
-    ones.
+    If the words begin with an option and contain --compose, no mechanism is named, and only the releases of the file are composed.
     """
     def more(sub: argparse.ArgumentParser, mechanism: Mechanism) -> None:
         add_releases(sub, mechanism)

@@ -46,7 +46,7 @@ def _product(releases: Sequence[tuple[tuple[float, float], int]]) -> DominatingP
     if len(releases) == 1:
         sigma /= math.sqrt(times)
     else:
-        # 1/sigma^2, in units of the sensitivity, adds.
+        # The values of (sensitivity/sigma)^2 of all releases add up.
         sigma, sensitivity = 1 / math.sqrt(math.fsum(times * (shift / noise) ** 2 for (noise, shift), times in releases)), 1.0
 
     def hockey_stick(eps: FloatArray) -> IntervalArray:

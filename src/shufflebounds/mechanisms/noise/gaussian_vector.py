@@ -58,9 +58,9 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
     Neighbours: the vector is replaced. Without a shuffle it is :class:`GaussianMechanism` with the sensitivity :math:`\sqrt d` or
     2, the distance of two opposite vectors. After a shuffle (:meth:`shuffled`) two opposite corners, or two opposite unit vectors,
     are the worst pair of the privacy blanket (proven in docs/theorems/interval-inputs), and the bound of docs/theorems/vectors
-    covers every pair and every dataset: where no rare message dominates, eps is within 1 % of the lower bound, that of all other
-    users having one of two opposite vectors. For the unit ball, whose vectors differ in length, no
-    worst pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
+    covers every pair and every dataset. Where no rare message dominates, its eps is within 1 % of the lower bound, which is that of
+    datasets in which all other users have one of two opposite vectors. For the unit ball, whose vectors differ in length, no worst
+    pair is known; map x to :math:`(x, \sqrt{1 - |x|^2})` on the sphere of one more dimension instead. The mass of the privacy
     blanket is :math:`(2\Phi(-1/2\sigma))^d` on the cube: amplification needs a sigma of at least about the square root of the
     dimension.
 
@@ -117,7 +117,7 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n users 1/n of it."""
+        """Mean squared distance of a message from the user's vector, d sigma**2; for the mean of n messages it is 1/n of this."""
         return self.dimension * self.sigma * self.sigma
 
     @property
@@ -181,8 +181,8 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             third = float(np.logaddexp(3 / s**2 + log_ndtr(2.5 / s), log_ndtr(-0.5 / s)))
             log_norm = 0.5 * (d * third + float(np.max(self._blanket.log_cut)))
         else:
-            # R_e^2/m <= e^(4/s^2) times the density e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2) at distance r = |y|, and r^(d-1) times
-            # it falls at least at the rate `fall` from the end of the atoms on.
+            # At distance r = |y|, R_e^2/m is at most e^(4/s^2) e^(-(r - 3)^2/(2 s^2))/(2 pi s^2)^(d/2). Beyond the atoms, r^(d-1)
+            # times this bound falls at least at the rate `fall`.
             x = self._end(_LOG_CUT) / s
             fall = x - 3 / s - (d - 1) / x
             if fall <= 0:
@@ -226,7 +226,7 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
             sums.append(np.convolve(sums[-1], one))
             height = np.exp(0.5 * step * np.arange(sums[-1].size))
             tail = np.cumsum((sums[-1] * height)[::-1])[::-1]
-            # All coordinates are below 1/2 with a small probability. At most the fraction 1e-3 of it is truncated, because a
+            # The probability that all coordinates are below 1/2 is small. At most the fraction 1e-3 of it is truncated, because a
             # truncation at e^log_cut could remove all of it.
             kept = int(np.count_nonzero(tail > min(math.exp(log_cut), 1e-3 * float(tail[0]))))
             lost.append(lost[-1] + beyond + (float(tail[kept]) if kept < tail.size else 0.0))

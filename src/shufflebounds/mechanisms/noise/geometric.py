@@ -63,7 +63,7 @@ class _Shifts(ClosedForms):
         return IntervalArray(low, high)
 
     def few_shifts(self, eps: float) -> Interval:
-        """Return bounds of the largest log delta over some of the shifts, including the smallest and the largest."""
+        """Return bounds of the largest log delta over about a hundred shifts, including the smallest and the largest."""
         if self.bound is None or self.sensitivity > 2 * self.bound:
             return self.log_delta(np.array([eps])).alone()
         s = float(self.sensitivity)
@@ -313,7 +313,7 @@ class GeometricMechanism(AdditiveNoise, Described):
         """
         eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
 
-        # Below `least`, delta for some of the shifts already exceeds the target, so the search starts there.
+        # For bounds below `least`, delta for one of a few shifts already exceeds the target, so the search starts at `least`.
         least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
         bound = least_count(lambda bound: cls(eps, sensitivity, bound), eps, delta, low=max(1, least - 1), high=_MAX_BOUND,
                             guess=least)

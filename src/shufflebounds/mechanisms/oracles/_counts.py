@@ -39,7 +39,7 @@ class CountEstimate(Counted[NDArray[np.int64], FloatArray]):
 
     .. math:: t = \frac{c - n q}{p - q}
 
-    A message supports the user's value with probability p, and another with q.
+    A message supports the user's value with probability p, and any other value with probability q.
     """
 
     @abstractmethod
@@ -178,7 +178,8 @@ class FrequencyOracle(CountEstimate, TwoLevel):
     def _independent(self, hit: float, miss: float) -> tuple[Others, ...]:
         """Return the dataset in which all other users have a third value.
 
-        Its lifted set has the mass `hit` = 1 - `miss` under B and is independent of those of the target's two values.
+        The lifted set of the third value has the mass `hit` = 1 - `miss` under B, and is independent of the lifted sets of the
+        target's two values.
         """
         one, both, neither = self._shares()
         inside, outside = ((part * one, part * one, part * both, part * neither) for part in (hit, miss))

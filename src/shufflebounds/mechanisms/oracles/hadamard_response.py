@@ -88,7 +88,7 @@ class HadamardResponse(CountsOfLabels, FrequencyOracle):
         word = source.integers(0, 1 << self.message_bits, size=code.size)
         depends = source.random(code.size) >= math.exp(self._log_base())
         odd = np.bitwise_count(word & code) & 1 == 1
-        # Flipping the word at the lowest one of the code is a bijection from odd to even words, so even words are uniform.
+        # Flipping the bit of the word at the lowest 1 of the code is a bijection from odd to even words, so even words are uniform.
         return np.where(depends & odd, word ^ (code & -code), word)
 
     def _support(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:

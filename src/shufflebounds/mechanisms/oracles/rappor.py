@@ -214,9 +214,9 @@ class Rappor(CountEstimate, LocalRandomizer, Described):
             rest, other, lost, one, gap)
 
     def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
-        # The two values of the pair differ in as many bits as possible. For the upper bound, m(y) is at most the probability of
-        # message y for every value: that of y if the value sets no bit, times (lost/rest)^hashes. For more than about 30 hashes
-        # the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
+        # The two values of the pair differ in as many bits as possible. For the upper bound, m(y) is (lost/rest)^hashes times the
+        # probability of message y for a value that sets no bit. This is at most the probability of y for every value. For more than
+        # about 30 hashes the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.
         d, unit = self._differ, self._unit()
         _, lost, other, rest, _ = self._report()
         log_p, log_rest = self._one.log_masses, self._log_rest()
@@ -258,7 +258,8 @@ class Rappor(CountEstimate, LocalRandomizer, Described):
         # proportional to its inverse; and if the 2h^4 atoms of all kinds fill a table.
         if base < math.log(COMPUTED_ERROR) or 2 * h**4 > TABLE_SIZE:
             return None
-        # Another value sets h - i - j bits that the target's two values do not set. These have at most h - 1 common bits.
+        # Another value sets h - i - j bits that the target's two values do not set. The target's values have at most h - 1 common
+        # bits, so they leave at most bits - h - 1 bits for it.
         least = 0 if self.bits is None else max(0, 2 * h + 1 - self.bits)
         others = [self._of_kind(i, total - i, upper=True) for total in range(h, least - 1, -1) for i in range(total, -1, -1)]
         height = ExcessLaw(_binomial(h, other, rest) + base, np.zeros(h + 1), unit * (1 - SLACK) * np.arange(h + 1.0),
@@ -276,8 +277,9 @@ class Rappor(CountEstimate, LocalRandomizer, Described):
         """
         h, unit = self._differ, self._unit()
         one, lost, other, rest, _ = self._report()
-        # log a is `unit` times the ones among the bits of the first value alone, minus those shared with the second value, minus
-        # those of neither; log b the same with the values exchanged.
+        # log a is `unit` times a difference: ones among the bits that the first value sets and the other user's value does not,
+        # minus ones among the bits that the other user's value sets and the first value does not (j bits of the second value, and
+        # the bits of neither). log b is the same with the target's two values exchanged.
         first = _difference(_binomial(h - i, other, rest), _binomial(j, one, lost))
         second = _difference(_binomial(h - j, other, rest), _binomial(i, one, lost))
         neither = _binomial(h - i - j, one, lost)
