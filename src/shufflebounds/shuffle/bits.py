@@ -1,8 +1,12 @@
-"""Shuffled randomized response with one bit per user: exact for the protocol, for a given dataset and for the worst one."""
+"""Shuffled randomized response with one bit per user: exact for the protocol, for a given dataset and for the worst one.
+
+It also has the base class of all protocols whose users flip their bits.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -16,23 +20,130 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.quadrature import capped_exp
-from shufflebounds._base.types import FloatArray, Interval, IntervalArray
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst
 from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.bits.blocks import blocks_of_ones
-from shufflebounds._engines.bits.given_bits import bit_sides, middle_losses
-from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
-from shufflebounds._engines.errors.counted import SumOfBits
+from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
+from shufflebounds._engines.bits.given_bits import bit_sides, flipped_bits, middle_losses
+from shufflebounds._engines.errors.accuracy import CountErrorLaw, ErrorLaw, bits_exceeded
+from shufflebounds._engines.errors.counted import Counted, Counts, Estimate, SumOfBits
+from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.curves import convex_hull
-from shufflebounds._losses.release import CurveBounds, DominatingPairInfo
-from shufflebounds.profile import DominatingPair
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
-from shufflebounds.shuffle._bit_pair import BitPair
-from shufflebounds.shuffle._protocol import FlippedProtocol
+from shufflebounds.profile.pair import GivenCurve
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["ShuffledBits"]
+__all__ = ["BitPair", "FlippedProtocol", "ShuffledBits", "repeated"]
+
+
+class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
+    """A protocol whose users flip each of their bits with probability `flip`."""
+
+    users: int
+    flip: float
+
+    @property
+    def _fixed_users(self) -> int:
+        return self.users
+
+    def _independent_sums(self) -> tuple[PrivacyProfile, int, bool] | None:
+        """Return (profile of one sum, k, exact) if the output is a function of k independent sums, else None.
+
+        `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
+        divergences are exactly k times those of one sum.
+        """
+        return None
+
+    def _gdp_mu(self, upper: bool) -> float:
+        found, sums = super()._gdp_mu(upper), self._independent_sums()
+        if sums is None or not upper:
+            return found
+        one, times, _ = sums
+        # The squares of mu add for independent outputs (Dong, Roth and Su 2022, Corollary 2).
+        return min(found, math.sqrt(times) * one._gdp_mu(True) * (1 + 4 * ULP))
+
+    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        sums = self._independent_sums()
+        if sums is None:
+            return super()._rdp(orders, upper)
+        one, times, exact = sums
+        if not exact and not upper:
+            # The lower bound must be that of a pair that neighbours attain.
+            return super()._rdp(orders, False)
+        value = times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP)
+        if not upper:
+            return value
+        return np.minimum(value, self._pure_epsilon() if exact else super()._rdp(orders, True))
+
+    def _scale(self) -> float:
+        return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
+
+    @property
+    @abstractmethod
+    def _reports(self) -> int:
+        """Number of reports of users and dummies; the estimate and the number it subtracts are at most _reports/(1 - 2 flip)."""
+
+    def _rounding(self, a: Fraction, truth: Any) -> float:
+        # Without noise, all numbers in the estimate are whole. Otherwise the estimate takes up to seven operations, whose errors
+        # total at most 3 ULP of _reports/(1 - 2 flip); the errors of the sum of the users' numbers are smaller than the fourth ULP.
+        return 0.0 if self.variance == 0 else 4 * ULP * self._reports / (1 - 2 * self.flip)
+
+    def _informative(self) -> None:
+        if self.flip == 0.5:
+            raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")
+
+
+@dataclass(frozen=True)
+class BitPair(DominatingPair):
+    """The distributions of the sum if the target's bit is 0 (P) and if it is 1 (Q); the two are exchanged if `reversed`.
+
+    `ones` and `zeros` are the numbers of the other users' bits with these values.
+    """
+
+    ones: int
+    zeros: int
+    flip: float
+    reversed: bool = False
+
+    def reverse(self) -> Self:
+        return type(self)(self.ones, self.zeros, self.flip, not self.reversed)
+
+    @property
+    def _data(self) -> tuple[int, int]:
+        """(ones, zeros) of the other users' bits. The reversed pair (Q, P) is the pair with ones and zeros exchanged."""
+        return (self.zeros, self.ones) if self.reversed else (self.ones, self.zeros)
+
+    def describe(self) -> DominatingPairInfo:
+        (ones, zeros), flip = self._data, self.flip
+
+        def listed(log_tail: float) -> LossAtoms | None:
+            # At the truncated mass e^-1e6, which is 0 in double precision, all outcomes are enumerated.
+            bit = math.log1p(-flip), math.log(flip)
+            return atoms_of_sum(*flipped_bits(ones, zeros, flip), bit, bit[::-1], -1e6)
+
+        losses = Losses(listed if self.ones + self.zeros <= MOST_LISTED and 0 < flip < 0.5 else None,
+                        partial(middle_losses, ones, zeros, flip), unbounded=flip == 0)
+        return DominatingPairInfo(partial(bit_sides, float(ones), float(zeros), flip), log_odds(flip).above,
+                                  sampling=Sampling(spacing=0.005), losses=losses, attained=SINGLE)
+
+    def closed_forms(self) -> GivenCurve:
+        return GivenCurve(partial(_curve, self.ones, self.zeros, self.flip, self.reversed))
+
+
+def _curve(ones: int, zeros: int, flip: float, reverse: bool, upper: bool, log_tail: float) -> Tradeoff | None:
+    log_flip = math.log(flip) if flip else -math.inf
+    curve = curve_of_sum(*flipped_bits(ones, zeros, flip), log_flip, math.log1p(-flip), log_tail, upper=upper)
+    return curve.inverse() if curve is not None and reverse else curve
+
+
+def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]:
+    """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
+    both = pair._pair_info(), pair.reverse()._pair_info()
+    return tuple(replace(one, releases=Releases(parts=((one, times),))) for one in both)
 
 
 @with_passages

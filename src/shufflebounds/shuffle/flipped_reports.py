@@ -31,9 +31,7 @@ from shufflebounds._losses.budget import log_odds
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle._bit_pair import repeated
-from shufflebounds.shuffle._protocol import FlippedProtocol
-from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.bits import FlippedProtocol, ShuffledBits, repeated
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tails._poisson_tables import WideWindowError

@@ -16,13 +16,13 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray, plain
 from shufflebounds._core import _binomial, _deployments
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
-from shufflebounds._engines.errors.accuracy import COUNTED, log_exceeded, shift_rounding
+from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
+from shufflebounds._engines.errors.counted import Counted
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.profile.pair import GivenCurve, LargestPair
-from shufflebounds.shuffle._protocol import ShuffleProtocol
 
 __all__ = ["BinomialNoise"]
 
@@ -94,7 +94,7 @@ class _Noise(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(ShuffleProtocol[FloatArray, float | FloatArray], LargestPair):
+class BinomialNoise(Counted[FloatArray, float | FloatArray], LargestPair, ErrorLaw):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.

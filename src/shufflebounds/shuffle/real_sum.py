@@ -28,9 +28,7 @@ from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, 
 from shufflebounds.profile import Composition, PrivacyProfile
 from shufflebounds.profile.between import BetweenProfiles
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle._bit_pair import repeated
-from shufflebounds.shuffle._protocol import FlippedProtocol
-from shufflebounds.shuffle.bits import ShuffledBits
+from shufflebounds.shuffle.bits import FlippedProtocol, ShuffledBits, repeated
 
 __all__ = ["RealSum"]
 

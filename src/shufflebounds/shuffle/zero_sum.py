@@ -22,7 +22,6 @@ from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
 from shufflebounds.profile.pair import LargestPair
-from shufflebounds.shuffle._protocol import ShuffleProtocol
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ZeroSum"]
@@ -30,7 +29,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(SumOfBits, ShuffleProtocol[int, float], LargestPair, CountErrorLaw):
+class ZeroSum(SumOfBits, LargestPair, CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number
