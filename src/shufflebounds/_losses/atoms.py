@@ -58,7 +58,7 @@ class GridPLD:
 class LossAtoms:
     """The enumerated outcomes of a pair of distributions (P, Q).
 
-    The two masses of infinite loss have no default, so that no caller forgets them.
+    `log_rest` and `log_other` have no default, so that no caller forgets these masses.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ class LossAtoms:
         Bound of the log mass, under P and under Q, of the outcomes that are truncated.
     slack : float
         Bound of the relative error of the masses under P.
-    Bound of the error of the losses: one number for all, or one for each loss, so that small losses may be more accurate.
+    loss_error : float or ndarray
+        Bound of the error of the losses: one number for all, or one for each loss, so that small losses may be more accurate.
     """
 
     log_p: FloatArray

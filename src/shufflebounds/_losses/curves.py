@@ -1,9 +1,9 @@
 r"""Bounds of the trade-off curve of a profile from finitely many values of delta, and the convex hull of several curves.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. At alpha, the
-line that attains the supremum decides. Upper bounds of delta at finitely many E give lines whose supremum is at or below f. A
-piecewise linear function of E at or below delta gives a curve at or above f; it is the supremum of the lines of its corners.
-Samples are values of delta at some eps; the quantile of a sample is sqrt(-2 log delta).
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. The line that
+attains the supremum at alpha is said to decide there. Upper bounds of delta at finitely many E give lines whose supremum is at or
+below f. A piecewise linear function of E at or below delta gives a curve at or above f: the supremum of the lines of its corners.
+Samples are values of delta at some eps.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
 def repeated_mu(above: Tradeoff, times: int) -> float:
     """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
-    Each test of one release, combined as "every release passes", is a test of the composition. If rare large losses determine mu,
-    the bound is close to sqrt(times) times mu of one release, which is an upper bound.
+    Each test of one release gives a test of the composition, which rejects if the test rejects in every release. If rare large
+    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound.
     """
     form = above._form
     if isinstance(form, GaussianCurve):

@@ -75,8 +75,8 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `GridSteps.anchor` moves the grid to this mean. With more than four steps, it would also move grids that resolve the
-        distribution. With fewer, the mean would omit losses that the lower bound merges with the median loss.
+        `GridSteps.anchor` moves the grid to this mean. If the distance were more than four steps, grids that resolve the
+        distribution would be moved, too. If it were less, the mean would omit losses that the lower bound merges with the median.
         """
         if not self.losses.size:
             return None
@@ -247,8 +247,8 @@ class Releases(NamedTuple):
     Attributes
     ----------
     power : tuple of a parameter and a callable, optional
-        A parameter of the pair, and a function that returns the information about the product of releases, given their parameters
-        and numbers. Pairs with the same function have such a product.
+        A parameter of the pair, and a function that describes the product of several releases, given a list of (parameter, number
+        of releases). The function applies to all pairs that have the same function.
     ordered : tuple of a family and a number, optional
         Of two symmetric pairs of the same family, the one with the smaller number dominates the other one.
     parts : tuple of (DominatingPairInfo, int)
@@ -374,9 +374,9 @@ class DominatingPairInfo:
         return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        """Return independent pairs and their multiplicities whose product is the pair of `number` releases.
+        """Return independent pairs, each with its multiplicity, whose product is the pair of `number` releases.
 
-        They are the parts of the pair if it has any, or the known product of the releases if there is one.
+        The result consists of the parts of the pair if there are any, otherwise of the known product of the releases or the pair.
         """
         power, parts = self.releases.power, self.releases.parts
         if parts:
@@ -387,7 +387,10 @@ class DominatingPairInfo:
         return ((product([(parameter, number)]), 1),)
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
-        """Return bounds of this symmetric pair and of every pair between it and `other`, which is dominated by it (`ordered`)."""
+        """Return this symmetric pair with bounds that hold for every pair between `other`, which it dominates, and itself.
+
+        The order of the pairs is that of `Releases.ordered`.
+        """
         assert self.attained.single
         assert (self.reverse, self.losses.listed, self.losses.density) == (None, None, None)
 
@@ -481,7 +484,7 @@ class DominatingPairInfo:
         while True:
             whole, gaps, held = integrals(own, back)
             # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
-            # them, so the total gap may exceed the goal up to 1.5 times their sum. For shuffled bits, 1.1 instead of 1.5 takes
+            # these parts, so a total gap of up to 1.5 times their sum is accepted. For shuffled bits, 1.1 instead of 1.5 takes
             # twice as long and reduces the gap of a composition by 3 %.
             spare, least = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
@@ -549,7 +552,7 @@ class DominatingPairInfo:
     ) -> GridPLD:
         """Return a distribution on the grid that dominates the pair if `upper` is true, and that the pair dominates otherwise.
 
-        `placed` are samples of the divergences of (P, Q) and (Q, P), or None if every breakpoint of the grid is evaluated.
+        `placed` are samples of the divergences of (P, Q) and (Q, P), or None if the divergences are evaluated on the grid.
         """
         if self.atoms is not None:
             atoms = self.atoms

@@ -344,7 +344,7 @@ class TiltedSum:
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
-        The result is its first grid point, its number of points, and an upper bound of the tilted mass outside.
+        The result consists of the first grid point, the number of points, and an upper bound of the tilted mass outside.
 
         On either side of the range the mass is at most e^-NEGLIGIBLE. If this takes more than TABLE_SIZE/4 points, the limit is
         e^-NEGLIGIBLE_ROUGHLY, and if that takes more than LARGE_TABLE_SIZE points, e^-20. A larger mass widens the gap, because the
@@ -373,7 +373,7 @@ class TiltedSum:
 
 
 FAINT = -NEGLIGIBLE - 15
-"""Frequencies at which the log of the product of all spectra is at most this are dropped, and their sizes added to the error."""
+"""A frequency is dropped if the log of the product of all spectra is at most FAINT there; the product is added to the error."""
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:

@@ -46,7 +46,7 @@ _COARSER = 4.0
 longer."""
 
 _COARSEST = 16.0
-"""A further such factor while the limit of large values is chosen, for which an approximation suffices."""
+"""A further factor of SMOOTHING while the limit of large values is chosen, for which an approximation suffices."""
 
 _LARGE = 7.0
 """Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
@@ -422,8 +422,8 @@ class _Sum:
 
         def positive(more: FloatArray) -> FloatArray:
             """Return upper bounds of E(S + more)_+; S is the sum of the values that are not large."""
-            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. The set of means and variances at which the right side is at most a number
-            # is a half-plane, so that the sums of users with one distribution have the largest right side.
+            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. For every c, the means and variances for which the right side is at most c
+            # form a half-plane, so that the right side is largest if all users have the same distribution.
             simple = np.zeros_like(more)
             for first, second in moments.pairs:
                 mean = more + count * first

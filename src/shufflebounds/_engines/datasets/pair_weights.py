@@ -53,17 +53,19 @@ _SIGNED = 0.1
 """Largest c_- that is tried."""
 
 EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many reduce c_- by 6 to 8 %."""
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-; A = 1 + s for s drawn pairs. Twice as many
+values reduce the bound of c_- by 6 to 8 %."""
 
 _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
-"""Likelihood ratios, as multiples of A, at which their tail is bounded."""
+"""Likelihood ratios, as multiples of A = 1 + s, at which their tail probability is bounded."""
 
 
 class Weights(NamedTuple):
-    """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the orders 1..ORDERS.
+    """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the error term.
 
-    For k >= ORDERS, the ratio of the factors of orders k + 1 and k is at most `later`/(2k + 3); 0 if these factors are 0. `omegas`
-    are the weights of a linear program, valid for C - 1 <= `less`, or empty if W is a product.
+    `log_steps` has the logs of abs(omega_(k-1) - omega_k) for the orders k = 1..ORDERS. For k >= ORDERS, the factor of order k + 1
+    is at most `later`/(2k + 3) times that of order k; `later` is 0 if these factors are 0. `omegas` are the weights of a linear
+    program, valid for C - 1 <= `less`, or None if W is a product.
     """
 
     pairs: int
@@ -175,7 +177,7 @@ def signed_product(pairs: int, signed: float) -> Weights:
 def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
     """Return numbers s of drawn pairs, and for each the c_- of :func:`signed_product`.
 
-    c_- (E - 1) is added to delta, so numbers of pairs with c_- >= _SIGNED are never the best and left out.
+    The bound of delta contains the term c_- (e^eps - 1), so numbers of pairs with c_- >= _SIGNED are never the best and omitted.
     """
     beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
     found = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]

@@ -64,7 +64,8 @@ FACTORS = 0.75 * np.arange(1.0, 9.0)
 """Values of ln F that are tried, in standard deviations of the mean of 1/g - R_x/m over all users."""
 
 TILTS = np.array([0.25, 0.5, 1.0])
-"""Values of theta that are tried for each ln F: z + t for ln F = z, in inverse standard deviations of the sum over all users."""
+"""Numbers t. For ln F equal to z standard deviations of the mean (FACTORS), theta = z + t is tried, in inverse standard deviations
+of the sum over all users."""
 
 
 class _Chosen(NamedTuple):
@@ -271,7 +272,8 @@ class WorstDataset:
         with np.errstate(invalid="ignore"):
             parts = np.where(steps > -np.inf, steps + orders, -np.inf)
         if later.any():
-            # The later orders, with mu = 1/4, fall by the ratio (2k + 3) r^2/(n - 2k - 2) of the factors of l, or more.
+            # With mu = 1/4, the term of order k + 1 is at most `later`/(2k + 3), the ratio of the weights, times
+            # (2k + 3) r^2/(n - 2k - 2), the ratio of the factors l r^2k, times the term of order k.
             last = np.where(later > 0, steps[:, -1] + log_norms[-1] + np.log(0.5 * later + 1e-300), -np.inf)
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
@@ -323,8 +325,8 @@ class WorstDataset:
     def least_log_delta(self, eps: float, near: float) -> float:
         r"""Return a lower bound of log Gamma for n users, or -inf, in milliseconds; `near` is about log delta.
 
-        It is close to the blanket where a single rare message dominates delta. For every c, the events that X_i > c for one user i
-        only are disjoint, and by Jensen's inequality
+        The lower bound is close to the bound by the privacy blanket where a single rare message dominates delta. For every c, the
+        events that X_i > c for one user i only are disjoint, and by Jensen's inequality
 
         .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
             \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].

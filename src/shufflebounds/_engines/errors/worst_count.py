@@ -98,8 +98,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     ----------
     users, known, variance, reach
         As for :func:`tails_over_counts`.
-    Largest number of holders to evaluate, n by default; larger numbers must follow by symmetry.
-        Largest number of holders that is evaluated, if larger ones follow by symmetry; n by default.
+    last : int, optional
+        Largest number of holders that is evaluated, n by default; the tails of larger numbers must follow by symmetry.
     """
     last = users if last is None else last
     if last < SCANNED:

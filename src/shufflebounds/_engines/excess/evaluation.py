@@ -38,8 +38,8 @@ rounding errors may exceed it.
 """
 
 _LOSSY = 720.0
-"""Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). Raised: a larger error, which
-applies to the whole sum. Lowered: fewer tiny masses are taken as those of a sum, and more as those of single users."""
+"""Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which
+widens the bounds by n times mass times abs(X). Raised: a larger relative error of the whole sum. Lowered: more masses are moved."""
 
 
 class Effort(Enum):

@@ -40,8 +40,8 @@ _FEWER = 0.1
 larger upper bounds below e^-300. Lowered: a light sum varies more, and its contours become inaccurate."""
 
 _LEAST = -560.0
-"""Smallest log of an answer that determines the unit of the computation. Raised: larger bounds of smaller answers. Lowered: masses
-underflow."""
+"""Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
+Lowered: masses underflow."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""

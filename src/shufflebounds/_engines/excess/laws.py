@@ -72,7 +72,7 @@ class ExcessLaw:
     Notes
     -----
     A density is discretized: its outputs are divided into intervals (cells). For a lower bound each cell becomes an atom with the
-    means of a and b in the cell; only cells in which X <= 0 must not be dropped. For an upper bound the mass of each cell is split
+    means of a and b in the cell; a cell may be dropped only if X > 0 in it. For an upper bound the mass of each cell is split
     between the two ends of the cell, so that the mean stays the same.
     """
 

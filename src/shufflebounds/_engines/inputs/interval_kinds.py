@@ -106,11 +106,11 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
-        """Return f for each bin such that R_x >= f M_x for low <= x <= high, with M_x some mixture of R_low and R_high."""
+        """Return f for each bin such that R_x >= f M_x for low <= x <= high, where M_x is a mixture of R_low and R_high."""
 
     @abstractmethod
     def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, M_x some mixture of R_low and R_high.
+        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, where M_x is a mixture of R_low and R_high.
 
         The function g is returned as two arrays over the bins: its mass and the largest g/R_0.
         """
@@ -295,8 +295,8 @@ class IntervalKinds(Kinds):
     ----------
     noise : IntervalNoise
         The noise.
-    The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
-        The values that users may have, increasing from 0 to the length of the interval; empty for all.
+    inputs : tuple of float
+        The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
     share : float
         Probability with which each user sends a message.
     """
