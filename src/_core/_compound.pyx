@@ -17,9 +17,9 @@ Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (t
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
 where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
-It starts anew every block of at most 512 steps: b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S. This
-difference cancels by a factor like |log G|, that is, by a few ulp of the logarithm. For u >= 1/2 the differences cancel too much
-(G << S as u -> 1); there G_m/b is summed term by term, all terms positive, at most 43 of them.
+It starts anew every block of at most 512 steps, with b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S.
+The cancellation in this difference multiplies rounding errors by about |log G|, which is a few ulp of the logarithm. For u >= 1/2
+there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to

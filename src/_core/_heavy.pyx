@@ -8,7 +8,7 @@ Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the 
 Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
             below rtol/8 of the answer, whose lower bound comes from the sum without its largest values
 Roundings   of the means of the values that are split off: 256 ulp
-Checked     by the bounds of _excess.pyx; its header states the measured errors
+Checked     as a part of _excess.pyx, whose header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance
 Source      derived above
 """
@@ -21,9 +21,9 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Reorder the values so that those above `edge` come last, and set the masses of these to 0.
+    """Reorder the values so that those above `edge` come last, and move the mass of these to the value 0.
 
-    Returns the expected number of values above `edge`.
+    Returns the expected number of users with a value above `edge`.
     """
     cdef Py_ssize_t i, j, k
     cdef Group *g

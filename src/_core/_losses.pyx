@@ -20,7 +20,8 @@ Method
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
                     needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
                     of the mass at a lower point, which changes the divergence less.
-                    Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss slightly above a point.
+                    Outcomes at the upper end that cannot be balanced are rounded down. So is the lowest loss if it is slightly
+                    above a grid point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
