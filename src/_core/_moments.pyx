@@ -46,8 +46,8 @@ cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
 
 
-# The terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
-# still + min(m moving, full) + 2 m (m + 10) UNIT turning.
+# The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
+# `still` + min(m `moving`, `full`) + 2 m (m + 10) UNIT `turning`.
 cdef struct Blur:
     double still
     double moving

@@ -256,7 +256,7 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
-        # A loss within this distance of a grid point, the rounding error, is moved to the grid point.
+        # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)

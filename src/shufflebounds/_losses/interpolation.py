@@ -47,7 +47,7 @@ def _both_ways(
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
     if hockey_stick is reverse:
-        # (P, Q) and (Q, P) have the same divergence, which a symmetric grid needs twice at every |eps|.
+        # (P, Q) and (Q, P) have the same divergence, and a symmetric grid has every |eps| twice: evaluate each |eps| once.
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
         low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]

@@ -1,6 +1,7 @@
 """Bounds of the probability that the privacy loss exceeds eps, for `PrivacyProfile.loss_tail`.
 
-They follow from bounds of delta, because delta is a convex function of e^eps whose slope is given by this probability under Q.
+They follow from bounds of delta: delta is a convex function of e^eps, and its slope is minus the probability under Q that the loss
+exceeds eps.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def loss_tail(
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
 ) -> IntervalArray:
-    """Return bounds of Pr[L > eps] at each eps > 0, for the pair behind delta if `single`, otherwise for the worst pair.
+    """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
     expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried.

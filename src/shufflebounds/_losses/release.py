@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 MOST_GRID_EFFORT = 0.5
-"""Effort of a whole grid above which the distribution is sampled at few losses instead.
+"""Largest total effort (`Sampling.effort`) of the values on a grid; above it, the divergence is sampled at few losses instead.
 
-A larger value takes longer, a smaller one widens the gap of the bounds.
+Raised: longer run time. Lowered: a wider gap of the bounds.
 """
 
 MOST_VALUE_EFFORT = 1e-4
-"""Effort of one value above which the divergence is never evaluated at every grid point, even if there are few. Raised: longer run
-time. Lowered: a larger gap."""
+"""Largest effort (`Sampling.effort`) of one value with which the divergence is evaluated at every grid point, even of a short grid.
+Raised: longer run time. Lowered: a larger gap."""
 
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
@@ -142,8 +142,8 @@ class Sampling(NamedTuple):
     Attributes
     ----------
     effort : float
-        Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
-        decides how many values are evaluated, so it is a property of the class and no measurement.
+        Relative run time of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. The
+        number of values that are evaluated depends on it, so it is fixed for each class of profiles and not measured.
     spacing : float
         Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta);
         larger if a value of delta is expensive.
@@ -376,7 +376,8 @@ class DominatingPairInfo:
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
         """Return independent pairs, each with its multiplicity, whose product is the pair of `number` releases.
 
-        The result consists of the parts of the pair if there are any, otherwise of the known product of the releases or the pair.
+        The result consists of the parts of the pair if there are any. Otherwise it is the known product of the releases, or, if
+        none is known, the pair itself.
         """
         power, parts = self.releases.power, self.releases.parts
         if parts:
@@ -567,9 +568,9 @@ class DominatingPairInfo:
 
 
 def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
-    """Return groups of at least two places of pairs of one family (`ordered`) whose numbers differ by at most a relative `rtol`.
+    """Return groups of at least two pairs of one family (`Releases.ordered`) whose numbers differ by at most a relative `rtol`.
 
-    The places of a group are in the order of the numbers.
+    A group is the list of the places of its pairs in `known`, in the order of the numbers.
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
     first: dict[Hashable, float] = {}

@@ -138,7 +138,7 @@ def _tails(one: TiltedSum, thresholds: FloatArray) -> FloatArray:
 
 
 def _thresholds(one: TiltedSum, log_tail: float) -> FloatArray:
-    """Return whole numbers from the mean of the sum up to one that it exceeds with a probability of about e^log_tail.
+    """Return whole numbers from the mean of the sum up to a number that the sum exceeds with a probability of about e^log_tail.
 
     With K the cumulant generating function, Chernoff's inequality bounds the log probability to exceed K'(theta) by
     K(theta) - theta K'(theta).

@@ -184,7 +184,7 @@ class MixedData:
 
 
 def merged_outputs(rows: FloatArray) -> FloatArray:
-    """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are added.
+    """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.
 
     Parameters
     ----------

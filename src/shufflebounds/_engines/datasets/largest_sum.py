@@ -344,7 +344,7 @@ class _Sum:
         left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
-            # A relative change r of a and b changes log B by about theta k r.
+            # A relative change r of a and b changes the log of the bound by about theta k r.
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
@@ -360,7 +360,7 @@ class _Sum:
                 elif found > enough:
                     first, enough = found + 0.5 * slack, found + slack
                 elif found > first:
-                    # If `first` were not raised, all remaining cells would be divided, too.
+                    # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 

@@ -136,7 +136,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
     """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
     high, low = 2 * less, -2 * less / (1 + less)
     j = np.arange(pairs + 1.0)
-    # Products of C(j, i) high^i and C(s - j, k - i) low^(k - i): an elementary symmetric polynomial is a sum of these.
+    # An elementary symmetric polynomial of the t_i is a sum of products of C(j, i) high^i and C(s - j, k - i) low^(k - i).
     parts = [[np.ones_like(j)], [np.ones_like(j)]]
     for i in range(most):
         parts[0].append(parts[0][-1] * (j - i) / (i + 1) * high)

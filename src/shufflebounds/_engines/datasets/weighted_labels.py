@@ -216,7 +216,7 @@ class WeightedLabels:
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
-        # g is the mean mass that users share with b, without the users that a term removes.
+        # g is a lower bound of the mean of the masses `blanket` over the users that remain after a term removes 2 k users.
         masses = np.repeat(self.blanket, np.minimum(self.counts, 2 * orders[-1]).astype(np.intp))
         removed = float(np.sort(masses)[::-1][: 2 * int(orders[-1])].sum())
         g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)

@@ -40,11 +40,11 @@ from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, We
 __all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""Smallest number of users for which the bound is used. The proof draws pairs of users, and from fewer users too few would
-remain."""
+"""Smallest number of users for which the bound is used. With fewer users, too few remain after pairs of users are drawn (module
+docstring)."""
 
 _PADDING = 1e-9
-"""Relative increase of the error term, more than the rounding of its sums."""
+"""Relative increase of the error term, which exceeds the rounding error of its sums."""
 
 _LITTLE = math.log(1e-6)
 """Log of the fraction of the main term below which the error term is accepted without a bound of the probability of the test.
@@ -58,10 +58,10 @@ _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
 
 _NEAR = -20.0
-"""A first estimate of log delta, from which the truncation of noise follows."""
+"""First estimate of log delta, which determines how far noise is truncated. Every value gives a valid bound."""
 
 FACTORS = 0.75 * np.arange(1.0, 9.0)
-"""Values of ln F that are tried, in standard deviations of the mean of 1/g - R_x/m over all users."""
+"""Values of ln F that are tried, in units of the standard deviation of the mean of 1/g - R_x/m over n users."""
 
 TILTS = np.array([0.25, 0.5, 1.0])
 """Numbers t. For ln F equal to z standard deviations of the mean (FACTORS), theta = z + t is tried, in inverse standard deviations
@@ -159,7 +159,7 @@ class WorstDataset:
         return (self._users - 3) // 2
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
-        """Return the choices for which the sum of the later orders is a geometric series with a ratio of at most 1/2."""
+        """Return the choices for which a geometric series of ratio at most 1/2 bounds the later orders of the error term."""
         return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
 
     @cached_property
@@ -175,7 +175,7 @@ class WorstDataset:
         return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
 
     def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
-        """Return the numbers s of pairs in blocks that are likely the best: c_- (E - 1) is about 40/n times Gamma."""
+        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma/n."""
         blocks = self._data.blocks
         if blocks is None or not self._blocks:
             return ()
@@ -240,7 +240,8 @@ class WorstDataset:
         log_f, log_h = self._exchanges if log_prob < 0 else (np.empty(0), np.empty(0))
         if not log_f.size:
             return np.full(orders.shape, -math.log(4))
-        # 1 + F + ... + F^(q-1) = F^q (1 - F^-q)/(F - 1)
+        # q exchanged messages give the bound F^q P_0(f) + (1 + F + ... + F^(q-1)) H_F. The factor of H_F is
+        # F^q (1 - F^-q)/(F - 1).
         grown = log_f[:, None] * orders
         sums = log_h[:, None] + np.log(-np.expm1(-grown)) - np.log(np.expm1(log_f))[:, None]
         values = np.minimum((grown + np.logaddexp(log_prob, sums)).min(axis=0) + _PADDING, -math.log(2))
@@ -253,7 +254,7 @@ class WorstDataset:
         with np.errstate(divide="ignore"):
             factorial, falling = (np.cumsum(np.log(x)) for x in (np.maximum(terms, 1.0), np.maximum(self._users - terms, 0.0)))
             radii = 2 * k * np.log(self._data.distance)
-        # (n - 1)_(2k) = (n)_(2k+1)/n
+        # (n)_j is the falling factorial n (n - 1) ... (n - j + 1), so that (n - 1)_(2k) = (n)_(2k+1)/n.
         return radii + factorial[2 * k + 1] - falling[2 * k], radii + factorial[2 * k] - falling[2 * k] + math.log(self._users)
 
     def _log_norms(self, eps: float) -> FloatArray:
@@ -313,7 +314,7 @@ class WorstDataset:
             False for the value without the pairs and inputs that are rarely the worst (`Kinds.cells`). It is an approximation, not
             a bound, and takes less time.
         shared : bool
-            True if values at neighbouring eps follow. They share parts, which makes them slightly larger.
+            True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
 
         Returns
         -------
@@ -363,9 +364,9 @@ class WorstDataset:
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
 
-        If `refined`, it is also bounded by this bound at the smaller eps, without `refined`.
+        If `refined`, it is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
-        # delta does not increase with eps. Beyond, squares of X overflow.
+        # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._found(eps, every, refined, shared).log_delta
 
@@ -376,7 +377,7 @@ class WorstDataset:
         def made() -> LargestSums:
             return LargestSums(self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
 
-        # The bound with and without cells begins with the same sums.
+        # If there are cells, the bounds with and without `every` use the same sums.
         return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
 
     def choices(self, eps: float, refined: bool = True) -> Choices:

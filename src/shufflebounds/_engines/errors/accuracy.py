@@ -209,7 +209,7 @@ class ErrorLaw(ABC):
 
 
 def shift_rounding(shift: float, largest: int) -> float:
-    """Return an upper bound of the rounding error of count - shift for every whole count up to `largest`, at least the shift."""
+    """Return an upper bound of the rounding error of count - shift over all whole counts up to `largest`, which is >= shift."""
     return 0.0 if Fraction(shift).denominator * largest <= MAX_COUNT else ULP / 2 * largest
 
 

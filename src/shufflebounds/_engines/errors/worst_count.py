@@ -116,8 +116,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    # A block whose undetermined users alone may cause the error has the upper bound 0. The search would divide these blocks first,
-    # in vain, so they are divided before.
+    # A block whose undetermined users alone may cause the error has the upper bound 0, from which the search could learn nothing.
+    # Such blocks are therefore divided before the search starts.
     starts, wide = [], [(0, last)]
     while wide:
         block = wide.pop()

@@ -31,8 +31,8 @@ LEFT = 20.0
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
 
-The grid of y is then even within WIDE standard deviations of the mean. `heavy_tails` declines distributions whose even grid is
-wider than 10 * WIDE standard deviations.
+The grid of y is then equally spaced within WIDE standard deviations of the mean. `heavy_tails` declines distributions for which the
+equally spaced part of the grid is wider than 10 * WIDE standard deviations.
 """
 
 _BAND = math.exp(-40.0)
@@ -247,7 +247,7 @@ class Gains:
                          for i, (a, b) in enumerate(zip(self.ends, self.ends[1:]))]
 
     def points(self, farthest: float) -> FloatArray:
-        """Return the grid of sums of heavy values: even between `low` and `high`, with steps that grow geometrically beyond."""
+        """Return the grid of sums of heavy values: equally spaced from `low` to `high`, with steps growing geometrically beyond."""
         width = self.fine * (self.light.deviation if self.crude else min(self.light.deviation, 2 / self.contours[0].theta))
         bulk = np.linspace(self.low, self.high, max(2, math.ceil((self.high - self.low) / width)) + 1)
         span = farthest + abs(self.low) + abs(self.high)

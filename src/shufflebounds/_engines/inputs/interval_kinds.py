@@ -74,10 +74,11 @@ class IntervalNoise(ABC):
     Attributes
     ----------
     length : float
-        L.
+        The length L of the interval of inputs.
     unit : float
         Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers must be
-        self-decomposable: for every alpha < 1, alpha times it plus some independent noise has its distribution.
+        self-decomposable: for every alpha in (0, 1), its distribution is that of alpha times the noise plus other independent
+        noise.
     """
 
     length: float
@@ -353,7 +354,7 @@ class IntervalKinds(Kinds):
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
         rows = [self._bounds(level, 0.0, length, places[i], weight=least[i]) for i in chosen]
         if ends and self.cells():
-            # Without large values, pairs of nearly equal inputs are the worst.
+            # If X has no large values, pairs of nearly equal inputs have the largest sums.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
         return _Bounds.of(rows)
 
