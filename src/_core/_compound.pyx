@@ -69,8 +69,8 @@ cdef extern from "sweep.h" nogil:
 
 cdef extern from *:
     """
-    #define BLOCK 512                       /* steps between two starting values: more save time and add 12 roundings each */
-    #define LONGEST_RUN 340                 /* steps of a parallel run: 18 roundings each, so the error of a block of 512 */
+    #define BLOCK 512                       /* steps between two starting values: more steps save time, and each adds 12 roundings */
+    #define LONGEST_RUN 340                 /* steps of a parallel run, of 18 roundings each: the error is that of a block of 512 steps */
     #define FEW_STEPS 600                   /* for fewer steps, eight starting values take longer than parallel runs save */
     #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
     #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */
@@ -265,8 +265,8 @@ cdef struct Window:
 
 cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
     cdef Window w
-    # Every tilt l > 0 gives a valid bound with the factor 1/l, so tilts below 1/sqrt(n rate), as at u = 0, are replaced by this
-    # one.
+    # Every tilt l > 0 gives a valid bound with the factor 1/l, so a tilt below 1/sqrt(n rate), as at u = 0, is replaced by
+    # 1/sqrt(n rate).
     cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
     w.line = make_line(u, v)
     decay = w.line.rate

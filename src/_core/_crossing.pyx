@@ -203,7 +203,8 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
         value = curve.side(0, upper, curve.law)
         if (value <= target) if upper else (value < target):
             return 0
-    # Without a pure budget, delta does not fall below the probability that no message hides the target.
+    # If the pure budget is infinite, delta may stay above the target at every eps: for example, delta is at least the probability
+    # that no message hides the target user.
     if curve.pure == INFINITY and curve.side(curve.last, upper, curve.law) > target:
         return INFINITY if upper or endless else curve.last
     eps = exact

@@ -241,7 +241,7 @@ class TiltedSum:
         return self._transform(self.center(level)).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
+        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes."""
         rest = self.log_rest + (self.slack if self.upper else -self.slack)
         values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
         side = -1 if self.upper else 1
@@ -259,7 +259,7 @@ class TiltedSum:
         return self.origin + self.step * sum(r * float(place[-1]) for _, place, r in self._summands)
 
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes.
+        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes.
 
         Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
         """

@@ -71,8 +71,8 @@ _JUMPS = 600
 rounded up to a tenth as many points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""Permitted increase of the bound in log delta, without and with large values, which take ten times as long. Cells of pairs and
-inputs whose bound is within this increase of the largest one are not divided further. Raised: a larger bound. Lowered: longer run
+"""Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
+divided further if its bound exceeds the bound without cells by at most this increase. Raised: a larger bound. Lowered: longer run
 time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
@@ -337,8 +337,9 @@ class _Sum:
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
-        `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that is
-        not divided has a larger bound, and the log of the contribution of outputs that are not among the atoms.
+        `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
+        not among the atoms. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or after many
+        divisions (_DIVISIONS).
         """
         divided, most = 0, max(_DIVISIONS, len(cells))
         left, first = list(cells), enough - 0.5 * slack

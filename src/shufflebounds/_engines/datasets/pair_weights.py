@@ -190,9 +190,9 @@ def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) ->
     Two independent messages of users with the same input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to
     R_j, the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
     :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
-    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w', so F is at most its expectation
-    for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), where W is rounded up to
-    the next number of EXCEEDED.
+    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The quotient increases in w and w'. So F is at most the expectation
+    for two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), each rounded up to the next
+    number of EXCEEDED.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 

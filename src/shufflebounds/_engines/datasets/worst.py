@@ -109,8 +109,9 @@ class _Found(NamedTuple):
 class Choices(NamedTuple):
     """The numbers on which the bound at one eps depends; other numbers give valid bounds, too.
 
-    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' is that of the sum `blanket` of the
-    distributions under m, and, if it is not None, that of `earlier`.
+    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' uses the numbers `blanket` for the sum
+    of the distributions under m (the privacy blanket), and the numbers `earlier` of the bound over all datasets if they are not
+    None.
     """
 
     eps: float

@@ -1,7 +1,7 @@
 r"""Renyi divergences of the privacy blanket of noise on an interval, for whole orders, by a sum of positive terms.
 
-Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; both are 0 with the
-rest of the probability), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
+Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; with the remaining
+probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
 delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence, such as that of
 
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad

@@ -137,9 +137,10 @@ class _Contour:
         """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for each number m of users.
 
         The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
-        function of one user. The error has two parts, from masses above and below; each larger tilt bounds one of them, and each
-        smaller tilt the other. A bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end
-        for larger tilts, the lower end for smaller ones.
+        function of one user. The error comes from copies of the distribution, shifted up and down by multiples of the period. Every
+        tilt above theta bounds the part of the copies on one side, every tilt below theta the part of those on the other side. A
+        bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end for tilts above theta, the
+        lower end for tilts below it.
         """
         light, theta, cumulants = self.light, self.theta, self.light.cumulants[self.way]
         beyond = light.tilts > theta

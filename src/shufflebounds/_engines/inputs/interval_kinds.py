@@ -323,7 +323,7 @@ class IntervalKinds(Kinds):
         return Kept(8 * CACHED_ANSWERS)
 
     def laws(self, eps: float, log_cut: float) -> Laws:
-        # The pair (0, L) and an end of the interval as another user's input are most often the worst.
+        # Most often the worst case is the pair (0, L) with an end of the interval as the other user's input.
         level = self._level(log_cut)
         return self._atoms(self._known.of(("ends", level), lambda: self._of_inputs(level, ends=True)), eps)
 
