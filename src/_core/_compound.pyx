@@ -69,8 +69,8 @@ cdef extern from "sweep.h" nogil:
 
 cdef extern from *:
     """
-    #define BLOCK 512                       /* steps between two starting values: more steps save time, and each adds 12 roundings */
-    #define LONGEST_RUN 340                 /* steps of a parallel run, of 18 roundings each: the error is that of a block of 512 steps */
+    #define BLOCK 512                       /* steps between two starting values: more save time, and each adds 12 roundings */
+    #define LONGEST_RUN 340                 /* steps of a parallel run, 18 roundings each: the error of a block of 512 steps */
     #define FEW_STEPS 600                   /* for fewer steps, eight starting values take longer than parallel runs save */
     #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
     #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */

@@ -38,7 +38,7 @@ cdef extern from *:
     #define DEEP 140                        /* steps of the continued fraction for c < 8: fewer lose digits at c = 1.5 */
     #define SHALLOW 72                      /* steps for c >= 8 */
     #define HALF_LOG_2PI 0.91893853320467274
-    #define SQUARABLE 1e140                 /* largest eps that is squared; delta decreases in eps, so its value there bounds that at larger eps */
+    #define SQUARABLE 1e140                 /* largest eps that is squared; the delta there bounds that at larger eps */
     """
     const int DEEP
     const int SHALLOW

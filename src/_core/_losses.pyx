@@ -36,7 +36,7 @@ import numpy as np
 
 cdef extern from *:
     """
-    #define SEARCHED 64                     /* number of lower grid points that are searched for one whose mass can balance an outcome */
+    #define SEARCHED 64                     /* number of lower grid points searched for mass that balances an outcome */
     #define ROUNDED 0.015625                /* fraction of a step by which the lowest loss may be rounded down */
     #define TIED 8.9e-16                    /* relative rounding error of a grid point, 4 ulp */
     #define FAINTEST 60.0                   /* weights below e^-60 of the largest have one error bound together */
