@@ -277,7 +277,7 @@ class LossAtoms:
 def union_probability(chances: list[tuple[float, int]]) -> float:
     """Return the log of the probability that at least one of independent events happens.
 
-    `chances` holds the log of the probability of an event and its number of repetitions.
+    Each entry of `chances` has the log of the probability of an event and the number of its repetitions.
     """
     chances = [(log, times) for log, times in chances if times and log > -math.inf]
     if max((log for log, _ in chances), default=-math.inf) < -600:

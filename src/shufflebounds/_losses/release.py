@@ -209,7 +209,7 @@ class Reverse(NamedTuple):
 
 
 class Attained(NamedTuple):
-    """Which pairs neighbouring datasets attain; the composition of such a pair is a lower bound.
+    """The pairs that neighbouring datasets attain. A composition of such pairs gives a lower bound.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ class Releases(NamedTuple):
 
 
 class ClosedForms:
-    """Answers that need neither a search nor samples of the divergence; None where no such formula is known.
+    """Formulas that need neither a search nor samples of the divergence. A method returns None if no formula is known.
 
     A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
     """

@@ -293,7 +293,7 @@ class _Sum:
 
     @classmethod
     def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> _Sum:
-        """Return the sum with a good limit of large values; `theta` is the best one without a limit."""
+        """Return the sum with a good limit of large values; `theta` is the best theta without a limit."""
 
         def tilted(limit: float, start: float) -> float:
             light = _without(laws, limit)[0]

@@ -41,7 +41,7 @@ from shufflebounds._losses.budget import log_odds
 __all__ = ["Norms", "WeightedLabels"]
 
 _GROUPS = 200
-"""Largest number of different budgets. If there are more, budgets are rounded up, which means less privacy. Raised: longer run
+"""Largest number of different budgets. If there are more, budgets are rounded up, which can only increase delta. Raised: longer run
 time, in proportion. Lowered: a larger bound, by about 0.2 % of eps for 100."""
 
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))

@@ -186,7 +186,7 @@ class WorstDataset:
         return self._blocks[max(place - 1, 0) : place + 2]
 
     def _chosen(self, blocks: tuple[int, ...]) -> _Chosen:
-        """Return the choices with blocks of the given numbers of pairs."""
+        """Return the choices of `_choices`, and for each number of pairs in `blocks` the choice with blocks of four users."""
 
         def made() -> _Chosen:
             assert self._data.blocks is not None or not blocks

@@ -37,7 +37,7 @@ class Histogram(NamedTuple):
 
 
 def _doubles(value: Interval) -> int:
-    """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
+    """Return 100, an upper bound of the size of an entry of `_OUTSIDE` with its key, in doubles."""
     return 100
 
 

@@ -36,8 +36,9 @@ _MOST = 60
 distributions are in the range of this method."""
 
 _FEWER = 0.1
-"""Factor of the expected number of heavy values in the far tail, where the probability of more than _MOST must be smaller. Raised:
-larger upper bounds below e^-300. Lowered: a light sum varies more, and its contours become inaccurate."""
+"""Factor of the expected number of heavy values if positive values are rare. The answer is then small, so that the probability of
+more than _MOST heavy values must be smaller, too. Raised: larger upper bounds below e^-300. Lowered: a sum of light values varies
+more, and its contours become inaccurate."""
 
 _LEAST = -560.0
 """Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
