@@ -87,8 +87,10 @@ cdef inline dd distance_dd(double a, double b, double n, double extra,
 
 cdef inline double total_deviance(double a, double b, double n, double extra,
                                   double p, double p_lo, double q, double q_lo, dd d, double *lo) noexcept nogil:
-    """Returns the deviances dev(a, N p) + dev(b, N q), and writes their low part to lo; d = a - N p, N = n + extra = a + b, a, b >
-    0."""
+    """Returns the deviances dev(a, N p) + dev(b, N q), and writes their low part to lo.
+
+    d = a - N p, N = n + extra = a + b, and a, b > 0.
+    """
     cdef dd m, first, second
     cdef double total = c_deviance(a, (n + extra) * p, d.hi) + c_deviance(b, (n + extra) * q, -d.hi)
     lo[0] = 0
@@ -291,7 +293,7 @@ cdef double log_shift_series(double k, double n, double p, double q, double eps,
     """
     cdef double scale = p * exp(-eps) + q, phi
     cdef double total = 0, plain = 0, t = 1, i = 0, part
-    # as k, computed from the smaller of p and 1 - p
+    # phi is computed from the smaller of p and 1 - p, as k in c_shift_log_delta
     phi = (n + 1) * (p * exp(-eps) / scale) - k if p * exp(-eps) < q else n - k + 1 - (n + 1) * (q / scale)
     phi = fmin(1, fmax(0, phi))
     while True:

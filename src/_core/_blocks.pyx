@@ -177,7 +177,7 @@ cdef class PoissonBinomialPMF:
 
     @property
     def reach(self):
-        """About the largest distance of a block's center from the mean for the series of the header; 0 before `expand`."""
+        """About the largest distance from the mean of a block that the series of the header can compute; 0 before `expand`."""
         return self.series.radius * self.law.var
 
     def edge(self, bint all_ones):

@@ -5,10 +5,10 @@ functions on memoryviews that release the interpreter's lock and check for signa
 
 Definition. l is the target's pure budget, n the number of users, and every other user sends a clone with probability r:
     delta(eps) = tanh(l/2) (1 + e^eps) E[max(0, D - u M)]/(n r),   M ~ Bin(n, r),   D a sum of M random signs,
-    u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)),
-The expectation is computed by _compound.pyx, whose time does not grow with n for large n. The difference l - eps of two doubles is
-exact near the budget, and v is formed from it, so that delta falls to 0 with full relative accuracy. For n v <= 2 the sum is
-positive only if all M signs are +1, and
+    u = tanh(eps/2)/tanh(l/2),   v = 1 - u = sinh((l - eps)/2)/(sinh(l/2) cosh(eps/2)).
+The expectation is computed by _compound.pyx, whose run time does not grow with n for large n. v is formed from l - eps, which is
+exact where eps is close to l, so that delta keeps its relative accuracy as it falls to 0. For n v <= 2, D - u M is positive only if
+all M signs are +1, and
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
 eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the normal approximation around the tilted mean plus a

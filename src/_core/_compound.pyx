@@ -17,9 +17,9 @@ Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (t
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
 where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
-It starts anew every block of at most 512 steps: b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S. This
-difference cancels by a factor like |log G|, that is, by a few ulp of the logarithm. For u >= 1/2 the differences cancel too much
-(G << S as u -> 1); there G_m/b is summed term by term, all terms positive, at most 43 of them.
+It starts anew every block of at most 512 steps, with b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S.
+The cancellation in this difference multiplies rounding errors by about |log G|, which is a few ulp of the logarithm. For u >= 1/2
+there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of
 Bin(n, r'), which is far below n r for small delta; the range lies around that mean. The bound of the truncated sum is added to
@@ -69,8 +69,8 @@ cdef extern from "sweep.h" nogil:
 
 cdef extern from *:
     """
-    #define BLOCK 512                       /* steps between two starting values: more save time and add 12 roundings each */
-    #define LONGEST_RUN 340                 /* steps of a parallel run: 18 roundings each, so the error of a block of 512 */
+    #define BLOCK 512                       /* steps between two starting values: more save time, and each adds 12 roundings */
+    #define LONGEST_RUN 340                 /* steps of a parallel run, 18 roundings each: the error of a block of 512 steps */
     #define FEW_STEPS 600                   /* for fewer steps, eight starting values take longer than parallel runs save */
     #define RANGE 300.0                     /* b and the weights may change by e^RANGE within a block without underflow */
     #define WIDTH 9.0                       /* half width of the truncation range, in standard deviations of the number of clones */
@@ -265,8 +265,8 @@ cdef struct Window:
 
 cdef inline Window make_window(double n, double rate, double u, double v) noexcept nogil:
     cdef Window w
-    # Every tilt l > 0 gives a valid bound with the factor 1/l, so tilts below 1/sqrt(n rate), as at u = 0, are replaced by this
-    # one.
+    # Every tilt l > 0 gives a valid bound with the factor 1/l, so a tilt below 1/sqrt(n rate), as at u = 0, is replaced by
+    # 1/sqrt(n rate).
     cdef double tilt = atanh(u) if u <= 0.5 else 0.5 * (log(1 + u) - log(v)), decay, shrink
     w.line = make_line(u, v)
     decay = w.line.rate

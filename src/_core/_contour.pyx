@@ -10,18 +10,18 @@ Theta is chosen close to the saddle point of the integrand, n K'(theta) = 2/thet
 
 Form.  T = tanh theta, r' = r e^(-u theta) cosh theta / phi(theta), a = n r' (1 - T^2), zeta = e^(-iut) (cos t + i T sin t):
     phi(s)/phi(theta) = 1 - r' + r' zeta,   |zeta|^2 = 1 - (1 - T^2) sin^2 t,   arg zeta = chi = atan(T tan t) - u t,
-    |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2),
-The terms of each sum have one sign, except in chi. After the multiplication by n, the two parts of chi are n r' T t ~ 9 sigma
-theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is formed from
-1 - u and 1 - T.
+    |1 - r' + r' zeta|^2 = 1 - 2 r' (1 - r') (1 - Re zeta) - r'^2 (1 - |zeta|^2).
+The terms that are subtracted from 1 have one sign. The two terms of chi have opposite signs; times n r', each is about n r' T t, up
+to 9 sigma theta radians, so that the phases need no argument reduction and no extended precision at any n. For u >= 1/2, chi is
+formed from 1 - u and 1 - T.
 
 Bounds.
     aliasing    the trapezoidal rule of step h adds sum_(m <> 0) e^(theta m y) E max(0, S - m y), y = 2 pi/h. All terms are
                 positive, and by max(0, x) <= e^(theta' x)/(e theta') each has a Chernoff bound, with theta' above theta for
                 m > 0 and below it for m < 0. y is chosen to make the sum e^-36
     truncation  |phi/phi(theta)|^n <= exp(-a sin^2(t)/2) by the triangle inequality; nodes with an exponent up to 36 are evaluated
-    secondary   that bound returns to 1 at t = pi j. There, t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
-    maxima      exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), while 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
+    secondary   exp(-a sin^2(t)/2) is 1 again at t = pi j. At t = pi j + tau, the phase psi_j = pi j (1 - u) of zeta adds the factor
+    maxima      exp(-c |zeta| (1 - cos(psi_j + chi(tau)))), c = n r' (1 - r'), and 1/|s|^2 is 1/(pi j)^2, not 1/theta^2.
                 The psi_j of even j (and those of odd j) advance by 2 pi u a step, so that the factors of one turn sum to at most
                 1 + mean/u, mean <= 1.2/sqrt(2 pi c): of every turn only the neighbourhood of psi = 0 counts, first at
                 j = 1/u. The weights of all secondary maxima sum to about u^2/5, which is theta^2 u^2 relative to the

@@ -8,7 +8,8 @@ offset and a slope in eps. The last evaluations are those of the requested bound
 to the conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not
 lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
 
-Guarantee the returned eps was evaluated and satisfies its bound, except at the ends of the range: pure, where delta is 0, and 0.
+Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where an end of the range is
+          returned: pure, at which delta is 0, or 0.
 Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
           random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: it is the gap of the contour, _contour.pyx)
                                           trials   median   peak
@@ -202,7 +203,8 @@ cdef double c_crossing(const Curve *curve, double delta, bint upper, double gues
         value = curve.side(0, upper, curve.law)
         if (value <= target) if upper else (value < target):
             return 0
-    # Without a pure budget, delta does not fall below the probability that no message hides the target.
+    # If the pure budget is infinite, delta may stay above the target at every eps: for example, delta is at least the probability
+    # that no message hides the target user.
     if curve.pure == INFINITY and curve.side(curve.last, upper, curve.law) > target:
         return INFINITY if upper or endless else curve.last
     eps = exact

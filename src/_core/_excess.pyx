@@ -28,8 +28,8 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     Gaussian noise on [0, 1], sigma 1..2          60       -                   2.2e-7              3.1e-4
     the same, sigma = 1/2                         60       -                   1.2e-5              2.6e-5
     the same, sigma = 3/10                        60       -                   5.7e-7              20 (b)
-    (a) n Pr[X > 0] << 1 and the next value far above 0: the smoothing reaches the atom at 0. The gap is then first order in
-        the standard deviation tau of the smoothing.
+    (a) if n Pr[X > 0] is far below 1 and positive values are large, the mass that the smoothing moves from S = 0 to positive
+        numbers dominates. The gap is then proportional to the standard deviation tau of the smoothing.
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
@@ -258,12 +258,12 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         else:
             aim = rtol if i == 0 else fmax(rtol, 1e-4 if i == 1 else 1e-2)
             if i == 1 and aim == rtol:
-                # the tolerance is that of the first round, which would compute the same sum
+                # the first round has computed the sum with this tolerance
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # Nothing is split off, as in the first round, so this would be the same sum with more smoothing: useful only if the
-                # first round gave no lower bound.
+                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. That
+                # would help only if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part

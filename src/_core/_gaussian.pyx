@@ -5,8 +5,8 @@ and a search that releases the interpreter's lock.
 
 Definition. mu = Delta/sigma, x = eps/mu - mu/2, y = x + mu, h = mu/2, c = eps/mu, M = (1 - Phi)/phi Mills' ratio:
     delta(eps) = Phi(-x) - e^eps Phi(-y) = phi(x) (M(x) - M(y)).
-x is (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because log phi(x) = -x^2/2 has the relative error of x
-times x^2.
+x is (2 eps sigma^2 - Delta^2)/(2 sigma Delta) in double-double arithmetic, because the error of log phi(x) is x^2 times the
+relative error of x.
 Ranges of M(c - h) - M(c + h) = 2 sum_j h^(2j+1) I_(2j+1)(c)/(2j+1)!,  I_n(c) = int_0^inf s^n e^(-s^2/2 - c s) ds:
     c >= 1.5, h <= max(1, c/2)      the series, with ratios r_n = I_(n+1)/I_n = (n + 1)/(c + r_(n+1)) from their continued
                                     fraction, evaluated downward: DEEP steps for c < 8, SHALLOW above. All terms are positive
@@ -38,7 +38,7 @@ cdef extern from *:
     #define DEEP 140                        /* steps of the continued fraction for c < 8: fewer lose digits at c = 1.5 */
     #define SHALLOW 72                      /* steps for c >= 8 */
     #define HALF_LOG_2PI 0.91893853320467274
-    #define SQUARABLE 1e140                 /* largest eps that is squared; delta decreases, so the value there bounds the rest */
+    #define SQUARABLE 1e140                 /* largest eps that is squared; the delta there bounds that at larger eps */
     """
     const int DEEP
     const int SHALLOW

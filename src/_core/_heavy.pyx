@@ -8,7 +8,7 @@ Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the 
 Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
             below rtol/8 of the answer, whose lower bound comes from the sum without its largest values
 Roundings   of the means of the values that are split off: 256 ulp
-Checked     by the bounds of _excess.pyx; its header states the measured errors
+Checked     as a part of _excess.pyx, whose header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance
 Source      derived above
 """
@@ -21,9 +21,9 @@ from shufflebounds._core._tilted cimport c_masses
 
 
 cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil:
-    """Reorder the values so that those above `edge` come last, and set the masses of these to 0.
+    """Reorder the values so that those above `edge` come last, and move the mass of these to the value 0.
 
-    Returns the expected number of values above `edge`.
+    Returns the expected number of users with a value above `edge`.
     """
     cdef Py_ssize_t i, j, k
     cdef Group *g
@@ -47,7 +47,7 @@ cdef double c_part(Group *groups, Py_ssize_t number, double edge) noexcept nogil
 
 
 cdef double c_width(Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns approximately the value above which a single value makes the sum positive: twice the mean loss plus 8 sigma."""
+    """Returns approximately the value above which a single value makes the sum positive: 2 (mean loss + 8 sigma)."""
     cdef double mean = 0, var = 0
     cdef Py_ssize_t i, j
     for i in range(number):
@@ -94,7 +94,7 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
     cdef Py_ssize_t i, j
     cdef Group *g
     out.log_none = out.mean = out.error = 0
-    # the edge is at least twice the mean loss plus 8 sigma of the negative values alone
+    # the edge is at least 2 (mean loss + 8 sigma) of the negative values alone
     c_part(groups, number, 0.0)
     edge = c_width(groups, number)
     edge = fmax(edge, ldexp(top, -1000)) if edge > 0 else ldexp(top, -40)
@@ -122,8 +122,8 @@ cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Tur
                 sums += groups[i].count * exp(groups[i].log_w[j]) * groups[i].x[j]
         if chance < 0.25:
             short_of = chance * c_short(groups, number, edge)
-            # 0.3 sums is roughly a lower bound of the answer: the edge is at least twice the mean loss plus 8 sigma, so the other
-            # users subtract at most half of a value above it.
+            # 0.3 sums is roughly a lower bound of the answer: the edge is at least 2 (mean loss + 8 sigma), so the other users
+            # subtract at most half of a value above the edge.
             if short_of <= 0.125 * rtol * fmax(exp(least), 0.3 * sums):
                 break
         edge *= 1.4142135623730951

@@ -8,9 +8,8 @@ X may be multiplied by a positive factor, and be limited to its smallest atoms; 
 
 Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
 
-Roundings   each sum is moved by more than its rounding error, up or down as requested; masses and distances are sums of positive
-            terms, each with an error of 2 UNIT
-            a factor adds an error of UNIT, which the shift of 4 UNIT covers
+Roundings   each sum of two values is moved by 4 UNIT, up or down as requested; this is more than its rounding error, also with a
+            factor, which adds an error of UNIT. Masses and distances are sums of positive terms, each with an error of 2 UNIT
 Cost        3 to 6 ns a pair: for each atom of Y one pass over the atoms of X and the points
 Source      Shaked, Shanthikumar, Stochastic Orders, 3.A: splitting and merging
 """
@@ -37,7 +36,7 @@ def cell_sums(const double[::1] place, const double[::1] mass, const double[::1]
     factor : ndarray, optional
         Positive numbers, one for each value of Y: the results are those of factor X + Y.
     used : ndarray, optional
-        For each value of Y, how many of the smallest values of X are used.
+        For each value of Y, the number of values of X that are used, from the smallest one on.
 
     Returns
     -------

@@ -20,7 +20,8 @@ Method
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
                     needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
                     of the mass at a lower point, which changes the divergence less.
-                    Outcomes at the upper end that cannot be balanced are rounded down, as is a lowest loss slightly above a point.
+                    Outcomes at the upper end that cannot be balanced are rounded down. So is the lowest loss if it is slightly
+                    above a grid point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13
@@ -35,7 +36,7 @@ import numpy as np
 
 cdef extern from *:
     """
-    #define SEARCHED 64                     /* number of grid points below that are searched for one that can give a share */
+    #define SEARCHED 64                     /* number of lower grid points searched for mass that balances an outcome */
     #define ROUNDED 0.015625                /* fraction of a step by which the lowest loss may be rounded down */
     #define TIED 8.9e-16                    /* relative rounding error of a grid point, 4 ulp */
     #define FAINTEST 60.0                   /* weights below e^-60 of the largest have one error bound together */
@@ -241,9 +242,9 @@ cdef void c_tilted_excess(const double *g, Py_ssize_t n, double theta, double st
 
 cdef void c_read_excess(const Tilted *grid, const double *tail, const double *excess, const double *level, Py_ssize_t m,
                         bint upper, double *log_value, double *slope, double *share) noexcept nogil:
-    """Write a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K), and the share of rounding in the bound.
+    """Write three numbers for each of m levels K: a bound, a negative slope, and the fraction of the bound that is rounding error.
 
-    There is one entry of each for every one of m levels K.
+    The bound is that of log(e^(theta K) E phi(S - K)), and the slope that of log E phi(S - K).
 
     The caller has checked: step > 0; theta > 0 or discount > 0; tail and excess hold the
     points grid.first .. grid.first + grid.stored - 1, and every level lies between these or beyond the end of the whole grid.
@@ -365,8 +366,9 @@ def tilted_excess(const double[::1] g not None, double theta, double step, doubl
 def read_excess(const double[::1] level not None, const double[::1] tail not None, const double[::1] excess not None,
                 Py_ssize_t first, Py_ssize_t size, double origin, double step, double theta, double discount, double error,
                 double outside, bint upper):
-    """Return at every level K a bound of log(e^(theta K) E phi(S - K)), minus the slope of log E phi(S - K), and the fraction of
-    the bound that is rounding error.
+    """Return for every level K a bound, a negative slope, and the fraction of the bound that is rounding error, as three arrays.
+
+    The bound is that of log(e^(theta K) E phi(S - K)), and the slope that of log E phi(S - K).
 
     tail and excess hold the points first .. of a grid of `size` points a step apart that starts at origin. `error` bounds the error
     of each tilted mass, `outside` the tilted mass outside of the grid, which may be wrapped into it or lost.

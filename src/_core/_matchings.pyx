@@ -44,8 +44,8 @@ cdef double c_negative_part(const double *mass, Py_ssize_t outputs, const double
     cdef Py_ssize_t[4] other
     if rows == NULL:
         return INFINITY
-    # The products of two pairs of users are P0 P0, P1 P1, N0 N1 and N1 N0: the entries of the second pair are permuted. The pairs
-    # are numbered 01, 02, 03, 12, 13, 23: the pairs a and 5 - a are a matching, that is, have no user in common.
+    # The products of two pairs of users are P0 P0, P1 P1, N0 N1 and N1 N0, so N0 and N1 of the second pair are exchanged. The pairs
+    # are numbered 01, 02, 03, 12, 13, 23, so that the pairs a and 5 - a are a matching: they have no user in common.
     other[0], other[1], other[2], other[3] = 20, 21, 23, 22
     for i in range(outputs):
         for a in range(MATCHINGS_ENTRIES):

@@ -46,8 +46,8 @@ cdef double OVER = 700.0                          # largest argument of exp
 cdef double GOLDEN = 0.6180339887498949
 
 
-# The terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
-# still + min(m moving, full) + 2 m (m + 10) UNIT turning.
+# The fields are terms of a bound of the error of phi(theta + i m D), without the rounding of the final logarithm. The bound is
+# `still` + min(m `moving`, `full`) + 2 m (m + 10) UNIT `turning`.
 cdef struct Blur:
     double still
     double moving
@@ -396,7 +396,7 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
     count, smoothing : float
         The number k of users, and eta^2.
     start : float
-        A first value.
+        First theta of the search.
 
     Returns
     -------
@@ -417,7 +417,7 @@ def tilt(const double[::1] values, const double[::1] log_mass, const Py_ssize_t[
 
 cdef int c_largest(const Atoms *laws, Py_ssize_t number, Py_ssize_t most, const double[::1] counts, const double[::1] thetas,
                    const Contour *contour, double blur, double[:, ::1] best) noexcept nogil:
-    """Raise best[t, j] to the largest log B of the distributions, theta_t and count j; returns -1 without memory."""
+    """Raise best[t, j] to the largest log B of the distributions for thetas[t] and counts[j]; returns -1 without memory."""
     cdef Py_ssize_t rows = thetas.shape[0], columns = counts.shape[0], i, j, t, _
     cdef double value
     cdef Py_ssize_t k, used
@@ -535,7 +535,7 @@ def light_sums(const double[::1] values, const double[::1] log_mass, const Py_ss
     Returns
     -------
     (ndarray or None, float)
-        None if a value exceeds limit/theta; and theta.
+        The bounds, or None if a value exceeds limit/theta; and theta.
     """
     cdef Py_ssize_t laws = starts.shape[0] - 1, columns = counts.shape[0], i, j, most
     cdef int done = -1

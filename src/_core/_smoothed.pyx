@@ -14,7 +14,7 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
          secondary       where |phi| returns to 1: arccos|phi_i(t)| changes at most by sd_i dt (c_stride), so that intervals with
          maxima          |phi| < e^-band are proven and skipped; nodes are evaluated only outside of them
 Roundings   the phases n arg phi, n log|phi| and the sum of nodes by a model (ulp counts), besides the cumulant's `blur`
-Checked     by the bounds of _excess.pyx; its header states errors and run time
+Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above
 """
 

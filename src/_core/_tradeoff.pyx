@@ -22,8 +22,8 @@ Error     absolute, of the logarithms, in units of 2.2e-16 max(1, |log|); agains
               H, random atoms, e^-50 .. e^-10               4.5e3 values   peak 2.1     rms 0.31
               H, the same, to log = -1e5                    3.0e3 values   peak 0.48    rms 0.05
           The difference of a log ratio and eps is formed exactly: H is accurate where they agree to an ulp.
-          Vertices of the hull are among the given points. A point that is dropped is below the new edge by at most a few units
-          of the logarithms of the steps, relative to these: the hull is never too low, and too high by at most that.
+          The vertices of the hull are given points, so the hull is never too low. Rounding may drop a point that is below the new
+          edge; the hull is then too high there, relative to the steps, by at most a few units of the logarithms of the steps.
 Cost      1e6 atoms: four sums 20 ms (AVX-512, cumulate.h), the test of the order 1 ms, the sort if needed 23 ms (NumPy sorts 1e6
           doubles in 14; 72 where ratios agree in 40 bits), hull 17 ms, H at 1000 eps 6 ms, at 1e6 eps 32 ms
 Source    J. Neyman, E. S. Pearson 1933; A. Neumaier 1974 for the compensated sum; A. M. Andrew 1979 for the hull

@@ -44,9 +44,10 @@ VECTORS_INLINE dd hypergeom_distance(double j, double total, double marked, doub
 
 VECTORS_INLINE int hypergeom_whole(double n) { return (n >= 0) & (n <= TWO_53) & (n == floor(n)); }
 
-/* Writes to t, for every element k, total, marked, draws, the point whose upper tail is the smaller one of Pr[X > k] and Pr[X <= k]; to
- * other whether this is not the tail that is wanted, Pr[X > k] (upper = 1) or Pr[X <= k] (upper = 0); to way its method. After the
- * expected number of terms of a sum, a term that decreases by its slope at j and by the variance of X is below e^-40. */
+/* Writes for every element k, total, marked, draws: to t the point whose upper tail is the smaller one of Pr[X > k] and Pr[X <= k];
+ * to other whether the larger one is wanted, that is, Pr[X > k] (upper = 1) or Pr[X <= k] (upper = 0); and to way the method. The
+ * expected number of terms of a sum is the number after which a term is below e^-40, estimated from its slope at j and the variance
+ * of X. */
 VECTORS_INLINE void hypergeom_sort_body(const double *const *in, ptrdiff_t count, double upper, Points *t, double *other, double *way,
                                         int fused)
 {
@@ -237,8 +238,8 @@ VECTORS_INLINE void hypergeom_expand(const double *j, const double *total, const
 }
 
 /* log sum_(i >= 0) Pr[X = j + i]/Pr[X = j] of a group of points, from the ratios of neighbours
- * Pr[X = k + 1]/Pr[X = k] = (marked - k)(draws - k)/((k + 1)(rest + k + 1)), four to a division. All terms are positive. The numerator is
- * 0 at the end of the support, so that later terms, whatever their ratios, are 0. */
+ * Pr[X = k + 1]/Pr[X = k] = (marked - k)(draws - k)/((k + 1)(rest + k + 1)). One division serves four ratios. All terms are
+ * positive. At the end of the support the numerator is 0, so that all later terms are 0. */
 VECTORS_INLINE void hypergeom_sum(const double *j, const double *total, const double *marked, const double *draws, double *value)
 {
     Lanes sum, term, open;

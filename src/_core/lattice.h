@@ -138,7 +138,7 @@ static VECTORS_CLONES dd lattice_mean(const double *p, const double *q, const do
     return mean;
 }
 
-/* Double-doubles of larger numbers stay in the range of a double. */
+/* For numbers above LATTICE_TINY, the low parts of double-doubles stay in the range of normal doubles. */
 #define LATTICE_TINY 1e-270
 
 /* The terms kl(x || p) of the exponent (c_exponent) and d = x - p of one chunk, both in double-double. `odd` elements, whose places are

@@ -229,7 +229,7 @@ def uniform_table():
 
 
 def lgamma_table():
-    """Taylor coefficients of log Gamma(2 + a) after a^0: 1 - Euler's constant, then (-1)^k (zeta(k) - 1)/k."""
+    """Return the Taylor coefficients of log Gamma(2 + a) from a^1 on: 1 - Euler's constant, then (-1)^k (zeta(k) - 1)/k."""
     coefficients = [1 - mpmath.euler] + [(-1) ** k * (mpmath.zeta(k) - 1) / k for k in range(2, LGAMMA_TERMS + 1)]
     return [float(c) for c in coefficients]
 

@@ -9,9 +9,9 @@
 enum { MATCHINGS_ENTRIES = 24, MATCHINGS_LANES = 4 };
 
 /* Sets plus[m] and minus[m] to the sums of the positive and of the negative terms of 18 W for the outputs m = 0..n-1, and for more
- * outputs up to a multiple of MATCHINGS_LANES. u[x] has the entries for one pair of outputs, v[x] + c stride those for the other pair
- * with output m, arranged so that entry c of one is multiplied by entry c of the other; x = 0, 1, 2 are the matchings of the outputs.
- * Each sum has nine terms, which are sums of four products. */
+ * outputs up to a multiple of MATCHINGS_LANES. x = 0, 1, 2 are the ways to match the four outputs in two pairs. u[x] has the
+ * entries for the pair without m, and v[x] + c stride has entry c for the pair with m, in an order such that entries of the same c
+ * are multiplied. Each sum has nine terms, which are sums of four products. */
 static VECTORS_CLONES void matchings_row(const double *const *u, const double *const *v, ptrdiff_t stride, ptrdiff_t n,
                                          double *plus, double *minus)
 {

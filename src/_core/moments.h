@@ -1,8 +1,8 @@
 /* The sums over atoms of a complex moment generating function along a vertical line, written so that a compiler can vectorise them.
  *
- * c_m = e^(i m step x) - 1 follows from c_(m+1) = c_m + c_1 + c_m c_1, one complex multiplication for each atom. An error of c_m is
- * multiplied by e^(i step x), of modulus 1, so that errors add up: |error of c_m| <= 2 m (m + 10) UNIT step |x|:
- * each step adds at most 1.5 (2m + 8) UNIT step |x|, as |c_m| <= min(2, m step |x|), and c_1 has the relative error 6 UNIT.
+ * c_m = e^(i m step x) - 1 follows from c_(m+1) = c_m + c_1 + c_m c_1, one complex multiplication for each atom. A step multiplies
+ * the error of c_m by e^(i step x), of modulus 1, and adds at most 1.5 (2m + 8) UNIT step |x|, because |c_m| <= min(2, m step |x|)
+ * and c_1 has the relative error 6 UNIT. Hence |error of c_m| <= 2 m (m + 10) UNIT step |x|.
  * Sums run in MOMENT_LANES partial sums, each of atoms/MOMENT_LANES terms.
  */
 #ifndef SHUFFLEBOUNDS_MOMENTS_H
@@ -14,8 +14,8 @@
 
 enum { MOMENT_LANES = 8 };
 
-/* Replaces (re, im) = c_m by c_(m+1) for every atom, with (re1, im1) = c_1, and sets sum_re[t], sum_im[t] to the sums of weight[t] c_(m+1),
- * for every row t of `weight` (rows, n). n is a multiple of MOMENT_LANES. */
+/* Replaces (re, im) = c_m by c_(m+1) for every atom, with (re1, im1) = c_1, and sets sum_re[t], sum_im[t] to the sum of
+ * weight[t] c_(m+1) over the atoms, for every row t of `weight` (rows, n). n is a multiple of MOMENT_LANES. */
 static VECTORS_CLONES void moments_step(const double *re1, const double *im1, double *re, double *im, const double *weight,
                                         ptrdiff_t n, ptrdiff_t rows, double *sum_re, double *sum_im)
 {

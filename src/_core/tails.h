@@ -2,9 +2,9 @@
  * of _binomial.pyx.
  *
  * Distributions. All tails are computed as binomial tails. Those of the negative binomial distribution and the incomplete beta
- * function are binomial tails with real parameters: the formulas do not need integers. The Poisson distribution and the incomplete gamma functions are the limit of
- * infinitely many trials at a fixed mean. They are computed with TAILS_MANY = 2**200 trials, at which the difference from the limit
- * is far below the rounding of a double.
+ * function are binomial tails with real parameters; the formulas do not need integers. The Poisson distribution and the
+ * incomplete gamma functions are the limit of infinitely many trials at a fixed mean. They are computed with TAILS_MANY = 2**200
+ * trials, at which the difference from the limit is far below the rounding of a double.
  *
  * Probabilities. One pass computes every element with deviances in plain double. The elements whose deviance exceeds 32, or where
  * k or n - k is more than twice or less than half of its mean, are gathered and computed again with deviances in double-double.
@@ -72,12 +72,12 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
                   vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
-/* Whether the passes serve this parameter: an integer, or a real number of at least 3, where vector_stirling has an absolute error
- * below 1e-15. */
+/* Whether the passes can be used with this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
+ * absolute error below 1e-15. */
 VECTORS_INLINE int tails_serves(double x) { return (x >= 1) & ((x >= 3) | (x == floor(x))) & (x <= TWO_53); }
 
-/* log Pr[X = x] without the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1, x/n times that: the x-th success
- * comes in the last trial. */
+/* log Pr[X = x] without the deviances: log(n/(2 pi x y))/2 and Stirling's errors. With negative = 1 the probability has another
+ * factor x/n, because the last trial is the x-th success. */
 VECTORS_INLINE double tails_rest(double x, double y, double n, int negative)
 {
     double over = negative ? x : n, under = negative ? n : x;
@@ -175,10 +175,10 @@ VECTORS_ENTRY(pmf_block, (int law, const double *const *in, double *out, ptrdiff
               (law, in, out, count, scalar))
 
 typedef struct {
-    /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p;
-     * dev + dev_lo is its deviance, steep the larger |d/(x + m)| of the two parts of dev, var = j b/size; other is 1 where the larger
-     * tail is to be returned, mirror is 1 where failures are counted: p is then one minus the given probability. plain is 1 where the
-     * passes apply. */
+    /* The smaller tail is Pr[X >= j] with probability p of success and q of failure, size = n + 1 = j + b, d = j - size p and
+     * var = j b/size. Its deviance is dev + dev_lo, and steep is the larger |d/(x + m)| of the two parts of dev. other is 1 where
+     * the larger tail is to be returned. mirror is 1 where failures are counted, so that p is one minus the given probability.
+     * plain is 1 where the passes can be used. */
     double j[TAILS_ROOM], b[TAILS_ROOM], size[TAILS_ROOM], p[TAILS_ROOM], q[TAILS_ROOM], d[TAILS_ROOM];
     double dev[TAILS_ROOM], dev_lo[TAILS_ROOM], steep[TAILS_ROOM], var[TAILS_ROOM], value[TAILS_ROOM];
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];

@@ -36,7 +36,7 @@
 #define VECTORS_CLONES
 #endif
 
-/* Write VECTORS_LOOP before a loop whose elements do not depend on each other: compilers need not check that arrays are distinct. */
+/* Write VECTORS_LOOP before a loop whose elements do not depend on each other. It tells compilers that the arrays are distinct. */
 #if defined(__clang__)
 #define VECTORS_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)

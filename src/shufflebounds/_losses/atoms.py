@@ -58,7 +58,7 @@ class GridPLD:
 class LossAtoms:
     """The enumerated outcomes of a pair of distributions (P, Q).
 
-    The two masses of infinite loss have no default, so that no caller forgets them.
+    `log_rest` and `log_other` have no default, so that no caller forgets these masses.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ class LossAtoms:
         Bound of the log mass, under P and under Q, of the outcomes that are truncated.
     slack : float
         Bound of the relative error of the masses under P.
-    Bound of the error of the losses: one number for all, or one for each loss, so that small losses may be more accurate.
+    loss_error : float or ndarray
+        Bound of the error of the losses: one number for all, or one for each loss, so that small losses may be more accurate.
     """
 
     log_p: FloatArray
@@ -255,7 +256,7 @@ class LossAtoms:
 
     def law(self, anchor: float, step: float, *, upper: bool) -> GridPLD:
         """Return a distribution on the grid that dominates the outcomes (upper), or that the outcomes dominate."""
-        # A loss within this distance of a grid point, the rounding error, is moved to the grid point.
+        # `snap` bounds the rounding error: a loss within this distance of a grid point is moved to the grid point.
         snap = 64 * ULP * max(float(np.abs(self.loss).max(initial=0.0)), abs(anchor))
         nearest = anchor + step * np.round((self.loss - anchor) / step)
         loss = np.where(np.abs(self.loss - nearest) <= snap, nearest, self.loss)
@@ -276,7 +277,7 @@ class LossAtoms:
 def union_probability(chances: list[tuple[float, int]]) -> float:
     """Return the log of the probability that at least one of independent events happens.
 
-    `chances` holds the log of the probability of an event and its number of repetitions.
+    Each entry of `chances` has the log of the probability of an event and the number of its repetitions.
     """
     chances = [(log, times) for log, times in chances if times and log > -math.inf]
     if max((log for log, _ in chances), default=-math.inf) < -600:

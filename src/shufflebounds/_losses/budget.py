@@ -1,8 +1,8 @@
 r"""The difference between a pure budget and eps without cancellation, and the loss of a sampled record.
 
-For eps just below the budget, delta is about proportional to budget - eps. With a budget that has an error of a few ulp, the error
-of log delta would be unbounded, or delta 0 where it is positive. So the budget is stored as an unevaluated sum of two doubles; the
-difference is then accurate to an ulp.
+For eps just below the budget, delta is about proportional to budget - eps. If the budget were rounded to a double, this difference
+could have any relative error, so that log delta would have an unbounded error. The budget is therefore stored as an unevaluated sum
+of two doubles, and the difference has an error of one ulp.
 """
 
 from __future__ import annotations

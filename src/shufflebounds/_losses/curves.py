@@ -1,9 +1,8 @@
 r"""Bounds of the trade-off curve of a profile from finitely many values of delta, and the convex hull of several curves.
 
-With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. At alpha, the
-line that attains the supremum decides. Upper bounds of delta at finitely many E give lines whose supremum is at or below f. A
-piecewise linear function of E at or below delta gives a curve at or above f; it is the supremum of the lines of its corners.
-Samples are values of delta at some eps; the quantile of a sample is sqrt(-2 log delta).
+With E = e^eps the curve is :math:`f(\alpha) = \sup_E 1 - \delta(E) - E \alpha`, a supremum of lines, one for each E. Upper bounds
+of delta at finitely many E give lines whose supremum is at or below f. A piecewise linear function of E at or below delta gives a
+curve at or above f: the supremum of the lines of its corners. Samples are values of delta at some eps.
 """
 
 from __future__ import annotations
@@ -68,10 +67,10 @@ def _corner_mu(points: FloatArray, *, upper: bool) -> FloatArray:
 class Staged(Piecewise):
     """A trade-off curve whose samples are computed in stages, when a value needs them; see :data:`STAGES`.
 
-    For a few levels alpha, f is computed one level after the other, from samples SKETCH apart and more samples near the eps whose
-    line decides at alpha. For many levels, the samples are `spacing` apart. Each level uses the first stage whose last line does
-    not decide there, so no value depends on earlier calls. Properties of the whole curve, such as its breakpoints, use the last
-    stage.
+    For a few levels alpha, f is computed one level after the other, from samples `sketch` apart and more samples near the eps whose
+    line attains the supremum at alpha (module docstring). For many levels, the samples are `spacing` apart. Each level uses the
+    first stage in which the line of the last sample does not attain the supremum, so no value depends on earlier calls. Properties
+    of the whole curve, such as its breakpoints, use the last stage.
 
     Parameters
     ----------
@@ -141,7 +140,8 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
     limits = []
     for samples in (forward, backward):
         finite = samples.eps[samples.high > -np.inf]
-        # The limit is the last sample but one: with more samples, the last line would decide in a smaller range of alpha.
+        # The limit is the last sample but one: with more samples, the line of the last one would attain the supremum in a smaller
+        # range of alpha.
         limits.append(float(finite[-2]) if finite.size > 2 else -1.0)
     inner = np.flatnonzero((eps <= limits[0]) & (-eps <= limits[1]))
     if not inner.size:
@@ -151,7 +151,7 @@ def _decided(forward: SampledProfile, backward: SampledProfile, upper: bool) -> 
 
 
 def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: float) -> Interval:
-    """Return bounds of log f(alpha) from the samples, after adding more of them near the eps whose line decides at alpha."""
+    """Return bounds of log f(alpha), after adding samples near the eps whose line attains the supremum at alpha."""
     at, low, high, before = np.array([log_alpha]), -math.inf, 0.0, math.inf
     mine = forward.copy()
     both = mine, mine if backward is forward else backward.copy()
@@ -165,8 +165,9 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
         if gap <= 1e-7 * abs(low) or gap > 0.98 * before or not eps.size or log_alpha == -math.inf:
             break
         before, place = gap, _piece(below, eps, log_alpha)
-        # The line that decides at alpha belongs to the eps at which delta, as a function of e^eps, has the slope -alpha. If the
-        # slope of f at alpha is above -1, this eps is negative: delta of the reversed pair then has the slope -beta at -eps.
+        # The line that attains the supremum at alpha belongs to the eps at which delta, as a function of e^eps, has the slope
+        # -alpha. If the slope of f at alpha is above -1, this eps is negative, and delta of the reversed pair has the slope -beta
+        # at -eps.
         steep = place > 0 or (place == 0 and log_alpha < low)
         corner = _piece(above, corners, log_alpha) if corners.size else place
         wanted = abs(corner) if (corner > 0) == steep else None
@@ -176,7 +177,7 @@ def _refined_at(forward: SampledProfile, backward: SampledProfile, log_alpha: fl
 
 
 def _piece(form: Piecewise, eps: FloatArray, log_alpha: float) -> float:
-    """Return the eps of the line that decides at alpha; it is negative for lines of the reversed pair."""
+    """Return the eps of the line that attains the supremum at alpha; it is negative for lines of the reversed pair."""
     return float(eps[min(int(np.searchsorted(form.points[0, 1:], log_alpha)), eps.size - 1)])
 
 
@@ -225,9 +226,9 @@ def gdp_mu(forward: SampledProfile, backward: SampledProfile, rtol: float, evalu
         if unlimited or not most > best * (1 + rtol / 4):
             break
         for upper in (True, False):
-            # The lower and the upper bound of delta are two functions of eps, and each gives one bound of mu; start with the upper
-            # one. Refine as if this function were delta: only intervals with a corner above the largest mu that its own samples
-            # attain can change the bound.
+            # The upper and the lower bound of delta give one bound of mu each; start with the upper one. Refine as if this bound
+            # were delta itself: only intervals with a corner above the largest mu that its own samples attain can change the bound
+            # of mu.
             one, other = alone(forward, backward, upper)
             form, eps = _enclosing(one, other, False)
             corners = _corner_mu(form.points[:, 1:-1], upper=True)
@@ -295,8 +296,8 @@ def mu_of_knots(points: FloatArray, *, upper: bool) -> float:
 def repeated_mu(above: Tradeoff, times: int) -> float:
     """Return a lower bound of mu of `times` releases, each with a trade-off curve at or below `above`.
 
-    Each test of one release, combined as "every release passes", is a test of the composition. If rare large losses determine mu,
-    the bound is close to sqrt(times) times mu of one release, which is an upper bound.
+    Each test of one release gives a test of the composition, which rejects if the test rejects in every release. If rare large
+    losses determine mu, the bound is close to sqrt(times) times mu of one release, which is an upper bound.
     """
     form = above._form
     if isinstance(form, GaussianCurve):

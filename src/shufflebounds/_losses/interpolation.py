@@ -39,14 +39,15 @@ def _both_ways(
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray, FloatArray]]:
     """Return log bounds of the divergence at increasing eps of either sign, split into eps >= 0 and eps < 0.
 
-    With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. So the part
-    eps < 0 is given as the divergence of (Q, P) at -eps, which is small. A part is (x, lower, upper) with increasing x. Its entry 1
-    is the point where the parts join, and its entry 0 the neighbour of this point in the other part.
+    With E = e^eps, the divergence H(1/E) of (P, Q) follows from that of (Q, P) by H(1/E) = (H_reverse(E) - 1 + E)/E. The part
+    eps < 0 is returned as the divergence of (Q, P) at -eps, because H(1/E) would not resolve its small values. Each part is
+    (x, lower, upper) with increasing x, where x is eps or -eps. Entry 1 of a part is the point where both parts join, and entry 0
+    the next point of the other part.
     """
     join = int(np.searchsorted(eps, 0.0))
     right, left = eps[join:], -eps[:join][::-1]
     if hockey_stick is reverse:
-        # (P, Q) and (Q, P) have the same divergence, which a symmetric grid needs twice at every |eps|.
+        # (P, Q) and (Q, P) have the same divergence, and a symmetric grid has every |eps| twice: evaluate each |eps| once.
         distinct, place = np.unique(np.concatenate([right, left]), return_inverse=True)
         low, high = hockey_stick(distinct)
         sides = [(low[i], high[i]) for i in (place[: right.size], place[right.size :])]
@@ -64,9 +65,9 @@ def _both_ways(
 
 
 def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence interpolates the upper bounds of both parts linearly in e^eps: an upper bound.
+    """Return the distribution whose divergence interpolates upper bounds linearly in e^eps, which is an upper bound.
 
-    `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
+    `right` has upper bounds of the log divergence of (P, Q), `left` those of (Q, P), at increasing eps >= 0.
 
     Errors of the values may make the interpolation non-convex. Its lower convex hull is then used, which is still an upper bound,
     because the exact divergence is convex. The divergence of the resulting masses is computed again; where rounding makes it
@@ -92,9 +93,9 @@ def pessimistic_pld(right: Chain, left: Chain) -> LossAtoms:
 
 
 def optimistic_pld(right: Chain, left: Chain) -> LossAtoms:
-    """Return the distribution whose divergence is the convex hull of the lower bounds of both parts: a lower bound.
+    """Return the distribution whose divergence is the lower convex hull of lower bounds, which is a lower bound.
 
-    `right` has the log divergence of (P, Q), `left` that of (Q, P), at increasing eps >= 0.
+    `right` has piecewise linear lower bounds of the log divergence of (P, Q), `left` those of (Q, P), at increasing eps >= 0.
     """
     loss, log_p, wanted = masses(*joined(right, left, lower=True))
     got = _losses.law_hockey_stick(loss, log_p, -math.inf)

@@ -1,6 +1,6 @@
 """Lattices (equally spaced numbers) that contain all losses of enumerated outcomes.
 
-If there is one, a composition on the grid of the lattice is exact up to rounding and needs no refinement.
+If there is such a lattice, a composition on its grid is exact up to rounding and needs no refinement.
 """
 
 from __future__ import annotations

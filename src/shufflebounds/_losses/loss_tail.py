@@ -1,6 +1,7 @@
 """Bounds of the probability that the privacy loss exceeds eps, for `PrivacyProfile.loss_tail`.
 
-They follow from bounds of delta, because delta is a convex function of e^eps whose slope is given by this probability under Q.
+They follow from bounds of delta: delta is a convex function of e^eps, and its slope is minus the probability under Q that the loss
+exceeds eps.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ def loss_tail(
     single: bool,
     roughly: Callable[[FloatArray], FloatArray] | None = None,
 ) -> IntervalArray:
-    """Return bounds of Pr[L > eps] at each eps > 0, for the pair behind delta if `single`, otherwise for the worst pair.
+    """Return bounds of Pr[L > eps] at each eps > 0. L is the loss of one pair (P, Q) if `single`, otherwise of the worst pair.
 
     `lower` and `upper` bound log delta; the lower bound, which may take longer, is evaluated at `eps` only. If a value of delta is
     expensive, `roughly` is a cheaper upper bound, and fewer lengths of secants are tried.
 
-    With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). Secants
-    to the right give a lower bound and secants to the left an upper bound. A secant to the left needs delta of one pair at both
-    ends; for a maximum over several pairs only P - xE Q >= (1 - x) P, x = e^-h, on the outcomes above eps is available.
+    With E = e^eps, delta of a pair is convex in E, its right slope is -Q(L > eps), and P(L > eps) = delta + E Q(L > eps). So a
+    secant of delta to the right of E gives a lower bound, and a secant to the left an upper bound. A secant to the left needs delta
+    of one pair at both ends. For a maximum over several pairs, the upper bound is delta(eps - h)/(1 - x) with x = e^-h, because
+    P - x E Q >= (1 - x) P on the outcomes with L > eps.
     """
     at = eps[:, None]
     low, high = lower(eps)[:, None], upper(eps)[:, None]
@@ -58,8 +60,8 @@ def loss_tail(
             above = before / rest
         return np.where(rest > 0, np.where(before < TINY, deep, above), 1.0)
 
-    # Where delta underflows, the lower bound underflows; the upper bound does if delta underflows at the end of a short secant,
-    # too.
+    # If delta underflows at every eps, the lower bounds are 0 and no secant is tried. If, in addition, the upper bounds from the
+    # shortest secants are 0, no longer secant is tried.
     below = np.exp(low[:, 0]) * (1 - 4 * EXP_SLACK)
     if below.any():
         gain = -_least(lambda steps: -gains(steps), eps.size, roughly is not None)

@@ -33,14 +33,14 @@ __all__ = [
 ]
 
 MOST_GRID_EFFORT = 0.5
-"""Effort of a whole grid above which the distribution is sampled at few losses instead.
+"""Largest total effort (`Sampling.effort`) of the values on a grid; above it, the divergence is sampled at few losses instead.
 
-A larger value takes longer, a smaller one widens the gap of the bounds.
+Raised: longer run time. Lowered: a wider gap of the bounds.
 """
 
 MOST_VALUE_EFFORT = 1e-4
-"""Effort of one value above which the divergence is never evaluated at every grid point, even if there are few. Raised: longer run
-time. Lowered: a larger gap."""
+"""Largest effort (`Sampling.effort`) of one value with which the divergence is evaluated at every grid point, even of a short grid.
+Raised: longer run time. Lowered: a larger gap."""
 
 Hint = tuple[float, float] | None
 _Table = tuple[FloatArray, IntervalArray]
@@ -75,8 +75,8 @@ class Scale:
     def heavy(self, step: float) -> float | None:
         """Return the mean of the losses within four grid steps of the median, or None if their mass is less than 0.9.
 
-        `GridSteps.anchor` moves the grid to this mean. With more than four steps, it would also move grids that resolve the
-        distribution. With fewer, the mean would omit losses that the lower bound merges with the median loss.
+        `GridSteps.anchor` moves the grid to this mean. If the distance were more than four steps, grids that resolve the
+        distribution would be moved, too. If it were less, the mean would omit losses that the lower bound merges with the median.
         """
         if not self.losses.size:
             return None
@@ -142,8 +142,8 @@ class Sampling(NamedTuple):
     Attributes
     ----------
     effort : float
-        Relative cost of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. It
-        decides how many values are evaluated, so it is a property of the class and no measurement.
+        Relative run time of one value of the hockey-stick divergence, 1 for a search over datasets and 1e-6 for a closed form. The
+        number of values that are evaluated depends on it, so it is fixed for each class of profiles and not measured.
     spacing : float
         Distance between the values of eps at which a trade-off function samples delta, as a difference of sqrt(-2 log delta);
         larger if a value of delta is expensive.
@@ -209,7 +209,7 @@ class Reverse(NamedTuple):
 
 
 class Attained(NamedTuple):
-    """Which pairs neighbouring datasets attain; the composition of such a pair is a lower bound.
+    """The pairs that neighbouring datasets attain. A composition of such pairs gives a lower bound.
 
     Attributes
     ----------
@@ -247,8 +247,8 @@ class Releases(NamedTuple):
     Attributes
     ----------
     power : tuple of a parameter and a callable, optional
-        A parameter of the pair, and a function that returns the information about the product of releases, given their parameters
-        and numbers. Pairs with the same function have such a product.
+        A parameter of the pair, and a function that describes the product of several releases, given a list of (parameter, number
+        of releases). The function applies to all pairs that have the same function.
     ordered : tuple of a family and a number, optional
         Of two symmetric pairs of the same family, the one with the smaller number dominates the other one.
     parts : tuple of (DominatingPairInfo, int)
@@ -266,7 +266,7 @@ class Releases(NamedTuple):
 
 
 class ClosedForms:
-    """Answers that need neither a search nor samples of the divergence; None where no such formula is known.
+    """Formulas that need neither a search nor samples of the divergence. A method returns None if no formula is known.
 
     A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
     """
@@ -374,9 +374,10 @@ class DominatingPairInfo:
         return blocks.count if blocks else several
 
     def times(self, number: int) -> tuple[tuple[DominatingPairInfo, int], ...]:
-        """Return independent pairs and their multiplicities whose product is the pair of `number` releases.
+        """Return independent pairs, each with its multiplicity, whose product is the pair of `number` releases.
 
-        They are the parts of the pair if it has any, or the known product of the releases if there is one.
+        The result consists of the parts of the pair if there are any. Otherwise it is the known product of the releases, or, if
+        none is known, the pair itself.
         """
         power, parts = self.releases.power, self.releases.parts
         if parts:
@@ -387,7 +388,10 @@ class DominatingPairInfo:
         return ((product([(parameter, number)]), 1),)
 
     def to(self, other: DominatingPairInfo) -> DominatingPairInfo:
-        """Return bounds of this symmetric pair and of every pair between it and `other`, which is dominated by it (`ordered`)."""
+        """Return this symmetric pair with bounds that hold for every pair between `other`, which it dominates, and itself.
+
+        The order of the pairs is that of `Releases.ordered`.
+        """
         assert self.attained.single
         assert (self.reverse, self.losses.listed, self.losses.density) == (None, None, None)
 
@@ -481,7 +485,7 @@ class DominatingPairInfo:
         while True:
             whole, gaps, held = integrals(own, back)
             # `held` are the parts of the gaps that come from the gap of the bounds at the samples. More samples do not reduce
-            # them, so the total gap may exceed the goal up to 1.5 times their sum. For shuffled bits, 1.1 instead of 1.5 takes
+            # these parts, so a total gap of up to 1.5 times their sum is accepted. For shuffled bits, 1.1 instead of 1.5 takes
             # twice as long and reduces the gap of a composition by 3 %.
             spare, least = math.log(1.5), -math.inf
             fixed = float(np.logaddexp.reduce(np.concatenate(held)))
@@ -549,7 +553,7 @@ class DominatingPairInfo:
     ) -> GridPLD:
         """Return a distribution on the grid that dominates the pair if `upper` is true, and that the pair dominates otherwise.
 
-        `placed` are samples of the divergences of (P, Q) and (Q, P), or None if every breakpoint of the grid is evaluated.
+        `placed` are samples of the divergences of (P, Q) and (Q, P), or None if the divergences are evaluated on the grid.
         """
         if self.atoms is not None:
             atoms = self.atoms
@@ -564,9 +568,9 @@ class DominatingPairInfo:
 
 
 def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
-    """Return groups of at least two places of pairs of one family (`ordered`) whose numbers differ by at most a relative `rtol`.
+    """Return groups of at least two pairs of one family (`Releases.ordered`) whose numbers differ by at most a relative `rtol`.
 
-    The places of a group are in the order of the numbers.
+    A group is the list of the places of its pairs in `known`, in the order of the numbers.
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
     first: dict[Hashable, float] = {}

@@ -1,6 +1,6 @@
 """Bounds of delta(eps) of one release at selected eps, and by convexity between them.
 
-Trade-off functions, Renyi divergences and compositions use these bounds if one value of delta is expensive.
+Trade-off functions and Renyi divergences are computed from these bounds, and so are compositions if a value of delta is expensive.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _NODES, _WEIGHTS = gauss_legendre(12)
 class SampledProfile:
     r"""Bounds of log delta of one ordered pair at increasing eps. The first eps is 0, the last the pure budget if there is one.
 
-    delta is convex and non-increasing in E = e^eps. So linear interpolation of `high` is an upper bound. In an interval between two
-    samples, the lines through the samples on either side of it are lower bounds (:meth:`below`).
+    delta is convex and non-increasing in E = e^eps. So linear interpolation of `high` is an upper bound. Between two neighbouring
+    samples, the line through the two samples before this interval is a lower bound, and so is the line through the two samples
+    after it (:meth:`below`).
     """
 
     def __init__(
@@ -104,8 +105,8 @@ class SampledProfile:
         end, deepest = self.pure if whole else scale, self.depth or DEPTH
         last = 0.0
         if not whole and self.depth is not None:
-            # Extrapolate sqrt(-2 log delta) linearly to its largest required value. It is concave in eps, so the resulting eps is
-            # too small; the loop below increases it.
+            # Extrapolate sqrt(-2 log delta) linearly to its largest required value. As a function of eps, sqrt(-2 log delta) is
+            # concave, so the resulting eps is too small; the loop below increases it.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
             end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
@@ -196,9 +197,10 @@ class SampledProfile:
         return copy.copy(self)
 
     def alone(self, upper: bool) -> SampledProfile:
-        """Return a copy in which one bound at the samples replaces both, to estimate the error of its interpolation.
+        """Return a copy in which both bounds at the samples are the upper one (`upper`) or the lower one.
 
-        Upper bounds above the convex hull of the others, which a search may leave, are replaced by the hull.
+        The gap between interpolation and supporting lines is then the error of the interpolation alone. A search may leave upper
+        bounds above the convex hull of all of them; the copy has the hull instead.
         """
         alone = self.copy()
         alone.low = alone.high = self._hull() if upper else self.low
@@ -222,19 +224,20 @@ class SampledProfile:
             return np.zeros(1), np.full(1, -np.inf)
         if not self.convex:
             return self._stairs(count)
-        # The line of the first interval needs an upper bound at a point to the left of E = 1: from the first positive sample of the
-        # reversed pair or, without one, from the value at eps = 0, because the reversed divergence does not increase.
+        # A line below the first interval needs an upper bound of delta at some eps < 0. `across` computes it from a sample of the
+        # reversed pair at eps > 0 or, if there is none, from the value at eps = 0: the reversed divergence does not increase.
         before = -float(other.eps[1]) if other.eps.size > 1 else -1.0
         value = across(before, float(other.high[1]) if other.eps.size > 1 else float(self.high[0]))
         value += 4 * ULP * (2 + abs(value))
         return below(np.append(before, self.eps), np.append(-np.inf, self.low), np.append(value, self.high))
 
     def integrals(self, other: SampledProfile, power: float) -> tuple[float, float, FloatArray, FloatArray]:
-        """Return logs of integrals of e^(power t) times both bounds of delta(t) over t, and logs of two gaps for each interval.
+        """Return logs of (lower integral, upper integral, gaps, own gaps).
 
-        The integrals have the error of the quadrature (`_pieces`), for which the caller widens the bounds by COMPUTED_ERROR. The
-        first gap is that of the bounds of the integral over the interval. The second is the part of it that is due to the gap of
-        the bounds of delta at the samples, which more samples cannot reduce.
+        The integrals are those of e^(power t) times the lower and the upper bound of delta(t) over t. They have the error of the
+        quadrature (`_pieces`), for which the caller widens them by COMPUTED_ERROR. `gaps` has for each interval between samples the
+        difference of both integrals over it. `own gaps` has the part of this difference that is due to the gap of the bounds of
+        delta at the samples, which more samples cannot reduce.
         """
         high, _ = _pieces(self.eps, self.high, power)
         eps, log_low = self.below(other)
@@ -258,7 +261,7 @@ class SampledProfile:
 
 
 def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tuple[SampledProfile, SampledProfile]:
-    """Return :meth:`SampledProfile.alone` of both orders of a pair, which may have the same samples."""
+    """Return :meth:`SampledProfile.alone` of the samples of (P, Q) and of (Q, P), which may be one object."""
     one = forward.alone(upper)
     return one, one if backward is forward else backward.alone(upper)
 
@@ -266,9 +269,10 @@ def alone(forward: SampledProfile, backward: SampledProfile, upper: bool) -> tup
 def _pieces(eps: FloatArray, log_delta: FloatArray, power: float) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return logs of the integrals of e^(power t) delta(t) between neighbouring eps, and whether each interval is coarse.
 
-    Between neighbours delta counts as linear in e^t, so the integrand is a sum of e^(power t) and e^((power + 1) t). An interval is
-    coarse if either changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate there, so each factor of the
-    integrand is replaced by its largest value. The rule of 12 nodes has no error term; measured relative errors are at most 2e-15.
+    Between neighbouring eps delta is taken to be linear in e^t, so the integrand is a sum of e^(power t) and e^((power + 1) t). An
+    interval is coarse if one of these terms changes in it by more than a factor e^STEEPEST. The quadrature would be inaccurate
+    there, so each factor of the integrand is replaced by its largest value. No bound of the error of the rule of 12 nodes is
+    computed; measured relative errors are at most 2e-15.
     """
     width = np.diff(eps)[:, None]
     coarse = max(abs(power), abs(power + 1)) * width[:, 0] > STEEPEST

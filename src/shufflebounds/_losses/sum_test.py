@@ -1,4 +1,4 @@
-r"""A lower bound of the divergence of (P, Q) from tests of a sum: the pair that all tests :math:`\{S \ge c\}` of one sum S attain.
+r"""A lower bound of the divergence of (P, Q): the divergence of a pair that is given by all tests :math:`\{S \ge c\}` of one sum S.
 
 Let S be a sum of independent whole numbers under P and under Q: a function of the outcomes whose two distributions are known, such
 as a sum of one term for each step. By the lemma of Neyman and Pearson every point (Q(S >= c), P(S >= c)) is on or below the curve
@@ -80,7 +80,7 @@ class SumTest:
 
     @kept(4)
     def points(self, log_tail: float) -> FloatArray:
-        """Return bounds of the level and power of tests that P or Q rejects, or accepts, with probability e^log_tail or more.
+        """Return bounds of level and power of the tests that reject, or accept, with a probability from about e^log_tail on.
 
         The rows are the logarithms of alpha (the level), 1 - alpha, beta (the probability under P to accept), and 1 - beta.
         """
@@ -91,7 +91,7 @@ class SumTest:
         # The thresholds decrease, so that levels and powers increase.
         above, below = ([_thresholds(one, log_tail) for one in pair] for pair in ((power, level), (accepted, spared)))
         c = np.unique(np.concatenate([*above, *(1 - part for part in below)]))[::-1]
-        # The smaller of a probability and its complement is computed, and the other follows from it.
+        # Of a probability and its complement, the smaller one is computed, and the other one is 1 minus it.
         alpha, beta = np.empty((2, c.size)), np.empty((2, c.size))
         large, strong = c > level.moments(0.0)[1], c > power.moments(0.0)[1]
         alpha[:, large] = _both(_tails(level, c[large]) + 2 * COMPUTED_ERROR)
@@ -138,7 +138,7 @@ def _tails(one: TiltedSum, thresholds: FloatArray) -> FloatArray:
 
 
 def _thresholds(one: TiltedSum, log_tail: float) -> FloatArray:
-    """Return whole numbers from the mean of the sum up to one that it exceeds with a probability of about e^log_tail.
+    """Return whole numbers from the mean of the sum up to a number that the sum exceeds with a probability of about e^log_tail.
 
     With K the cumulant generating function, Chernoff's inequality bounds the log probability to exceed K'(theta) by
     K(theta) - theta K'(theta).

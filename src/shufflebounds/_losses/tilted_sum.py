@@ -241,7 +241,7 @@ class TiltedSum:
         return self._transform(self.center(level)).points.size
 
     def log_values(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes."""
+        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes."""
         rest = self.log_rest + (self.slack if self.upper else -self.slack)
         values, slopes = np.full(levels.size, rest), np.zeros(levels.size)
         side = -1 if self.upper else 1
@@ -259,7 +259,7 @@ class TiltedSum:
         return self.origin + self.step * sum(r * float(place[-1]) for _, place, r in self._summands)
 
     def _closest(self, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of log E phi(S - K) at the levels K, and minus their slopes.
+        """Return the bounds of log E phi(S - K) at the levels K, and their negative slopes.
 
         Where the rounding error is more than 1e-6 of the bound, a transform tilted closer to the level is computed.
         """
@@ -344,7 +344,7 @@ class TiltedSum:
     def _window(self, tilted: Sequence[Summand], mean: float, deviation: float, support: int) -> tuple[int, int, float]:
         """Return a truncation range of the sum such that the tilted mass outside is negligible, by Chernoff bounds.
 
-        The result is its first grid point, its number of points, and an upper bound of the tilted mass outside.
+        The result consists of the first grid point, the number of points, and an upper bound of the tilted mass outside.
 
         On either side of the range the mass is at most e^-NEGLIGIBLE. If this takes more than TABLE_SIZE/4 points, the limit is
         e^-NEGLIGIBLE_ROUGHLY, and if that takes more than LARGE_TABLE_SIZE points, e^-20. A larger mass widens the gap, because the
@@ -373,7 +373,7 @@ class TiltedSum:
 
 
 FAINT = -NEGLIGIBLE - 15
-"""Frequencies at which the log of the product of all spectra is at most this are dropped, and their sizes added to the error."""
+"""A frequency is dropped if the log of the product of all spectra is at most FAINT there; the product is added to the error."""
 
 
 def _power(tilted: Sequence[Summand], size: int) -> tuple[FloatArray, float]:

@@ -15,7 +15,8 @@ __all__ = ["Cumulants", "LossTransform", "Spectrum", "TiltedTransform"]
 class Spectrum(NamedTuple):
     """Values of E e^(z L) e^-scale - 1 at z = theta + i spacing j, j = 0, 1, ..., and a bound of the error of each.
 
-    The difference from 1 is stored, because it has a small relative error for small losses, whose release is repeated often.
+    The difference from 1 is stored, because its relative error is small even for small losses. Releases of small losses are the
+    ones that are repeated most often.
     """
 
     differences: NDArray[np.complex128]

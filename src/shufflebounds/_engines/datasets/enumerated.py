@@ -110,7 +110,7 @@ class MixedData:
             # Underflow changes each of at most 4e7 products by at most half of the smallest positive double: in total below 1e-316.
             high = (law * (1 + self._error) + 1e-316) * math.exp(eps) + 1e-290
         else:
-            # e^eps would overflow. Outcomes that are impossible for the other input alone give a lower bound.
+            # e^eps would overflow. The outcomes that are impossible under the second input of a pair give a lower bound.
             high = np.where(self._possible(shares), np.inf, 0.0)
         values = {(i, j): float(np.maximum(low[i] - high[j], 0.0).sum()) for i, j in permutations(range(len(law)), 2)}
         best = max(values, key=values.__getitem__)
@@ -184,7 +184,7 @@ class MixedData:
 
 
 def merged_outputs(rows: FloatArray) -> FloatArray:
-    """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are added.
+    """Return the rows without zero columns; proportional columns, whose outputs are equally informative, are replaced by their sum.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 r"""A lower bound of delta by the largest message: the test whether some message has a likelihood ratio above a threshold.
 
 The other n - 1 users send independent messages with the distribution m, and the target's message has the distribution R_0 or R_1.
-Consider a set of outputs with the masses c under m, :math:`\pi_0` under R_0 and :math:`\pi_1` under R_1. Some message lies in it
-with the probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)` if the target's message has the distribution R_x, so that
+Consider a set of outputs with the masses c under m, :math:`\pi_0` under R_0 and :math:`\pi_1` under R_1. If the target's message
+has the distribution R_x, some message is in the set with probability :math:`S_x = 1 - (1 - c)^{n-1} (1 - \pi_x)`, so that
 
 .. math:: \delta(\varepsilon) \ge S_0 - e^\varepsilon S_1, \qquad \varepsilon(\delta) \ge \ln \frac{S_0 - \delta}{S_1}
 

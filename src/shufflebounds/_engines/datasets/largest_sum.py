@@ -46,7 +46,7 @@ _COARSER = 4.0
 longer."""
 
 _COARSEST = 16.0
-"""A further such factor while the limit of large values is chosen, for which an approximation suffices."""
+"""A further factor of SMOOTHING while the limit of large values is chosen, for which an approximation suffices."""
 
 _LARGE = 7.0
 """Approximate limit c theta above which values count as large: c = _LARGE/theta. Every limit gives a valid bound."""
@@ -71,8 +71,8 @@ _JUMPS = 600
 rounded up to a tenth as many points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
-"""Permitted increase of the bound in log delta, without and with large values, which take ten times as long. Cells of pairs and
-inputs whose bound is within this increase of the largest one are not divided further. Raised: a larger bound. Lowered: longer run
+"""Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
+divided further if its bound exceeds the bound without cells by at most this increase. Raised: a larger bound. Lowered: longer run
 time, as the inverse square root near the worst pair."""
 
 _DIVISIONS = 64
@@ -293,7 +293,7 @@ class _Sum:
 
     @classmethod
     def split(cls, laws: Laws, counts: FloatArray, blur: float, theta: float, coarser: float) -> _Sum:
-        """Return the sum with a good limit of large values; `theta` is the best one without a limit."""
+        """Return the sum with a good limit of large values; `theta` is the best theta without a limit."""
 
         def tilted(limit: float, start: float) -> float:
             light = _without(laws, limit)[0]
@@ -337,14 +337,15 @@ class _Sum:
     def covered(self, cells: Sequence[Cell], eps: float, log_cut: float, enough: float, slack: float) -> tuple[float, float]:
         """Add distributions for all cells, which are divided until the bound of the sum is at most `enough`.
 
-        `slack` is the distance of `enough` from the bound without cells. Returns the bound, which is `enough` unless a cell that is
-        not divided has a larger bound, and the log of the contribution of outputs that are not among the atoms.
+        `slack` is `enough` minus the bound without cells. Returns the bound, and the log of the contribution of outputs that are
+        not among the atoms. The bound is `enough`, or larger if the bound of a cell that cannot be divided is larger, or after many
+        divisions (_DIVISIONS).
         """
         divided, most = 0, max(_DIVISIONS, len(cells))
         left, first = list(cells), enough - 0.5 * slack
         while left:
             cell = left.pop()
-            # A relative change r of a and b changes log B by about theta k r.
+            # A relative change r of a and b changes the log of the bound by about theta k r.
             loss = 0.25 * slack / (self._thetas[0] * float(self._counts[0]) + 1)
             parts, smaller = cell.laws(eps, log_cut), cell.halves(loss)
             before = vars(self).copy()
@@ -360,7 +361,7 @@ class _Sum:
                 elif found > enough:
                     first, enough = found + 0.5 * slack, found + slack
                 elif found > first:
-                    # If `first` were not raised, all remaining cells would be divided, too.
+                    # `first` is raised halfway to `enough`; otherwise all remaining cells would be divided, too.
                     first = 0.5 * (found + enough)
         return enough, self._log_cut
 
@@ -422,8 +423,8 @@ class _Sum:
 
         def positive(more: FloatArray) -> FloatArray:
             """Return upper bounds of E(S + more)_+; S is the sum of the values that are not large."""
-            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. The set of means and variances at which the right side is at most a number
-            # is a half-plane, so that the sums of users with one distribution have the largest right side.
+            # E Z_+ <= (E Z + sqrt(E Z^2))/2 for every Z. For every c, the means and variances for which the right side is at most c
+            # form a half-plane, so that the right side is largest if all users have the same distribution.
             simple = np.zeros_like(more)
             for first, second in moments.pairs:
                 mean = more + count * first

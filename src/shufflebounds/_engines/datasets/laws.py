@@ -41,11 +41,14 @@ class Laws(NamedTuple):
 
 
 class Cell(ABC):
-    """A set of pairs of the target's inputs and of inputs of another user, with distributions of X that bound all of theirs."""
+    """A set of cases, with distributions of X that bound those of all cases.
+
+    A case consists of the target's two inputs and the input of another user.
+    """
 
     @abstractmethod
     def laws(self, eps: float, log_cut: float) -> Laws:
-        """Return distributions such that E(s + X)_+ of each pair and input is at most the largest of theirs, for every s.
+        """Return distributions such that, for every s, E(s + X)_+ of each case is at most the largest of the returned ones.
 
         Parameters
         ----------
@@ -57,14 +60,14 @@ class Cell(ABC):
 
     @abstractmethod
     def halves(self, loss: float) -> Sequence[Cell]:
-        """Return smaller cells that cover this one; none if the bounds of a, b and the masses are within `loss` of exact."""
+        """Return smaller cells that cover this one; none if a, b and the masses are already bounded to a relative `loss`."""
 
 
 class Kinds(ABC):
     """The distributions of X for the pairs of the target's inputs and the inputs of another user.
 
-    If `cells` is empty, `laws` has those of all pairs and inputs. Otherwise the distributions of the cells are added, which are
-    usually smaller than the largest of `laws`.
+    If `cells` is empty, `laws` has the distributions of all pairs and inputs. Otherwise those of the cells are added; they are
+    usually smaller than the largest distribution of `laws`.
     """
 
     @property
@@ -202,7 +205,8 @@ class DatasetLaws:
     cut_norm : float
         Upper bound of the integral of :math:`(R_0^2 + R_1^2)/m` over the outputs that are not among the atoms of `blankets`.
     others : FiniteKinds, optional
-        The distributions under m for all other pairs, which the bound by the privacy blanket covers.
+        The distributions under m for the pairs that are not in `blankets` and `kinds`. For these pairs the bound by the privacy
+        blanket is used.
     blocks : Blocks, optional
         The masses c_- for blocks of users, if they are known.
     lost : float

@@ -47,15 +47,15 @@ class MatrixDatasets:
         return bool((self._base > 0).all()) and math.fsum(self._base) > COMPUTED_ERROR and self._kinds.size > 1
 
     def _ratios(self) -> FloatArray:
-        """Return the likelihood ratios R_a(y)/R_j(y) of all ordered pairs of different rows a, j at all outputs y."""
+        """Return R_a(y)/R_j(y) at all outputs y, for all ordered pairs (a, j) of the distinct rows, including a = j."""
         rows = self._rows[self._kinds]
         return np.asarray(rows[:, None, :] / rows[None, :, :])
 
     @cached_property
     def _sorted_ratios(self) -> list[tuple[FloatArray, FloatArray]]:
-        """For each ordered pair of different rows: the increasing likelihood ratios, and for each its tail probability.
+        """For each pair of `_ratios`: the increasing likelihood ratios, and for each its tail probability.
 
-        That is the probability of a ratio that is at least as large.
+        This is the probability, under the first row of the pair, of a ratio that is at least as large.
         """
         rows = self._rows[self._kinds]
         found = []

@@ -53,17 +53,19 @@ _SIGNED = 0.1
 """Largest c_- that is tried."""
 
 EXCEEDED = np.geomspace(1 / 32, 32.0, 81)
-"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-. Twice as many reduce c_- by 6 to 8 %."""
+"""Values of w at which Pr[likelihood ratio > A (1 + w)] is bounded, to bound c_-; A = 1 + s for s drawn pairs. Twice as many
+values reduce the bound of c_- by 6 to 8 %."""
 
 _TIMES = 1 + np.concatenate([[0.0], EXCEEDED])
-"""Likelihood ratios, as multiples of A, at which their tail is bounded."""
+"""Likelihood ratios, as multiples of A = 1 + s, at which their tail probability is bounded."""
 
 
 class Weights(NamedTuple):
-    """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the orders 1..ORDERS.
+    """The number s of drawn pairs, the mass c_- of the negative part of W, and logs of the factors of the error term.
 
-    For k >= ORDERS, the ratio of the factors of orders k + 1 and k is at most `later`/(2k + 3); 0 if these factors are 0. `omegas`
-    are the weights of a linear program, valid for C - 1 <= `less`, or empty if W is a product.
+    `log_steps` has the logs of abs(omega_(k-1) - omega_k) for the orders k = 1..ORDERS. For k >= ORDERS, the factor of order k + 1
+    is at most `later`/(2k + 3) times that of order k; `later` is 0 if these factors are 0. `omegas` are the weights of a linear
+    program, valid for C - 1 <= `less`, or None if W is a product.
     """
 
     pairs: int
@@ -134,7 +136,7 @@ def _corners(pairs: int, most: int, less: float) -> FloatArray:
     """Return the mean of the products of k of the t_i, k = 1..most, at the corners j = 0..pairs, shape (pairs + 1, most)."""
     high, low = 2 * less, -2 * less / (1 + less)
     j = np.arange(pairs + 1.0)
-    # Products of C(j, i) high^i and C(s - j, k - i) low^(k - i): an elementary symmetric polynomial is a sum of these.
+    # An elementary symmetric polynomial of the t_i is a sum of products of C(j, i) high^i and C(s - j, k - i) low^(k - i).
     parts = [[np.ones_like(j)], [np.ones_like(j)]]
     for i in range(most):
         parts[0].append(parts[0][-1] * (j - i) / (i + 1) * high)
@@ -175,7 +177,7 @@ def signed_product(pairs: int, signed: float) -> Weights:
 def signed_choices(ratio_tail: Callable[[FloatArray], FloatArray]) -> list[tuple[int, float]]:
     """Return numbers s of drawn pairs, and for each the c_- of :func:`signed_product`.
 
-    c_- (E - 1) is added to delta, so numbers of pairs with c_- >= _SIGNED are never the best and left out.
+    The bound of delta contains the term c_- (e^eps - 1), so numbers of pairs with c_- >= _SIGNED are never the best and omitted.
     """
     beyond = ratio_tail(np.multiply.outer(1.0 + np.array(_PAIRS), _TIMES).ravel()).reshape(len(_PAIRS), -1)
     found = [(pairs, _negative_mass(tail, pairs)) for pairs, tail in zip(_PAIRS, beyond)]
@@ -188,9 +190,9 @@ def negative_mass(ratio_tail: Callable[[FloatArray], FloatArray], pairs: int) ->
     Two independent messages of users with the same input a have the likelihood ratios r = A (1 + w) and r' = A (1 + w') of R_a to
     R_j, the distribution for another input j, with A = 1 + s. F is the expectation of the positive part of
     :math:`(w w' - 1 + 1/A^2)/((1 + w)(1 + w'))` for positive w and w'. The negative part of the measure of one drawn pair has at
-    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The function increases in w and w', so F is at most its expectation
-    for two independent variables W with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), where W is rounded up to
-    the next number of EXCEEDED.
+    most the mass F/s, and :math:`c_- = ((1 + 2 F/s)^s - 1)/2`. The quotient increases in w and w'. So F is at most the expectation
+    for two independent variables with :math:`\Pr[W > w]` equal to the bound `ratio_tail` at A (1 + w), each rounded up to the next
+    number of EXCEEDED.
     """
     return _negative_mass(ratio_tail((1.0 + pairs) * _TIMES), pairs)
 

@@ -41,7 +41,7 @@ from shufflebounds._losses.budget import log_odds
 __all__ = ["Norms", "WeightedLabels"]
 
 _GROUPS = 200
-"""Largest number of different budgets. If there are more, budgets are rounded up, which means less privacy. Raised: longer run
+"""Largest number of different budgets. If there are more, budgets are rounded up, which can only increase delta. Raised: longer run
 time, in proportion. Lowered: a larger bound, by about 0.2 % of eps for 100."""
 
 _TILTS = np.exp(np.linspace(-3.0, 4.0, 48))
@@ -216,7 +216,7 @@ class WeightedLabels:
         orders = np.arange(2, pairs + 2) if pairs else np.array([1])
         if n - 2 * int(orders[-1]) - 1 < 1:
             return math.inf
-        # g is the mean mass that users share with b, without the users that a term removes.
+        # g is a lower bound of the mean of the masses `blanket` over the users that remain after a term removes 2 k users.
         masses = np.repeat(self.blanket, np.minimum(self.counts, 2 * orders[-1]).astype(np.intp))
         removed = float(np.sort(masses)[::-1][: 2 * int(orders[-1])].sum())
         g = (float(self.counts @ self.blanket) - removed) / (n - 1 - 2 * int(orders[-1])) * (1 - COMPUTED_ERROR)

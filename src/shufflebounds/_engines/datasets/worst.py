@@ -40,11 +40,11 @@ from shufflebounds._engines.datasets.pair_weights import BLOCK_PAIRS, ORDERS, We
 __all__ = ["FACTORS", "FEWEST_USERS", "TILTS", "Choices", "WorstDataset"]
 
 FEWEST_USERS = 8
-"""Smallest number of users for which the bound is used. The proof draws pairs of users, and from fewer users too few would
-remain."""
+"""Smallest number of users for which the bound is used. With fewer users, too few remain after pairs of users are drawn (module
+docstring)."""
 
 _PADDING = 1e-9
-"""Relative increase of the error term, more than the rounding of its sums."""
+"""Relative increase of the error term, which exceeds the rounding error of its sums."""
 
 _LITTLE = math.log(1e-6)
 """Log of the fraction of the main term below which the error term is accepted without a bound of the probability of the test.
@@ -58,13 +58,14 @@ _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
 
 _NEAR = -20.0
-"""A first estimate of log delta, from which the truncation of noise follows."""
+"""First estimate of log delta, which determines how far noise is truncated. Every value gives a valid bound."""
 
 FACTORS = 0.75 * np.arange(1.0, 9.0)
-"""Values of ln F that are tried, in standard deviations of the mean of 1/g - R_x/m over all users."""
+"""Values of ln F that are tried, in units of the standard deviation of the mean of 1/g - R_x/m over n users."""
 
 TILTS = np.array([0.25, 0.5, 1.0])
-"""Values of theta that are tried for each ln F: z + t for ln F = z, in inverse standard deviations of the sum over all users."""
+"""Numbers t. For ln F equal to z standard deviations of the mean (FACTORS), theta = z + t is tried, in inverse standard deviations
+of the sum over all users."""
 
 
 class _Chosen(NamedTuple):
@@ -108,8 +109,9 @@ class _Found(NamedTuple):
 class Choices(NamedTuple):
     """The numbers on which the bound at one eps depends; other numbers give valid bounds, too.
 
-    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' is that of the sum `blanket` of the
-    distributions under m, and, if it is not None, that of `earlier`.
+    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' uses the numbers `blanket` for the sum
+    of the distributions under m (the privacy blanket), and the numbers `earlier` of the bound over all datasets if they are not
+    None.
     """
 
     eps: float
@@ -158,7 +160,7 @@ class WorstDataset:
         return (self._users - 3) // 2
 
     def _convergent(self, choices: list[Weights]) -> list[Weights]:
-        """Return the choices for which the sum of the later orders is a geometric series with a ratio of at most 1/2."""
+        """Return the choices for which a geometric series of ratio at most 1/2 bounds the later orders of the error term."""
         return [choice for choice in choices if 2 * choice.later * self._data.distance <= self._users - 2 * choice.pairs - 2]
 
     @cached_property
@@ -174,7 +176,7 @@ class WorstDataset:
         return tuple(sorted({*(choice.pairs for choice in self._choices), *self._blocks}))
 
     def _blocks_near(self, eps: float, log_gamma: float) -> tuple[int, ...]:
-        """Return the numbers s of pairs in blocks that are likely the best: c_- (E - 1) is about 40/n times Gamma."""
+        """Return numbers s of pairs in blocks that likely give the smallest bounds: those with c_- (E - 1) near 40 Gamma/n."""
         blocks = self._data.blocks
         if blocks is None or not self._blocks:
             return ()
@@ -184,7 +186,7 @@ class WorstDataset:
         return self._blocks[max(place - 1, 0) : place + 2]
 
     def _chosen(self, blocks: tuple[int, ...]) -> _Chosen:
-        """Return the choices with blocks of the given numbers of pairs."""
+        """Return the choices of `_choices`, and for each number of pairs in `blocks` the choice with blocks of four users."""
 
         def made() -> _Chosen:
             assert self._data.blocks is not None or not blocks
@@ -239,7 +241,8 @@ class WorstDataset:
         log_f, log_h = self._exchanges if log_prob < 0 else (np.empty(0), np.empty(0))
         if not log_f.size:
             return np.full(orders.shape, -math.log(4))
-        # 1 + F + ... + F^(q-1) = F^q (1 - F^-q)/(F - 1)
+        # q exchanged messages give the bound F^q P_0(f) + (1 + F + ... + F^(q-1)) H_F. The factor of H_F is
+        # F^q (1 - F^-q)/(F - 1).
         grown = log_f[:, None] * orders
         sums = log_h[:, None] + np.log(-np.expm1(-grown)) - np.log(np.expm1(log_f))[:, None]
         values = np.minimum((grown + np.logaddexp(log_prob, sums)).min(axis=0) + _PADDING, -math.log(2))
@@ -252,7 +255,7 @@ class WorstDataset:
         with np.errstate(divide="ignore"):
             factorial, falling = (np.cumsum(np.log(x)) for x in (np.maximum(terms, 1.0), np.maximum(self._users - terms, 0.0)))
             radii = 2 * k * np.log(self._data.distance)
-        # (n - 1)_(2k) = (n)_(2k+1)/n
+        # (n)_j is the falling factorial n (n - 1) ... (n - j + 1), so that (n - 1)_(2k) = (n)_(2k+1)/n.
         return radii + factorial[2 * k + 1] - falling[2 * k], radii + factorial[2 * k] - falling[2 * k] + math.log(self._users)
 
     def _log_norms(self, eps: float) -> FloatArray:
@@ -271,7 +274,8 @@ class WorstDataset:
         with np.errstate(invalid="ignore"):
             parts = np.where(steps > -np.inf, steps + orders, -np.inf)
         if later.any():
-            # The later orders, with mu = 1/4, fall by the ratio (2k + 3) r^2/(n - 2k - 2) of the factors of l, or more.
+            # With mu = 1/4, the term of order k + 1 is at most `later`/(2k + 3), the ratio of the weights, times
+            # (2k + 3) r^2/(n - 2k - 2), the ratio of the factors l r^2k, times the term of order k.
             last = np.where(later > 0, steps[:, -1] + log_norms[-1] + np.log(0.5 * later + 1e-300), -np.inf)
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)
@@ -311,7 +315,7 @@ class WorstDataset:
             False for the value without the pairs and inputs that are rarely the worst (`Kinds.cells`). It is an approximation, not
             a bound, and takes less time.
         shared : bool
-            True if values at neighbouring eps follow. They share parts, which makes them slightly larger.
+            True if the bound is evaluated at many neighbouring eps. Parts of it are then shared, which makes it slightly larger.
 
         Returns
         -------
@@ -323,8 +327,8 @@ class WorstDataset:
     def least_log_delta(self, eps: float, near: float) -> float:
         r"""Return a lower bound of log Gamma for n users, or -inf, in milliseconds; `near` is about log delta.
 
-        It is close to the blanket where a single rare message dominates delta. For every c, the events that X_i > c for one user i
-        only are disjoint, and by Jensen's inequality
+        The lower bound is close to the bound by the privacy blanket where a single rare message dominates delta. For every c, the
+        events that X_i > c for one user i only are disjoint, and by Jensen's inequality
 
         .. math:: \frac{\mathbb{E} S_+}{n} \ge (1 - p)^{n-1}\,
             \mathbb{E}\bigl[(X + (n - 1)\,\mathbb{E}[X \mid X \le c])_+;\ X > c\bigr], \qquad p = \Pr[X > c].
@@ -361,9 +365,9 @@ class WorstDataset:
     def _bound(self, eps: float, every: bool, refined: bool, shared: bool) -> float:
         """Return the bound. The probability of the test is bounded by the privacy blanket at a smaller eps.
 
-        If `refined`, it is also bounded by this bound at the smaller eps, without `refined`.
+        If `refined`, it is also bounded by :meth:`_bound` at the smaller eps, with `refined` = False.
         """
-        # delta does not increase with eps. Beyond, squares of X overflow.
+        # At larger eps, squares of X would overflow. delta does not increase with eps, so the bound at this eps is valid.
         eps = min(eps, 0.9 * math.log(SQUARABLE))
         return self._found(eps, every, refined, shared).log_delta
 
@@ -374,7 +378,7 @@ class WorstDataset:
         def made() -> LargestSums:
             return LargestSums(self._data.kinds, eps, [self._users - 2 * s for s in self._pairs], _NEAR, coarse)
 
-        # The bound with and without cells begins with the same sums.
+        # If there are cells, the bounds with and without `every` use the same sums.
         return self._sums_known.of((eps, coarse), made) if self.has_cells else made()
 
     def choices(self, eps: float, refined: bool = True) -> Choices:

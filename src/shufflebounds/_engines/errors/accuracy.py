@@ -37,16 +37,17 @@ class Histogram(NamedTuple):
 
 
 def _doubles(value: Interval) -> int:
-    """Return the size of an entry of `_OUTSIDE` with its key, in doubles: at most 800 bytes."""
+    """Return 100, an upper bound of the size of an entry of `_OUTSIDE` with its key, in doubles."""
     return 100
 
 
 COUNTED = 2**33
-"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users: above
-the number of people. Raised: quantiles increase by 1e-16 times it. Lowered: quantiles are valid for smaller counts only."""
+"""Largest count for which quantiles include the rounding of the estimate, for protocols that do not know the number of users. It is
+above the number of people. Raised: quantiles increase by 1e-16 times it. Lowered: quantiles are valid for smaller counts only."""
 
 _OUTSIDE: Kept[tuple[Any, ...], Interval] = Kept(TABLE_SIZE, _doubles)
-"""Bounds of log Pr[S >= above or S <= below], by bits, above and below. One worst dataset needs up to 512 entries."""
+"""Cache of bounds of log Pr[S >= above or S <= below]; the key has the bits, above and below. The bounds for the worst dataset need
+up to 512 entries."""
 
 
 @explained
@@ -180,9 +181,9 @@ class ErrorLaw(ABC):
         Notes
         -----
         The quantile q of the exact error is found by bisection, to a relative accuracy of 1e-12, from upper values of
-        :meth:`error_tail`. The error attains it with positive probability, and ``estimate`` is computed in floating point. So the
-        upper bound is q plus the largest rounding error of ``estimate``, and the lower bound is q minus this error. For protocols
-        that do not know the number of users, it is the rounding error for counts up to 2**33 (8.6e9).
+        :meth:`error_tail`. The exact error is q with positive probability, and ``estimate`` is computed in floating point. So the
+        upper bound is q plus the largest rounding error of ``estimate``, and the lower bound is q minus this rounding error. For
+        protocols that do not know the number of users, the largest rounding error is that for counts up to 2**33 (8.6e9).
         """
         upper = _validate.upper_side(bound)
         beta = _validate.failure(beta)
@@ -208,7 +209,7 @@ class ErrorLaw(ABC):
 
 
 def shift_rounding(shift: float, largest: int) -> float:
-    """Return an upper bound of the rounding error of count - shift for every whole count up to `largest`, at least the shift."""
+    """Return an upper bound of the rounding error of count - shift over all whole counts up to `largest`, which is >= shift."""
     return 0.0 if Fraction(shift).denominator * largest <= MAX_COUNT else ULP / 2 * largest
 
 

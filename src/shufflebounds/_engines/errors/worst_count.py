@@ -98,8 +98,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
     ----------
     users, known, variance, reach
         As for :func:`tails_over_counts`.
-    Largest number of holders to evaluate, n by default; larger numbers must follow by symmetry.
-        Largest number of holders that is evaluated, if larger ones follow by symmetry; n by default.
+    last : int, optional
+        Largest number of holders that is evaluated, n by default; the tails of larger numbers must follow by symmetry.
     """
     last = users if last is None else last
     if last < SCANNED:
@@ -116,8 +116,8 @@ def largest_tail(users: int, known: Known, variance: float, reach: Fraction, las
         bounds = [(block, blocks.upper(*block)) for block in several]
         return [(-math.inf, bound if is_smallest(block) else -math.inf, bound) for block, bound in bounds]
 
-    # A block whose undetermined users alone may cause the error has the upper bound 0. The search would divide these blocks first,
-    # in vain, so they are divided before.
+    # A block whose undetermined users alone may cause the error has the upper bound 0, from which the search could learn nothing.
+    # Such blocks are therefore divided before the search starts.
     starts, wide = [], [(0, last)]
     while wide:
         block = wide.pop()

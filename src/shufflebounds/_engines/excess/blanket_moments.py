@@ -1,7 +1,7 @@
 r"""Renyi divergences of the privacy blanket of noise on an interval, for whole orders, by a sum of positive terms.
 
-Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; both are 0 with the
-rest of the probability), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
+Let :math:`a = R_0/m` and :math:`b = R_1/m` at the message of one user under the measure m (module `laws`; with the remaining
+probability both are 0), A and B their sums over n independent users. The bound :math:`\mathbb{E}(A - e^\varepsilon B)_+/n` of
 delta, in both orders of the pair and for every eps, implies the same inequality for every f-divergence, such as that of
 
 .. math:: e^{(k-1) D_k} \le \frac1n\, \mathbb{E}\, A^k B^{1-k} = \frac1{n\,\Gamma(k-1)} \int_0^\infty s^{k-2} F_k(s)\, ds, \qquad
@@ -70,8 +70,8 @@ class BlanketRenyi:
 
     def divergences(self, orders: FloatArray) -> FloatArray:
         """Return the bounds for the orders, at least 1."""
-        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order
-        # they end at divergences of one message.
+        # (k - 1) D_k is convex in the order k, and 0 at k = 1, so that it is at most its chords. Beyond the largest whole order,
+        # the right ends of the chords are divergences of one message.
         last = self._orders[-1]
         found = self._local(orders)
         rises = np.interp(orders, self._orders, (self._orders - 1) * self._whole)
@@ -91,11 +91,12 @@ class BlanketRenyi:
 
 
 def _whole_orders(law: ExcessLaw, users: int, orders: FloatArray, whole: FloatArray) -> FloatArray:
-    """Return the bounds of D_2, D_3, ... for the orders 1, 2, 3, ..., and (k - 1) D_k of one message."""
+    """Return the bounds of D_2, D_3, ...; `orders` are 1, 2, 3, ..., and `whole` has (k - 1) D_k of one message for each."""
     right = law.log_a > 0
     assert not law.log_b[right].any()
     assert not law.log_a[~right].any()
-    # The moments T_j: the atoms, and the messages beyond them by Markov's inequality, as powers of a ratio above its largest one.
+    # T_j is the sum over the atoms plus E[a^j; a > A], the part of the messages beyond the largest ratio A of an atom. By Markov's
+    # inequality this part is at most A^(j-k) E a^k for every k >= j.
     farthest = float(law.log_a.max()) - COMPUTED_ERROR
     beyond = orders * farthest + np.minimum.accumulate((whole - orders * farthest)[::-1])[::-1]
     cut = float(np.logaddexp.reduce(law.log_cut))

@@ -22,8 +22,8 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     top = float(values.max())
     if not top > 0:
         return -math.inf
-    # Every theta gives a valid bound. Bisect the slope of the convex function below for the best theta, up to 600/top. Negative
-    # values may be far larger than `top`, so that their terms underflow.
+    # Every theta gives a valid bound. The log of the bound is convex in theta, so its slope is bisected for the best theta up to
+    # 600/top. Negative values may be far larger than `top` in absolute value; their terms then underflow.
     low, high = math.log(600 / top) - 80, math.log(600 / top)
     for _ in range(30):
         theta = math.exp(0.5 * (low + high))

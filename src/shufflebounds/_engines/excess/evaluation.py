@@ -38,17 +38,17 @@ rounding errors may exceed it.
 """
 
 _LOSSY = 720.0
-"""Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). Raised: a larger error, which
-applies to the whole sum. Lowered: fewer tiny masses are taken as those of a sum, and more as those of single users."""
+"""Masses below e^-720 are subnormal doubles with a relative error above 1e-9, up to 1 (`rounding`). They are moved to X = 0, which
+widens the bounds by n times mass times abs(X). Raised: a larger relative error of the whole sum. Lowered: more masses are moved."""
 
 
 class Effort(Enum):
     """How closely the kernel bounds log E S_+: (the relative gap to reach, the limit of evaluations of atoms).
 
-    FINE serves single answers. SAMPLED serves interpolation between many values of delta, whose own error is larger: a value takes
-    about an eighth of the time, and its gap may be BLUR/4 of -log delta. For heavy tails, SAMPLED has no lower bound of E S_+ below
-    1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among distributions, with larger gaps for heavy
-    tails. Raised limit: longer run time. Lowered: a larger gap.
+    FINE serves single answers. SAMPLED serves interpolation between many values of delta, which has an error larger than this gap:
+    a value takes about an eighth of the time, and the gap of log delta may be BLUR/4 times -log delta. For heavy tails, SAMPLED has
+    no lower bound of E S_+ below 1e-145, and its gap is up to a few 1e-3 for up to 40 users. ROUGH serves choices among
+    distributions, with larger gaps for heavy tails. Raised limit: longer run time. Lowered: a larger gap.
     """
 
     FINE = (2e-7, 6e7)

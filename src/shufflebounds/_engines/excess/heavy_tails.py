@@ -36,12 +36,13 @@ _MOST = 60
 distributions are in the range of this method."""
 
 _FEWER = 0.1
-"""Factor of the expected number of heavy values in the far tail, where the probability of more than _MOST must be smaller. Raised:
-larger upper bounds below e^-300. Lowered: a light sum varies more, and its contours become inaccurate."""
+"""Factor of the expected number of heavy values if positive values are rare. The answer is then small, so that the probability of
+more than _MOST heavy values must be smaller, too. Raised: larger upper bounds below e^-300. Lowered: a sum of light values varies
+more, and its contours become inaccurate."""
 
 _LEAST = -560.0
-"""Smallest log of an answer that determines the unit of the computation. Raised: larger bounds of smaller answers. Lowered: masses
-underflow."""
+"""Smallest log of the unit of the computation, which is an estimate of the answer. Raised: larger bounds of smaller answers.
+Lowered: masses underflow."""
 
 _TINY = float(np.finfo(float).tiny)
 """The smallest normal double."""
@@ -251,10 +252,10 @@ def sum_of_few(values: FloatArray, log_mass: FloatArray, users: float, step: flo
     unit = 0.25 * float(size[rise[np.searchsorted(total, total[-1] / 2)]])
     if not (unit > 0 and farthest < SQUARABLE):
         return _NOTHING
-    # Each addition replaces a sum by one on the nodes, which changes the variance by about the square of the step times that of the
-    # sum. Sums of k users are either increased by one user at a time, or doubled. With doubling, the changes of all users together
-    # amount to log2(users) times one such change instead of users/2 times, so the step may be larger, but two sums on nodes have
-    # more pairs of values than a sum on nodes and a single user.
+    # Moving a sum to the nodes changes its variance by a fraction of about the square of the step. Adding one user at a time
+    # changes the variance of the whole sum by about users/2 such fractions, doubling by log2(users), so that the step may be
+    # larger. But two sums on nodes have more pairs of values than a sum on nodes and one user. The way with fewer pairs in total is
+    # used.
     nodes, additions = rising(unit, farthest, step / math.sqrt(users)), "1" * (int(users) - 1)
     fewer = rising(unit, farthest, step / (1 + math.log2(users)))
     doublings = f"{int(users):b}"[1:].replace("1", "21").replace("0", "2")

@@ -56,8 +56,8 @@ class ExcessLaw:
         Logarithms of the masses under m, one for each atom.
     log_a, log_b : array_like
         Logarithms of a and b; -inf where :math:`R_0` or :math:`R_1` has no mass. At an atom where the privacy loss is the pure
-        budget, log_a - log_b must be exactly this double: X is computed from this difference, without cancellation for eps close to
-        the budget.
+        budget, log_a - log_b must be exactly the budget as a double: X is computed from this difference, without cancellation for
+        eps close to the budget.
     log_rest : float
         Logarithm of the remaining probability, which is at X = 0; -inf if there is none. Its relative error must be as small as
         those of the masses: if the sum is positive only where nearly all other users have X = 0, delta is proportional to a power
@@ -72,7 +72,7 @@ class ExcessLaw:
     Notes
     -----
     A density is discretized: its outputs are divided into intervals (cells). For a lower bound each cell becomes an atom with the
-    means of a and b in the cell; only cells in which X <= 0 must not be dropped. For an upper bound the mass of each cell is split
+    means of a and b in the cell; a cell may be dropped only if X > 0 in it. For an upper bound the mass of each cell is split
     between the two ends of the cell, so that the mean stays the same.
     """
 
@@ -247,7 +247,7 @@ class ExcessLaw:
 
     @cached_property
     def pure_epsilon(self) -> float:
-        """The largest privacy loss, from which on X <= 0. It is inf if some output has no mass under R_1."""
+        """The largest privacy loss: X <= 0 for every eps at or above it. It is inf if some output has no mass under R_1."""
         gains = (self.log_mass > -np.inf) & (self.log_a > -np.inf)
         cut = np.asarray(self.log_cut)
         lost = cut > -np.inf
@@ -313,7 +313,8 @@ class ExcessLaw:
             few = Interval(max(few.lower, one_large_value(values, log_mass, users)), few.upper)
             lower, upper = self._with_cut(few, self._slack, float(points[i]), users)
             found.lower[i], found.upper[i] = max(found.lower[i], lower), min(found.upper[i], upper)
-        # The kernel takes the masses of cut sets, which may underflow.
+        # The kernel computes with masses of cut sets, not with their logarithms. Where the masses underflow, their contribution is
+        # added here.
         gains = np.array([self._log_gain(e) for e in points.tolist()]) if self._has_cut else np.full(points.size, -np.inf)
         lost = np.flatnonzero((gains > -np.inf) & (gains < -LARGEST_EXPONENT))
         for side in found:
@@ -472,8 +473,8 @@ class ExcessLaw:
     def effort(self, users: float) -> float:
         """Return a bound of the run time of one value, in seconds.
 
-        The number of samples of delta depends on it. To make results the same on every machine, it is a formula of sizes, fitted to
-        the times of one machine.
+        The number of samples of delta depends on this bound. To make results the same on every machine, it is computed from sizes
+        by a formula that was fitted to the times of one machine.
         """
         size = self._distinct[0].size
         if self.lost > 0:

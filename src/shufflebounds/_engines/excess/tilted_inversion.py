@@ -31,8 +31,8 @@ LEFT = 20.0
 WIDE = 30.0
 """If |mean| of the sum of light values exceeds 10 * WIDE standard deviations, bounds by mean and variance are tight enough.
 
-The grid of y is then even within WIDE standard deviations of the mean. `heavy_tails` declines distributions whose even grid is
-wider than 10 * WIDE standard deviations.
+The grid of y is then equally spaced within WIDE standard deviations of the mean. `heavy_tails` declines distributions for which the
+equally spaced part of the grid is wider than 10 * WIDE standard deviations.
 """
 
 _BAND = math.exp(-40.0)
@@ -137,9 +137,10 @@ class _Contour:
         """Return the log of a bound of the trapezoidal rule's aliasing error with this period, for each number m of users.
 
         The bound holds for all y of the interval and is relative to e^(m K(theta) + theta y), where K is the cumulant generating
-        function of one user. The error has two parts, from masses above and below; each larger tilt bounds one of them, and each
-        smaller tilt the other. A bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end
-        for larger tilts, the lower end for smaller ones.
+        function of one user. The error comes from copies of the distribution, shifted up and down by multiples of the period. Every
+        tilt above theta bounds the part of the copies on one side, every tilt below theta the part of those on the other side. A
+        bound relative to e^(theta y) is largest at one end of the interval of sign * y: the upper end for tilts above theta, the
+        lower end for tilts below it.
         """
         light, theta, cumulants = self.light, self.theta, self.light.cumulants[self.way]
         beyond = light.tilts > theta
@@ -247,7 +248,7 @@ class Gains:
                          for i, (a, b) in enumerate(zip(self.ends, self.ends[1:]))]
 
     def points(self, farthest: float) -> FloatArray:
-        """Return the grid of sums of heavy values: even between `low` and `high`, with steps that grow geometrically beyond."""
+        """Return the grid of sums of heavy values: equally spaced from `low` to `high`, with steps growing geometrically beyond."""
         width = self.fine * (self.light.deviation if self.crude else min(self.light.deviation, 2 / self.contours[0].theta))
         bulk = np.linspace(self.low, self.high, max(2, math.ceil((self.high - self.low) / width)) + 1)
         span = farthest + abs(self.low) + abs(self.high)

@@ -1,16 +1,17 @@
 r"""Bounds of mu of discrete Gaussian noise: the least mu such that the release is mu-Gaussian differentially private.
 
 Let S_k = Pr[X >= k] and t_k = -Phi^{-1}(S_k), where X has probabilities e^(-k^2/(2 sigma^2))/Z. The trade-off function of (X, X
-+ d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex, so it lies below if it does at
-these points:
++ d) is linear between the points (S_k, 1 - S_(k-d)). A Gaussian trade-off function is convex, so it is at or below that of (X, X
++ d) if it is at these points. Hence
 
     mu = max over k of t_k - t_(k-d).
 
-As t_(1-k) = -t_k, only windows k-d+1..k with k >= (d + 1)/2 matter. Two upper bounds are combined.
+The term of k is the sum of the differences t_j - t_(j-1) over its window j = k-d+1..k. As t_(1-k) = -t_k, only k >= (d + 1)/2
+matter. Two upper bounds are combined.
 
-**Enumeration.** All windows with k <= K + d are enumerated. Beyond them, each difference t_j - t_(j-1) has j > K + 1, where it
-is at most R(j), as follows. Write y = j - 1, u = (j - 1/2)/sigma^2, and L = -log S. As a function of L, t has the slope of
-Mills' ratio m(t) = (1 - Phi(t))/phi(t), which decreases and is at most 1/t. So t_j - t_(j-1) <= (L_j - L_(j-1))/t_(j-1), and
+**Enumeration.** All windows with k <= K + d are enumerated. In the other windows j > K + 1, and t_j - t_(j-1) is at most R(j), as
+follows. Write y = j - 1, u = (j - 1/2)/sigma^2, and L = -log S. As a function of L, t has the slope m(t) = (1 - Phi(t))/phi(t),
+Mills' ratio, which decreases and is at most 1/t. So t_j - t_(j-1) <= (L_j - L_(j-1))/t_(j-1), and
 
 - L_j - L_(j-1) = log(1 + p_(j-1)/S_j) <= log(1 + p_(j-1)/p_j) <= u + e^-u;
 - L_(j-1) >= A = y^2/(2 sigma^2) + log Z + log(1 - e^-u), because the probabilities decrease at least geometrically;

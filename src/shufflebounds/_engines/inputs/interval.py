@@ -35,9 +35,9 @@ def ends_are_worst(logs: FloatArray) -> bool:
     r"""Return whether :math:`X_{ab}` is smaller in the convex order than X of the two ends, for all inputs a, b and every eps.
 
     Steps 1 and 2 of docs/theorems/interval-inputs give the criterion. For every mass c of m, the largest :math:`R_a(S)` over sets
-    with :math:`m(S) = c` must be at most the largest :math:`R_0(S)`, and the smallest at least the smallest. As functions of c the
-    two are concave and convex, piecewise linear, with corners where outputs are added in the order of :math:`R_a/m`, so comparing
-    them at these corners suffices.
+    with :math:`m(S) = c` must be at most the largest :math:`R_0(S)`, and the smallest :math:`R_a(S)` at least the smallest
+    :math:`R_0(S)`. The largest is a concave function of c and the smallest a convex one. Both are piecewise linear, with corners
+    where outputs are added in the order of :math:`R_a/m`, so comparing them at these corners suffices.
 
     Parameters
     ----------
@@ -60,9 +60,9 @@ def ends_are_worst(logs: FloatArray) -> bool:
 
 
 def _corners(log_row: FloatArray, base: FloatArray) -> tuple[FloatArray, ...]:
-    """Return the masses, under m = `base` and under one row, of the sets of the k outputs with the largest ratios row/m, for all k.
+    """Return the masses of the sets of the k outputs with the largest ratios row/m, for all k, under m = `base` and under the row.
 
-    The masses of the complements follow.
+    The four arrays are: the masses of the sets and of their complements under m, then both under the row.
     """
     order = np.argsort(base - log_row, kind="stable")
     masses = [np.exp(log[order]) for log in (base, log_row)]
@@ -192,9 +192,9 @@ def blanket_of(rows: FloatArray) -> tuple[FloatArray, float]:
 def _widest(rows: FloatArray, pairs: list[tuple[int, int]], others: FloatArray) -> NDArray[np.bool_]:
     """Return for each pair of rows and each of the rows `others` whether this distribution of X is used for lower bounds.
 
-    Up to COMPARED distributions are all used. Of more, those are used that are among the COMPARED with the largest second moments
-    of X at eps = 0 or at some power of two, the points at which `Shuffled` compares them; and the one with the largest mass of
-    outputs that identify the target.
+    Up to COMPARED distributions are all used. If there are more, a distribution is used if its second moment of X is among the
+    COMPARED largest at eps = 0 or at some power of two; `Shuffled` compares distributions at these eps. The distribution with the
+    largest mass of outputs that identify the target is used, too.
     """
     shape = len(pairs), len(others)
     if math.prod(shape) <= COMPARED:

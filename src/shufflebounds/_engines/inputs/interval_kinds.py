@@ -74,10 +74,11 @@ class IntervalNoise(ABC):
     Attributes
     ----------
     length : float
-        L.
+        The length L of the interval of inputs.
     unit : float
         Distance of neighbouring inputs; 0 if all real numbers of the interval are inputs. Noise on all real numbers must be
-        self-decomposable: for every alpha < 1, alpha times it plus some independent noise has its distribution.
+        self-decomposable: for every alpha in (0, 1), its distribution is that of alpha times the noise plus other independent
+        noise.
     """
 
     length: float
@@ -106,11 +107,11 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def below(self, bins: Bins, low: float, high: float) -> FloatArray | float:
-        """Return f for each bin such that R_x >= f M_x for low <= x <= high, with M_x some mixture of R_low and R_high."""
+        """Return f for each bin such that R_x >= f M_x for low <= x <= high, where M_x is a mixture of R_low and R_high."""
 
     @abstractmethod
     def above(self, bins: Bins, low: float, high: float) -> tuple[float, FloatArray, FloatArray]:
-        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, M_x some mixture of R_low and R_high.
+        """Return f >= 1 and g >= 0 with R_x <= f M_x + g for low <= x <= high, where M_x is a mixture of R_low and R_high.
 
         The function g is returned as two arrays over the bins: its mass and the largest g/R_0.
         """
@@ -295,8 +296,8 @@ class IntervalKinds(Kinds):
     ----------
     noise : IntervalNoise
         The noise.
-    The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
-        The values that users may have, increasing from 0 to the length of the interval; empty for all.
+    inputs : tuple of float
+        The values that users may have, increasing from 0 to the length of the interval; empty if all are possible.
     share : float
         Probability with which each user sends a message.
     """
@@ -322,7 +323,7 @@ class IntervalKinds(Kinds):
         return Kept(8 * CACHED_ANSWERS)
 
     def laws(self, eps: float, log_cut: float) -> Laws:
-        # The pair (0, L) and an end of the interval as another user's input are most often the worst.
+        # Most often the worst case is the pair (0, L) with an end of the interval as the other user's input.
         level = self._level(log_cut)
         return self._atoms(self._known.of(("ends", level), lambda: self._of_inputs(level, ends=True)), eps)
 
@@ -353,7 +354,7 @@ class IntervalKinds(Kinds):
         chosen = [i for i in range(len(places)) if (0 < i < len(places) - 1) != ends]
         rows = [self._bounds(level, 0.0, length, places[i], weight=least[i]) for i in chosen]
         if ends and self.cells():
-            # Without large values, pairs of nearly equal inputs are the worst.
+            # If X has no large values, pairs of nearly equal inputs have the largest sums.
             rows += [self._bounds(level, length, self._rounded(length * part), 0.0) for part in _NEAR]
         return _Bounds.of(rows)
 

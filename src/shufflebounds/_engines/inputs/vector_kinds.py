@@ -231,7 +231,10 @@ class _Triangles(Cell):
 
     @property
     def _width(self) -> float:
-        """The width of a bin: bins add less to the second moment than `below` and than the cell adds."""
+        """The width w of a bin. Bins raise the second moment by a relative w^2/2.
+
+        Within the limits _BINS, w^2 is at most `below`, and at most the relative increase due to the widths of the cell.
+        """
         _, first, second = self._above
         return math.sqrt(min(max(min(self.below, first + second), _BINS[0] ** 2), _BINS[1] ** 2))
 
