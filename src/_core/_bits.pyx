@@ -28,8 +28,8 @@ from libc.stdlib cimport free
 from shufflebounds._core._constants cimport BAND, TWO_53, UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
-    Geometric, Law, Node, Phi, Tilt, c_exponent, c_geometric_below, c_geometric_make, c_half_period, c_lattice_law, c_left_out,
-    c_node, c_nodes_make,
+    Geometric, Law, Node, Phi, Tilt, c_exponent, c_geometric_below, c_geometric_make, c_half_period_within, c_lattice_law,
+    c_left_out_within, c_node, c_nodes_make_within,
 )
 from shufflebounds._core._ufunc cimport ufunc_of_pairs
 
@@ -57,7 +57,7 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
     e^(-theta), e^theta and 1. The tail is Pr[S < k] = sum_(i >= 1) e^(theta i) P_theta(k - i) with theta <= 0, truncated at J
     terms as in _lattice.pyx.
     """
-    cdef double slope = -tilt.theta, J = c_half_period(tilt.var, fabs(tilt.shift) + 1, band), half
+    cdef double slope = -tilt.theta, J = c_half_period_within(tilt.var, fabs(tilt.shift) + 1, band), half
     cdef double s, c, re, im, dr, di, norm, wr, wi, stray
     cdef double here = 0, even = 0, odd = 0, strict = 0, here_abs = 0, strict_abs = 0
     cdef Py_ssize_t m
@@ -65,7 +65,7 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
     cdef Node at
     cdef Geometric sums
     c_geometric_make(slope, J, 1, &sums)
-    half = c_nodes_make(law, tilt, band, &phi)
+    half = c_nodes_make_within(law, tilt, band, &phi)
     for m in range(whole(J, 0, <Py_ssize_t> TWO_53) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
             break
@@ -87,7 +87,7 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
             strict_abs += at.size * (J - 1) * at.rounding
     if phi.small:
         free(phi.heap)
-    stray = c_left_out(tilt.var, half, J, band)
+    stray = c_left_out_within(tilt.var, half, J, band)
     out.here = here / (2 * J)
     out.below = (even - odd) / (2 * J)
     out.above = (even + odd) / (2 * J)
@@ -96,8 +96,8 @@ cdef void invert(const Law *law, const Tilt *tilt, double band, Local *out) noex
     out.strict_error = stray * (1 / -sums.decay if slope * J > 1 else J) * sums.keep + UNIT * strict_abs / (2 * J)
 
 
-cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double gap, double band, double *error) noexcept nogil:
+cdef double c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups,
+                                    double flip, double eps, double gap, double band, double *error) noexcept nogil:
     cdef double keep = 1 - flip
     cdef double gain, loss, gain_error, rho, k, value, rounding, blur
     cdef Law law
@@ -157,6 +157,11 @@ cdef double c_bits_log_delta(const double *p, const double *q, const double *cou
     return tilt.exponent + log(value)
 
 
+cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
+                             double flip, double eps, double gap, double *error) noexcept nogil:
+    return c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, BAND, error)
+
+
 cdef void each_bits(const double *x, double *out) noexcept nogil:
     cdef double p[2]
     cdef double q[2]
@@ -168,7 +173,7 @@ cdef void each_bits(const double *x, double *out) noexcept nogil:
         return
     out[0] = out[1] = 0
     if flip > 0:
-        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], BAND, out + 1)
+        out[0] = c_bits_log_delta(p, q, counts, known_bits(ones, zeros, flip, p, q, counts), flip, x[3], x[4], out + 1)
 
 
 # The caller passes gap = ln((1 - flip)/flip) - eps: the difference of a rounded budget and eps cancels where eps is close to it.
@@ -187,7 +192,7 @@ def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] c
     cdef Py_ssize_t groups = p.shape[0]
     cdef const double *g = &counts[0] if counts is not None and groups else NULL
     with nogil:
-        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, BAND, &error)
+        value = c_bits_log_delta(&p[0] if groups else NULL, &q[0] if groups else NULL, g, groups, flip, eps, gap, &error)
     return value, error
 
 

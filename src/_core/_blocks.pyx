@@ -32,7 +32,7 @@ from libc.stdlib cimport free
 import numpy as np
 cimport numpy as cnp
 
-from shufflebounds._core._constants cimport BAND, UNIT
+from shufflebounds._core._constants cimport UNIT
 from shufflebounds._core._dd cimport dd, dd_add, dd_make
 from shufflebounds._core._lattice cimport (
     Geometric, Interrupted, Law, Node, Phi, Tilt, c_fill, c_geometric_make, c_geometric_times, c_half, c_half_period, c_lattice_law,
@@ -264,11 +264,11 @@ cdef class PoissonBinomialPMF:
         settled()
         sigma = sqrt(tilt.var)
         reach = ceil(3.8 * sigma) + 4
-        span = c_half_period(tilt.var, reach + fabs(tilt.shift), BAND)
+        span = c_half_period(tilt.var, reach + fabs(tilt.shift))
         # The period is even, so that pi is a node. For tails the geometric sum has period/2 terms.
         period = 2 * fast_length(whole(span if kind else ceil(0.5 * (span + reach)), 1, 1 << 53))
         J = period // 2
-        half = c_half(tilt.var, BAND)
+        half = c_half(tilt.var)
         coefficients = np.zeros(period // 2 + 1, dtype=np.complex128)
         cdef double complex[::1] out = coefficients
         with nogil:
@@ -296,7 +296,7 @@ cdef class PoissonBinomialPMF:
             if not fast and phi.small:
                 free(phi.heap)
         settled()
-        error = c_left_out(tilt.var, half, J, BAND)
+        error = c_left_out(tilt.var, half, J)
         if kind and slope * period <= 2:
             error *= J
         error += UNIT * spread / period

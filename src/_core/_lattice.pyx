@@ -407,7 +407,7 @@ cdef struct Inverted:
     double tail_error           # absolute error bound of tail
 
 
-cdef double c_half_period(double var, double reach, double band) noexcept nogil:
+cdef double c_half_period_within(double var, double reach, double band) noexcept nogil:
     """Returns J such that the tilted mass farther than J from a point within `reach` of the mean is at most 2 e^-band.
 
     Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; at a = 9.4 sigma + 15 it is e^-43, the
@@ -416,7 +416,7 @@ cdef double c_half_period(double var, double reach, double band) noexcept nogil:
     return ceil(sqrt(var * (2 * band + 2.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
 
 
-cdef double c_left_out(double var, double half, double J, double band) noexcept nogil:
+cdef double c_left_out_within(double var, double half, double J, double band) noexcept nogil:
     """Returns a bound of the sum over the omitted nodes plus the tilted mass farther than J, half the number of nodes, from k.
 
     The bound uses |phi| <= exp(-2 sigma^2 sin^2(t/2)), separately for sin^2 below and above 3/4. Below 3/4 the integral over the
@@ -428,8 +428,20 @@ cdef double c_left_out(double var, double half, double J, double band) noexcept 
     return nodes + 4 * exp(-band) / (1 + sqrt(var))
 
 
-cdef double c_half(double var, double band) noexcept nogil:
+cdef double c_half_within(double var, double band) noexcept nogil:
     return sqrt(0.5 * band / var) if var > 0.5 * band else 1.0
+
+
+cdef double c_half_period(double var, double reach) noexcept nogil:
+    return c_half_period_within(var, reach, BAND)
+
+
+cdef double c_left_out(double var, double half, double J) noexcept nogil:
+    return c_left_out_within(var, half, J, BAND)
+
+
+cdef double c_half(double var) noexcept nogil:
+    return c_half_within(var, BAND)
 
 
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
@@ -447,10 +459,14 @@ cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept
     at.rounding = 6 + 4 * effort + 2 * fabs(phase)
 
 
-cdef double c_nodes_make(const Law *law, const Tilt *tilt, double band, Phi *phi) noexcept nogil:
-    cdef double half = c_half(tilt.var, band)
+cdef double c_nodes_make_within(const Law *law, const Tilt *tilt, double band, Phi *phi) noexcept nogil:
+    cdef double half = c_half_within(tilt.var, band)
     c_phi_make(law, tilt.theta, tilt.var, half, phi)
     return half
+
+
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil:
+    return c_nodes_make_within(law, tilt, BAND, phi)
 
 
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil:
@@ -490,14 +506,14 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     The trapezoidal rule has N = 2J nodes. The tail is a geometric sum of the values at k, k +- 1, ..., truncated at J terms, so
     that it is defined for theta = 0 as well.
     """
-    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift), BAND), stray
+    cdef double slope = fabs(tilt.theta), half, J = c_half_period(tilt.var, fabs(tilt.shift)), stray
     cdef double pmf = 0, tail = 0, pmf_abs = 0, tail_abs = 0
     cdef Py_ssize_t m
     cdef Phi phi
     cdef Node at
     cdef Geometric sums
     c_geometric_make(slope, J, -1 if upper else 1, &sums)
-    half = c_nodes_make(law, tilt, BAND, &phi)
+    half = c_nodes_make(law, tilt, &phi)
     for m in range(whole(J, 0, MOST_NODES) + 1):
         if not c_node(&phi, tilt, half, J, m, &at):
             break
@@ -509,7 +525,7 @@ cdef void invert(const Law *law, const Tilt *tilt, int upper, Inverted *out) noe
     if phi.small:
         free(phi.heap)
     # `stray` bounds the omitted nodes, and the mass farther than J from k
-    stray = c_left_out(tilt.var, half, J, BAND)
+    stray = c_left_out(tilt.var, half, J)
     out.pmf = pmf / (2 * J)
     out.tail = tail / (2 * J)
     out.pmf_error = stray + UNIT * pmf_abs / (2 * J)

@@ -30,7 +30,7 @@ from libc.stdlib cimport free, realloc
 
 import numpy as np
 
-from shufflebounds._core._bits cimport c_bits_log_delta, known_bits
+from shufflebounds._core._bits cimport c_bits_log_delta, c_bits_log_delta_within, known_bits
 from shufflebounds._core._constants cimport BAND, UNIT
 from shufflebounds._core._lattice cimport Law, c_lattice_law, c_lattice_point, c_log_edge
 
@@ -191,15 +191,15 @@ cdef void bit_sides(double ones, double zeros, double flip, double eps, double g
         p[0], q[0], counts[0] = 1 - flip, flip, ones
     if zeros > 0:
         p[groups - 1], q[groups - 1], counts[groups - 1] = flip, 1 - flip, zeros
-    value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, band, &error)
+    value = c_bits_log_delta_within(p, q, counts, groups, flip, eps, gap, band, &error)
     if band < BAND and not error < ROUGH_ERROR:
-        value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, BAND, &error)
+        value = c_bits_log_delta(p, q, counts, groups, flip, eps, gap, &error)
     lower[0], upper[0] = value - error, value + error
     if lower[0] != lower[0]:
         lower[0] = -INFINITY
     if not isfinite(upper[0]) and gap > 0:
         earlier = fmax(eps - 256 * UNIT * (1 + eps), 0)
-        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), BAND, &error)
+        value = c_bits_log_delta(p, q, counts, groups, flip, earlier, gap + (eps - earlier), &error)
         bound = value + error if isfinite(value + error) else 0
         upper[0] = fmin(bound, log(-expm1(-gap)) * (1 - 4 * UNIT) + 4 * UNIT)
 

@@ -5,8 +5,11 @@
 # The caller has checked: p, q, counts as in _lattice.pxd (counts > 0, 0 < p < 1; groups may be 0), 0 < flip <= 1/2, eps >= 0.
 # The caller passes gap = ln((1 - flip)/flip) - eps, accurate to an ulp, since the difference of a rounded budget and eps
 # cancels where eps is close to the budget. The inversion omits about e^-band (21 to BAND; _lattice.pxd).
+cdef double c_bits_log_delta_within(const double *p, const double *q, const double *counts, Py_ssize_t groups,
+                                    double flip, double eps, double gap, double band, double *error) noexcept nogil
+# The same with band = BAND.
 cdef double c_bits_log_delta(const double *p, const double *q, const double *counts, Py_ssize_t groups,
-                             double flip, double eps, double gap, double band, double *error) noexcept nogil
+                             double flip, double eps, double gap, double *error) noexcept nogil
 
 
 # Writes the groups of the given numbers of ones and zeros, all with one flip probability, into arrays of length 2.

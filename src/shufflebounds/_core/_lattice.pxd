@@ -56,15 +56,17 @@ cdef struct Node:
     double rounding
 
 # Returns half = |sin(t/2)| beyond which nodes are negligible: |phi| <= e^-band there. `band` is 21 to BAND, and the errors are
-# about e^-band.
-cdef double c_half(double var, double band) noexcept nogil
+# about e^-band. The functions without `_within` in their names have band = BAND.
+cdef double c_half_within(double var, double band) noexcept nogil
+cdef double c_half(double var) noexcept nogil
 # Sets t, s, c and weight of the m-th of the nodes 0..J; returns False if it is beyond half.
 cdef bint c_place(double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 # Sets the other fields of the node from log |phi| and the phase; effort is the sum of the magnitudes of the terms of both.
 cdef void c_fill(double log_abs, double phase, double effort, Node *at) noexcept nogil
 # c_nodes_make prepares phi and returns `half`, the upper end of the nodes' range of |sin(t/2)|. c_node evaluates node m, and
 # returns False if the node lies beyond `half`.
-cdef double c_nodes_make(const Law *law, const Tilt *tilt, double band, Phi *phi) noexcept nogil
+cdef double c_nodes_make_within(const Law *law, const Tilt *tilt, double band, Phi *phi) noexcept nogil
+cdef double c_nodes_make(const Law *law, const Tilt *tilt, Phi *phi) noexcept nogil
 cdef bint c_node(const Phi *phi, const Tilt *tilt, double half, double J, Py_ssize_t m, Node *at) noexcept nogil
 
 # The geometric sum over J neighbours, sum_(0 <= i < J) e^(-slope i) z^(toward i) with z = e^(i t) and toward = +-1: at the
@@ -87,8 +89,10 @@ cdef int c_orders(double var, double depth) noexcept nogil
 cdef void c_phi_make(const Law *law, double theta, double var, double half, Phi *phi) noexcept nogil
 cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs, double *phase,
                    double *effort) noexcept nogil
-cdef double c_half_period(double var, double reach, double band) noexcept nogil
-cdef double c_left_out(double var, double half, double J, double band) noexcept nogil
+cdef double c_half_period_within(double var, double reach, double band) noexcept nogil
+cdef double c_half_period(double var, double reach) noexcept nogil
+cdef double c_left_out_within(double var, double half, double J, double band) noexcept nogil
+cdef double c_left_out(double var, double half, double J) noexcept nogil
 cdef double c_log_edge(const Law *law, int all_ones) noexcept nogil
 cdef void c_lattice_law(Law *law, const double *p, const double *q, const double *counts,
                         Py_ssize_t groups) noexcept nogil

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.caches import Kept, cached_property, uncached
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import BLOCK, CACHED_BYTES, COMPARED, FEW, MOST_ENUMERATED, NEGLIGIBLE, SEARCH_GAP
 from shufflebounds._base.search import IntRange, halves, maximum
@@ -101,6 +101,10 @@ class Population:
         sizes = [*(number for number in BINS if size > 2 * number), min(COMPARED, size)]
         *self.bins, self.sketch = BudgetBins.of(self.budgets, self.counts, sizes, windowed=windowed)
         self.exact = len(self.bins)
+
+    def __getstate__(self) -> dict[str, object]:
+        # A pickle omits cached sums over the users.
+        return uncached(self)
 
     def _clones(self, kind: str, terms: Terms, level: int, i: int, j: int, upper: bool) -> CloneLaw:
         """Return the distribution of the number of clones that the other users send, for a target with a budget in i..j.
