@@ -108,8 +108,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
             c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - out.log_factorial[<Py_ssize_t> left] if left > 0 else 0),
                    effort - (2 * left * g.log_rest if left > 0 else 0), value, blur)
         return
-    # `rest` is the largest value of a user that takes a later atom, or 0, and `most` the largest sum of the later groups: outcomes
-    # whose sum is not positive contribute nothing
+    # Outcomes whose sum is not positive contribute nothing, so the recursion stops where the remaining users cannot make the sum
+    # positive: `rest` is the largest value of a later atom, or 0, and `most` is the largest sum of the later groups.
     for j in range(atom + 1, g.atoms):
         rest = fmax(rest, g.x[j])
     for i in range(group + 1, out.number):

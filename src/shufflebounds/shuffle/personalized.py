@@ -354,9 +354,9 @@ class PersonalizedClones(EqualByKey, Described):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1, see there). The lower bound is one of the formula, the smallest of these
-            decompositions, not of the exact privacy loss. If the guarantee is for every user, the search over users leaves a gap of
-            up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
+            with the target's values 0 and 1, see there). The lower bound is a bound of the smallest value over these
+            decompositions; the exact privacy loss may be below it. If the guarantee is for every user, the search over users leaves
+            a gap of up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 

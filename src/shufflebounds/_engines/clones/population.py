@@ -190,7 +190,7 @@ class Population:
         return min(guesses)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return the log mass outside the window at which the estimate for the targets i..j is about the smallest.
+        """Return a log mass outside the window that about minimizes the estimate of log delta for the targets i..j.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
