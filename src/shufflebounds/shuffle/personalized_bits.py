@@ -140,7 +140,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     Notes
     -----
     Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum is found to a relative 1e-3 in delta, by branch and bound over intervals of sorted budgets. For every
+    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. For every
     user of an interval, delta is at most that of the user with the largest budget without the other users of the interval, by
     post-processing.
 
