@@ -6,14 +6,13 @@
 Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
 has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0, which decides
-the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
+Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
+decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
-         heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
-                                  one, plus E S + E S_- given that some user has one
+         heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
-                                  max(2e-4, 3 rtol); if a heavy tail needs too many nodes, with the tolerances 1e-4 and 1e-2,
-                                  which split more values off
+                                  max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
+                                  tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model

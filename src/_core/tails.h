@@ -72,7 +72,7 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
                   vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
-/* Whether the passes can be used with this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
+/* Returns whether the passes can be used with this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
  * absolute error below 1e-15. */
 VECTORS_INLINE int tails_serves(double x) { return (x >= 1) & ((x >= 3) | (x == floor(x))) & (x <= TWO_53); }
 
@@ -299,7 +299,8 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
  * and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m,
  *     c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)),
  * so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding errors, but later terms are small.
- * No step needs a division, because t_m and u_m are multiplied by their denominators: with w = a + 2 m, q = 1 - x and d = a - (a + b) x,
+ * No step needs a division, because t_m and u_m are multiplied by their denominators. With w = a + 2 m, q = 1 - x and
+ * d = a - (a + b) x,
  *     t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
  * a cubic polynomial of m with positive coefficients. As t and u have the size of (d + sqrt(b x))/a, the products are scaled: a and w
  * are divided by a + TAILS_LENGTH, and each step is multiplied by a power of two, so that p_m stays between 1e-20 and 1e60.
