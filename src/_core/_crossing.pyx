@@ -4,9 +4,9 @@ Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd
 
 Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
 the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. The approximation,
-corrected by this offset and a slope in eps, is solved again. The last steps evaluate the requested bound: each step moves eps by the
-estimated remaining distance to the conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected
-where the estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
+corrected by this offset and a slope in eps, is solved again. The last steps evaluate the requested bound: each step moves eps by
+the estimated remaining distance to the conservative end, until the bound meets the target. A bracket is kept throughout, and is
+bisected where the estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
 
 Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where the returned eps is an
           end of the range: 0, or pure, at which delta is 0.

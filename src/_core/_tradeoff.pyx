@@ -399,8 +399,8 @@ def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, 
                const double[::1] b_rest not None):
     """Return (kept, across, down): the indices of the vertices of the lower hull and the logarithms of the steps between them.
 
-    The points are (e^a, e^b); a_rest and b_rest are the logarithms of 1 - e^a and 1 - e^b. The arrays have equal lengths >= 1 and no
-    NaN, and a increases.
+    The points are (e^a, e^b); a_rest and b_rest are the logarithms of 1 - e^a and 1 - e^b. The arrays have equal lengths >= 1 and
+    no NaN, and a increases.
     """
     cdef Py_ssize_t n = a.shape[0], size
     places, steps = np.empty(n, dtype=np.intp), np.empty((2, n))

@@ -9,10 +9,11 @@ m = 0..N above and below. With B fewer zeros among the other bits
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
 Where all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to
-the last: the difference between the bound of an interval and a value in it is about proportional to its length, from which the length
-of the next interval is chosen. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m) compares P = S + Bin(width, q)
-with Q = S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal test accepts sums up to the last k with
-P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of _lattice.pyx give the value.
+the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
+from which the length of the next interval is chosen. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m)
+compares the distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal
+test accepts sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of
+_lattice.pyx give the value.
 Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. For width = 1 both bounds agreed to the last digit with the
           same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by

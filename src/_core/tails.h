@@ -72,7 +72,7 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
                   vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
-/* Returns whether the passes can be used with this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
+/* Returns whether the passes accept this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
  * absolute error below 1e-15. */
 VECTORS_INLINE int tails_serves(double x) { return (x >= 1) & ((x >= 3) | (x == floor(x))) & (x <= TWO_53); }
 
@@ -302,8 +302,8 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
  * No step needs a division, because t_m and u_m are multiplied by their denominators. With w = a + 2 m, q = 1 - x and
  * d = a - (a + b) x,
  *     t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
- * a cubic polynomial of m with positive coefficients. As t and u have the size of (d + sqrt(b x))/a, the products are scaled: a and w
- * are divided by a + TAILS_LENGTH, and each step is multiplied by a power of two, so that p_m stays between 1e-20 and 1e60.
+ * a cubic polynomial of m with positive coefficients. As t and u have the size of (d + sqrt(b x))/a, the products are scaled: a and
+ * w are divided by a + TAILS_LENGTH, and each step is multiplied by a power of two, so that p_m stays between 1e-20 and 1e60.
  *
  * For an integer b the fraction ends at m = b, where u is 0; u is kept at 0 from there on. For another b, u_m is negative for m > b.
  * The terms then alternate; they are small. */
