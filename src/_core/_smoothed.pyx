@@ -195,7 +195,7 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
     return 2 * total / 2.718281828459045 if total == total else INFINITY
 
 
-# What limits the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
+# Limits of the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
 cdef struct Effort:
     double depth           # omitted terms are at most e^-depth of the answer of a Gaussian
     double reach           # end of the nodes, in standard deviations of the Gaussian factor of U
