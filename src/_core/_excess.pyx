@@ -261,8 +261,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. That
-                # would help only if the first round gave no lower bound.
+                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. More
+                # smoothing would help only if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part

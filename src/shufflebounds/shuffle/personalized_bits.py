@@ -337,7 +337,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         Notes
         -----
         The search starts from the given dataset, or from all zeros. Each step changes the bit that increases delta the most (users
-        of equal budget and bit are equivalent), until no change does. This is a local search: it need not find the maximum.
+        of equal budget and bit are equivalent), until no change does. This local search need not find the maximum.
 
         Examples
         --------

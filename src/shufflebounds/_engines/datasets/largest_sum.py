@@ -123,7 +123,7 @@ class LargestSums:
                 laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
-            # With large values a bound is a sum of several parts. It is computed only for the first and the last number of users.
+            # With large values a bound is a sum of several parts, and is computed only for the first and the last number of users.
             self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser) if found is None else None
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())

@@ -13,9 +13,9 @@ The target's message has the distribution R_0 or R_1, and R_x that of a user wit
 mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in L^2(1/m), and r is the radius of
 a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
-:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. It follows from a
-bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and any
-bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
+:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. The number mu_q
+follows from a bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with
+E' < E and any bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
 """
 
