@@ -182,8 +182,8 @@ cdef double c_objective(const Atoms *law, const double *weight, double count, do
                         double log_theta) noexcept nogil:
     """Returns about log B, up to a constant, as if the sum were normal, with theta limited so that nothing overflows.
 
-    count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close
-    to Mills' ratio.
+    The value is count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where
+    M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close to Mills' ratio.
     `weight` holds the probabilities exp(log_w).
     """
     cdef Py_ssize_t j

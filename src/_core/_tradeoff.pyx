@@ -178,7 +178,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
     """Find the vertices of the greatest convex, non-increasing function at or below the points (e^a, e^b) with increasing e^a.
 
     across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns the number of vertices.
-    The caller has checked: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a is not a probability).
+    The caller has checked: no NaN, n >= 1; ac and bc are the logarithms of 1 - e^a and 1 - e^b, or inf if e^a is not a probability.
     """
     cdef Py_ssize_t i, size = 1
     cdef double da, db
@@ -345,7 +345,8 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
                    double lost_q=-INFINITY):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms, which 1 - alpha and 1 - beta include. Equal lengths, no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. log_p and log_q have
+    equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))
