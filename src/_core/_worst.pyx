@@ -346,8 +346,8 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
-    # A scan most often uses 95 % of the tolerance; the exact fraction varies from eps to eps. If the upper bound is raised to use the
-    # whole tolerance, it is as smooth in eps as the best value, so that the search for eps needs fewer searches over datasets.
+    # A scan most often uses 95 % of the tolerance; the exact fraction varies from eps to eps. If the upper bound is raised to use
+    # the whole tolerance, it is as smooth in eps as the best value, so that the search for eps needs fewer searches over datasets.
     if scanned and width == 1:
         upper[0] = fmin(fmax(upper[0], within(found.best, &to)), 0)
     free(heap.items)

@@ -184,15 +184,15 @@ typedef struct {
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
 } Tails;
 
-/* The state of the continued fraction: p0 and p1 are the denominators of the last two convergents, gap is the product of all u, and odd
- * the part of the next u that is known. t0..t3 are the coefficients of t as a cubic of the step, and unit2 and rate the scales of the
- * steps. open is 0 where the fraction has converged. */
+/* The state of the continued fraction: p0 and p1 are the denominators of the last two convergents, gap is the product of all u, and
+ * odd is the part of the next u that is known. t0..t3 are the coefficients of t as a cubic of the step, and unit2 and rate are the
+ * scales of the steps. open is 0 where the fraction has converged. */
 typedef struct {
     double p0[TAILS_ROOM], p1[TAILS_ROOM], gap[TAILS_ROOM], odd[TAILS_ROOM], unit2[TAILS_ROOM], rate[TAILS_ROOM], open[TAILS_ROOM];
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
 } Fraction;
 
-/* Sets the fields of Tails for every element: the smaller tail, and its deviance in plain double. upper is that of tails_block_body.
+/* Sets the fields of Tails for every element: the smaller tail, and its deviance in plain double; upper as in tails_block_body.
  * The parameters j and b of a tail are
  *   j = k + 1, b = n - k   if more than k of n trials succeed
  *   j = r, b = k + 1       if there are at most k failures before the r-th success, thus at least r successes in k + r trials
@@ -228,8 +228,8 @@ VECTORS_INLINE void tails_all(int law, const double *first, const double *second
     }
 }
 
-/* Sets the same fields for the tail Pr[N > k] of a Poisson variable N of mean mu (shift = 1), or for the incomplete gamma functions at
- * a = k, x = mu (shift = 0). */
+/* Sets the same fields for the tail Pr[N > k] of a Poisson variable N of mean mu (shift = 1), or for the incomplete gamma functions
+ * at a = k, x = mu (shift = 0). */
 VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, double upper, ptrdiff_t count, Tails *t)
 {
     ptrdiff_t i;
@@ -469,9 +469,9 @@ VECTORS_INLINE void tails_far(Tails *t, int law, const ptrdiff_t *first, int fus
     tails_far_logs(t, &f, from, to);
 }
 
-/* Writes to at the elements sorted by method; each list is padded to a multiple of TAILS_ABREAST by repeating its first element.
- * first[w] and last[w] are the places in at where list w begins and where its elements end. Every other element is listed from the end of its list, so that the counts of
- * two neighbours do not depend on each other. */
+/* Writes to `at` the elements sorted by method; each list is padded to a multiple of TAILS_ABREAST by repeating its first element.
+ * first[w] and last[w] are the places in `at` where list w begins and where its elements end. Every other element is put at the
+ * end of its list, so that the counts of two neighbours do not depend on each other. */
 VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
 {
     int list[TAILS_WAYS][TAILS_BLOCK], up[TAILS_WAYS] = {0}, down[TAILS_WAYS] = {0}, w;
@@ -492,8 +492,8 @@ VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrd
     first[TAILS_WAYS] = place;
 }
 
-/* Writes log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements; for the incomplete gamma and beta
- * functions upper = 1 stands for the lower function, log P and log I_x. */
+/* Writes log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements. For the incomplete gamma and
+ * beta functions upper = 1 stands for the lower function, log P and log I_x. */
 VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar,
                                      int fused)
 {
