@@ -93,7 +93,7 @@ def chen_long_delta(users: int, lam: float, eps: float) -> float:
 
 
 def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
-    """Return the normal quantile of a probability given by its logarithm and that of its complement."""
+    """Return the normal quantile of a probability, given the logarithms of the probability and of its complement."""
     small = np.less(log_cdf, log_sf)
     return np.where(small, ndtri_exp(np.where(small, log_cdf, -1.0)), -ndtri_exp(np.where(small, -1.0, log_sf)))
 
