@@ -51,9 +51,8 @@ _LITTLE = math.log(1e-6)
 Raised: a larger bound. Lowered: longer run time."""
 
 _MUCH = math.log(1e-3)
-"""Log of a fraction of the main term. If the error term exceeds this fraction of the main term, the probability of the test is
-bounded
-by the bound at a smaller eps, too, and not only by the privacy blanket. Raised: a larger bound. Lowered: longer run time."""
+"""Log of a fraction of the main term. If the error term exceeds this fraction of the main term, the bound at a smaller eps is used
+for the probability of the test, too, and not only the privacy blanket. Raised: a larger bound. Lowered: longer run time."""
 
 _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""

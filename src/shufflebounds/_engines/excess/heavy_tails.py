@@ -370,7 +370,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
 def _under(y: FloatArray, nodes: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return lower bounds at `y` of a convex increasing function >= 0 with the given bounds at the nodes.
 
-    Between two nodes the function is above the line through the two nodes before, and above that through the two nodes after.
+    Between two nodes the function is above the line through the two nodes before, and above the line through the two nodes after.
     """
     place = np.clip(np.searchsorted(nodes, y) - 1, 1, nodes.size - 3)
     left, right = (low[place] - high[place - 1]) / (nodes[place] - nodes[place - 1]), high[place + 2] - low[place + 1]
