@@ -13,7 +13,7 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
                          Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
          secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), intervals are found on
          maxima          which |phi| < e^-band is proven; nodes are evaluated only outside of these intervals
-Roundings   the errors of n arg phi, n log|phi| and the sum of nodes are bounded by a model (ulp counts); `blur` bounds that of K
+Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above
 """
