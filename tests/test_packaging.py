@@ -21,7 +21,7 @@ def name(requirement):
 
 
 def test_the_first_line_of_the_set_up_installs_what_the_build_requires():
-    """The second line builds without isolation, so that an older setuptools of a new environment would be used."""
+    """The second line builds with the installed setuptools; in a new environment it would be too old without the first line."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"^pip install (?!--no-build-isolation)(.*setuptools.*)$", text, re.M)
     assert set(re.findall(r'[^\s"]+', line)) == set(PROJECT["build-system"]["requires"])

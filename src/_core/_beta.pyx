@@ -11,7 +11,7 @@ The scalar kernels:
     a, b >= 1   the smaller of P and Q (P where d >= 0), with N = a + b and D = dev(a, N x) + dev(b, N y) as in _binomial.pyx:
         near    the uniform expansion of _binomial.pyx, which does not need integers
         else    x^a y^b/B(a, b) over the even part of Gauss's continued fraction (DLMF 8.17.22), by Lentz's method
-    a or b < 1, x <= 1/2 (else the roles of P and Q change); u = log(x^a/(a B(a, b))), of which the logarithm of the Gamma
+    a or b < 1, x <= 1/2 (else the roles of P and Q change); u = log(x^a/(a B(a, b))), in which the logarithm of the Gamma
                 functions is relatively accurate in the small parameter:
         b < 1   P = e^u sum_n (1-b)_n x^n a/(n! (a+n)), all terms positive
         b >= 1  P = x^a y^b/(a B) + I_x(a+1, b)

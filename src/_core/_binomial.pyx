@@ -70,7 +70,7 @@ cdef inline dd distance_dd(double a, double b, double n, double extra,
                            double p, double p_lo, double q, double q_lo) noexcept nogil:
     """Returns a - N p = N q - b, formed from the smaller of p and q; N = n + extra = a + b.
 
-    The smaller one is found by an index, because the processor could not predict a branch.
+    The smaller of p and 1 - p is found by an index, because the processor could not predict a branch.
     """
     cdef double high[2]
     cdef double low[2]
@@ -174,7 +174,7 @@ cdef inline double tail_series(double j, double n, double odds) noexcept nogil:
 cdef inline double ratio(double j, double b, double n, double p, double q, double variance, double d) noexcept nogil:
     """Returns Pr[X >= j]/Pr[X = j] for j far from the mode or a small variance.
 
-    It takes at most about 85 terms of the series, or a dozen steps of the continued fraction.
+    The computation takes at most about 85 terms of the series, or a dozen steps of the continued fraction.
     """
     if variance < SERIES_VARIANCE:
         return tail_series(j, n, p / q)

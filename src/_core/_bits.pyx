@@ -185,8 +185,8 @@ shuffled_bits_log_delta = ufunc_of_pairs(
 def bits_log_delta(const double[::1] p, const double[::1] q, const double[::1] counts, double flip, double eps, double gap):
     """Return log delta of a target with value 0 against 1, and a bound of its absolute error.
 
-    p, q, counts: probabilities of one and zero of the other users' bits and how many bits share them. counts=None means one bit
-    each, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
+    p and q are the probabilities of one and of zero of the other users' bits, and counts[j] bits have the probability p[j].
+    counts=None means one bit for each p, which is faster. gap = ln((1 - flip)/flip) - eps, accurate to an ulp.
     """
     cdef double error = 0, value
     cdef Py_ssize_t groups = p.shape[0]

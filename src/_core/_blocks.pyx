@@ -125,7 +125,7 @@ cdef int signalled() noexcept with gil:
 
 
 cdef int settled() except -1:
-    """Raises the exception that is set, if any. It has stopped a pass over the data, whose results are not valid."""
+    """Raises the exception that is set, if any. The results of the pass over the data that it has stopped are not valid."""
     return -1 if error_set() != NULL else 0
 
 

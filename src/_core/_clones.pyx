@@ -12,8 +12,8 @@ all M signs are +1, and
     delta(eps) = (1 - e^(eps - l)) (1 - r/2)^(n-1)/(1 + e^-l).
 
 eps(delta). The search of _crossing.pyx starts from an estimate of log delta: the normal approximation around the tilted mean plus a
-constant. Where the sums are expensive, the search first uses the middle of the contour integral's bounds. For n v <= 2 the equation
-delta(eps) = delta has a closed form.
+constant. Where the sums are expensive, the search first uses the middle of the contour integral's bounds. For n v <= 2 the solution
+of delta(eps) = delta has a closed form.
 
 Returned error: that of _compound.pyx and the roundings of every logarithm that is added to it; both bounds are rounded
           conservatively.

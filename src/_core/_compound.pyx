@@ -1,7 +1,7 @@
 """The clone sum E[max(0, D - u M)], the core of every clone bound, by a sweep over the number of clones or by _contour.pyx.
 
 Layer: kernels ``cdef ... c_...(...) noexcept nogil`` (declared in _compound.pxd, which says what the caller has checked),
-a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of it.
+a ufunc for a binomial number of clones, and a function on a memoryview for any distribution of the number of clones.
 
 Definition. M is a random number of clones, D the sum of M independent random signs (+1 or -1, probability 1/2 each). Parameters are
 u and v = 1 - u. For 0 <= u < 1
@@ -10,15 +10,16 @@ where b_m is the distribution Bin(m, 1/2). The kernels sum G_m over the distribu
 the number C ~ Bin(n - 1, r) of the other users' clones, M = C + 1, a clone bound is
     delta(eps) = (1 - 2w)(1 + e^eps) sum_c Pr[C = c] G_(c+1)/(c+1),  u = tanh(eps/2)/(1 - 2w)
 (the hockey-stick divergence of the clone pair, whose optimal test is a/(a+b) > theta with theta - 1/2 = u/2). Since
-Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) for this C.
+Pr[Bin(n-1, r) = m-1]/m = Pr[Bin(n, r) = m]/(n r), the sum is E[max(0, D - u M)]/(n r) with M ~ Bin(n, r).
 
 Method. Downward in m, with B = b_m(tau) 2 tau/m, tau' the threshold of m - 1 (tau or tau - 1) and g' = 2 tau' - (m-1) - u (m-1):
     tau' = tau - 1:  b' = B,                       S' = S + B/2
     tau' = tau:      b' = b_m(tau) 2 (m-tau)/m,    S' = S - B/2
     both:            G' = G + u S' - |g' - 1 - u| B/2
 where S = Pr[Bin(m, 1/2) >= tau]. The recursion runs downward because it damps the errors of earlier steps (upward they grow).
-It starts anew every block of at most 512 steps, with b from the binomial kernel, S/b from its tail ratio, and G = tau b - u m S.
-The cancellation in this difference multiplies rounding errors by about |log G|, which is a few ulp of the logarithm. For u >= 1/2
+The recursion starts anew in every block of at most 512 steps, with b from the binomial kernel, S/b from its tail ratio, and
+G = tau b - u m S.
+The cancellation in this difference multiplies rounding errors by about |log G|: the error of log G is a few ulp. For u >= 1/2
 there is more cancellation (G << S as u -> 1); there G_m/b is summed term by term, at most 43 positive terms.
 Truncation range: with tanh(l) = u and k = l u - log cosh(l), G_m <= e^(-k m)/(e l). So the sum outside m = lo..hi is at most
 (1 - r + r e^-k)^n/(e l) times a tail of Bin(n, r'), r' = r e^-k/(1 - r + r e^-k). The terms are largest near the mean of

@@ -2,14 +2,14 @@
 
 Layer: ``c_crossing`` and ``c_level``, noexcept nogil, declared in _crossing.pxd, which says what the caller has checked.
 
-Method. First, a smooth approximation of log delta is solved for the target. Its offset from log delta is measured at this eps, by
-the approximate middle of the bounds or by the requested bound, and the approximation is solved again after a correction by this
-offset and a slope in eps. The last evaluations are those of the requested bound. Each moves eps by the estimated remaining distance
-to the conservative end, until the bound meets the target. A bracket is kept throughout, and is bisected where the estimate does not
-lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
+Method. First, the search finds the eps at which a smooth approximation of log delta equals the target. There the difference between
+the approximation and log delta (the approximate middle of the bounds, or the requested bound) is measured. The approximation,
+corrected by this offset and a slope in eps, is solved again. The last steps evaluate the requested bound: each step moves eps by
+the estimated remaining distance to the conservative end, until the bound meets the target. A bracket is kept throughout, and is
+bisected where the estimate does not lead to the crossing. The search works with sqrt(-log delta), which is nearly linear in eps.
 
-Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where an end of the range is
-          returned: pure, at which delta is 0, or 0.
+Guarantee the requested bound of delta was evaluated at the returned eps and meets the target, except where the returned eps is an
+          end of the range: 0, or pure, at which delta is 0.
 Measured error   the search adds no error of its own: both bounds of eps are evaluated. Relative gap of the two bounds of eps, for
           random deployments, 10 to 1e12 users or trials, delta 0.1 to 1e-40 (clones: it is the gap of the contour, _contour.pyx)
                                           trials   median   peak

@@ -6,14 +6,13 @@
 Layer: ``c_log_excess`` and ``c_rough_excess``, noexcept nogil, declared in _excess.pxd, and thin loops for Python. _tilted.pyx
 has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, excess.h sums over atoms.
 
-Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0, which decides
-the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
+Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
+decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
-         heavy tails              values so large that a single one makes S positive are split off: E S_+ given that no user has
-                                  one, plus E S + E S_- given that some user has one
+         heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
-                                  max(2e-4, 3 rtol); if a heavy tail needs too many nodes, with the tolerances 1e-4 and 1e-2,
-                                  which split more values off
+                                  max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
+                                  tolerances 1e-4 and 1e-2, at which more values are split off
          always                   the upper bound n E X_+; the lower bound n E X_+ Pr[no user has a negative value]
          a cell of datasets       one upper bound for all numbers of users within limits, by the theorem of Berry and Esseen
 Roundings   values and masses are assumed accurate to 4 ulp, plus the error of exp(log w). The bound of their effect is a model
@@ -108,8 +107,8 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
             c_list(out, group + 1, 0, -1, log_p + (left * g.log_rest - out.log_factorial[<Py_ssize_t> left] if left > 0 else 0),
                    effort - (2 * left * g.log_rest if left > 0 else 0), value, blur)
         return
-    # `rest` is the largest value of a user that takes a later atom, or 0, and `most` the largest sum of the later groups: outcomes
-    # whose sum is not positive contribute nothing
+    # Outcomes whose sum is not positive contribute nothing, so the recursion stops where the remaining users cannot make the sum
+    # positive: `rest` is the largest value of a later atom, or 0, and `most` is the largest sum of the later groups.
     for j in range(atom + 1, g.atoms):
         rest = fmax(rest, g.x[j])
     for i in range(group + 1, out.number):
@@ -262,8 +261,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
                 continue
             c_split(groups, number, top, aim, turns, &some)
             if whole and some.mean == 0:
-                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. That
-                # would help only if the first round gave no lower bound.
+                # Nothing is split off, as in the first round, so this round would compute the same sum with more smoothing. More
+                # smoothing would help only if the first round gave no lower bound.
                 continue
             low = high = -INFINITY
             # if all positive values are split off, the rest of the sum has no positive part

@@ -6,7 +6,7 @@
 Layer: ``c_split``, noexcept nogil, declared in _heavy.pxd, which says what the caller has checked.
 
 Method      values above an edge are split off. The edge is the lowest one at which a Chernoff bound of the last term is
-            below rtol/8 of the answer, whose lower bound comes from the sum without its largest values
+            below rtol/8 of a lower estimate of E S_+, from the sum without its largest values or from the mean of these values
 Roundings   of the means of the values that are split off: 256 ulp
 Checked     as a part of _excess.pyx, whose header states the measured errors
 Cost        about twenty passes over the atoms and one contour with a large tolerance

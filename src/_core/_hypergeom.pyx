@@ -11,16 +11,18 @@ Definition. X is the number of marked items among `draws` taken without replacem
             a = (j, marked+1-j, draws+1-j, rest+j), rest = total - marked - draws, with the expectations
             m = ((marked+1)(draws+1), (marked+1)(total-draws+1), ...)/(total+2), the signs e = (+, -, -, +),
             1/sigma^2 = sum 1/m_i and D = sum dev(a_i, m_i). The tail Pr[X >= j] with j >= m_0 is the smaller one. It is at most
-            1 - 1/e, which is its limit for rare successes (computed for every population up to 60). It is:
-      near the mode   e^-D/sqrt(2 pi) [M(s) + (B(s) + C)/A], s = sqrt(2 D), M Mills' ratio. Pr[X = x] is proportional to f = h e^-D
-                      at j = x + 1/2, with log h = sum 1/(24 a_i) - 7/(2880 a_i^3) + ... The sum of f over x >= j is the integral
-                      from j - 1/2 and the rest of the Euler-Maclaurin formula, which is C times e^-D:
+            1 - 1/e, which is its limit for rare successes (computed for every population up to 60). Two methods compute it:
+      near the mode   e^-D/sqrt(2 pi) [M(s) + (B(s) + C)/A], where s = sqrt(2 D), M is Mills' ratio, and A, B(s) and C follow.
+                      Pr[X = x] is proportional to f = h e^-D at j = x + 1/2, with log h = sum 1/(24 a_i) - 7/(2880 a_i^3) + ...
+                      The sum of f over x >= j is the integral of f from j - 1/2, plus the other terms of the Euler-Maclaurin
+                      formula, which are e^-D times
                       C = (f^(1)/24 - 7 f^(3)/5760 + 31 f^(5)/967680 - 127 f^(7)/154828800) e^D/sigma at j - 1/2.
                       Let j = m_0 + sigma^2 y and g_i = e_i sigma^2/m_i. Then D/sigma^2 = K(y) with K'' = sum |g_i|/(1 + g_i y), and
-                      t = s/sigma = sqrt(2 K(y)) has an inverse y(t), a power series. (dy/dt) h is integrated term by term;
-                      the terms with M(s) are A M(s), and the others B(s). The integral over the whole line is A as well, so
-                      that no normalisation is needed. The order is 7 for max(s, 2.5) < 0.03 sigma, 9 below 0.08 sigma, and 11
-                      below 0.15 sigma if sigma > 50. The dropped terms are then below 5e-14 of the tail.
+                      t = s/sigma = sqrt(2 K(y)) has an inverse y(t), a power series. The power series of (dy/dt) h is integrated
+                      term by term, which gives e^-D (A M(s) + B(s)) with a number A and a polynomial B. A sqrt(2 pi) is the
+                      integral over the whole line, so that no normalisation is needed. The order of the series is 7 for
+                      max(s, 2.5) < 0.03 sigma, 9 below 0.08 sigma, and 11 below 0.15 sigma if sigma > 50. The dropped terms are
+                      then below 5e-14 of the tail.
       elsewhere       the pmf times the sum of positive terms by the ratios of neighbours, of at most about 450 terms
 
 Measured error of log p in units of 1e-13 min(1, |log p|) + 4 ulp(log p), against exact sums (python-flint;

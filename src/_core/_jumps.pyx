@@ -4,7 +4,7 @@
     in the cell, and the sum of probability times distance from its lower end. The caller reduces X + Y to few points by
     splitting    the mass of a cell moves to its two ends and keeps its mean: E f(X + Y) increases for every convex f
     merging      the mass moves to its mean: E f(X + Y) decreases
-X may be multiplied by a positive factor, and be limited to its smallest atoms; both may depend on Y.
+X may be multiplied by a positive factor, and be limited to its smallest atoms; the factor and the limit may depend on Y.
 
 Layer: a function on memoryviews. The caller has checked: the points enclose all sums; masses >= 0, their products may underflow.
 

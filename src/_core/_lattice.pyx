@@ -204,8 +204,8 @@ cdef void c_exponent(const Law *law, double theta, double k, Tilt *tilt) noexcep
 cdef int c_lattice_tilt(const Law *law, double k, double tolerance, Tilt *tilt) noexcept nogil:
     """Find theta with |K'(theta) - k| <= tolerance max(1, sigma); write it with the tilted shift, variance and exponent to tilt.
 
-    Newton steps on logit(K'(theta)/n), which is linear in theta for one group and has a slope in (0, 1] for any number of groups,
-    inside a bracket. The caller has checked: 0 < k < n. Returns the number of steps.
+    The search makes Newton steps on logit(K'(theta)/n) inside a bracket. This function is linear in theta for one group, and has a
+    slope in (0, 1] for any number of groups. The caller has checked: 0 < k < n. Returns the number of steps.
     """
     cdef double low = -1400, high = 1400, theta = 0, var = law.var, mean, slope, step
     cdef dd gap = dd_add(dd_make(law.mean, law.mean_lo), dd_make(-k, 0)), shift = gap
@@ -328,7 +328,7 @@ cdef void c_phi_at(const Phi *phi, double t, double s, double c, double *log_abs
     |delta| <= 1/2   arg = (atan(delta T) - delta T) - delta (atan(T) - T)
     otherwise        arg = (atan(r) - r) + u ((sin t - t) + 2 u s^2 t)/(1 - 2 u s^2),
                      r = u sin t/(1 - 2 u s^2), u = min(x, y)
-    The rounding errors of both are below 4 ulp of effort, the sum of the magnitudes of the terms.
+    The rounding errors of log|phi| and arg are below 4 ulp of effort, the sum of the magnitudes of the terms.
     """
     cdef double s2 = s * s, total = 0, turn = 0, part, delta, u, v, sine = 2 * s * c, rest = sin_rest(t), tangent, bend
     cdef double re, im, hold, ur, ui, spent = 0, wide = 2 * t if t > 0.6 else 0
@@ -410,8 +410,9 @@ cdef struct Inverted:
 cdef double c_half_period_within(double var, double reach, double band) noexcept nogil:
     """Returns J such that the tilted mass farther than J from a point within `reach` of the mean is at most 2 e^-band.
 
-    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u; at a = 9.4 sigma + 15 it is e^-43, the
-    largest `band`. The logarithm under the root adds a factor 1/sigma, as the probabilities themselves are of this size.
+    Bennett: Pr[|S - m| >= a] <= 2 exp(-sigma^2 h(a/sigma^2)), h(u) = (1+u) log(1+u) - u. At a = 9.4 sigma + 15 this
+    bound is e^-43, and 43 is the largest `band`. The logarithm under the root makes the omitted mass smaller by a factor 1/sigma,
+    because the probabilities themselves have the size 1/sigma.
     """
     return ceil(sqrt(var * (2 * band + 2.4 + 2 * log1p(sqrt(var)))) + 15 + reach)
 

@@ -7,7 +7,7 @@ divergence is p (1 - e^(eps - l)). A distribution of losses is a list of (log p,
 Method
     law_hockey_stick     the hockey-stick divergence at the distribution's own losses, downward:
                     H(e) = H(e') + (e^e' - e^e) Q(loss >= e'), a sum of positive terms, so relatively accurate in the extreme
-                    tail; compensated, with an adaptive integer exponent.
+                    tail. The sum is compensated, with an adaptive integer exponent.
     tilted_excess, read_excess    E phi(S - K), phi(x) = (1 - e^(-c x))+/c, of a tilted distribution on a grid, at its points and at
                     any K. The discount c = 1 is the hockey-stick divergence, c = 0 the stop-loss transform E (S - K)+. An error
                     of a tilted mass at distance z above K has the weight phi(z) e^(-theta z). The supremum of the weights has a
@@ -20,8 +20,8 @@ Method
                     term is formed by expm1. Where outcomes are closer than the grid points, the part of an outcome that is not
                     needed for the balance goes to the next point; where they are farther apart, an outcome is balanced by a share
                     of the mass at a lower point, which changes the divergence less.
-                    Outcomes at the upper end that cannot be balanced are rounded down. So is the lowest loss if it is slightly
-                    above a grid point.
+                    Outcomes at the upper end that cannot be balanced are rounded down. The lowest loss is rounded down, too, if it
+                    is slightly above a grid point.
 Error     of law_hockey_stick, in units of 2.2e-16 max(1, |log|), against mpmath at 50 digits, masses e^-60 .. 1:
           2.3e3 losses, peak 2.3, rms 0.50
           merge: the balance at a point has only rounding errors, which change its loss by less than 1e-13

@@ -12,11 +12,11 @@ Method   phi - 1     sum w (e^(theta x) - 1) + sum w e^(theta x) (e^(imDx) - 1),
          log|phi|    log1p of |phi|^2 - 1, or the logarithm of |phi|^2 below 1/2
          m > nodes   |phi(z_m)| <= phi(theta), and sum 1/m^2 over m > nodes is at most 1/nodes
          largest     the bound with phi(theta) in place of |phi(z_m)| takes one real sum. Distributions are evaluated in decreasing
-                     order of it, and each theta for which it is below the largest B is skipped
+                     order of this bound, and each theta for which this bound is below the largest B is skipped
 Rounding every log|phi| is increased by a bound of its error: probabilities have the relative error `blur` plus that of the
          exponential function, and e^(imDx) - 1 has the error 2 m (m + 10) UNIT D|x| (moments.h). Together this is about
          (blur + 20 UNIT) E|e^(theta X) - 1| + (blur + (20 + 2 m) UNIT) m D E|X| e^(theta X),
-         and so for k users about sqrt(k) (blur + 20 UNIT) in log B. Rounding of x is the caller's
+         and so for k users about sqrt(k) (blur + 20 UNIT) in log B. The caller must bound the effect of rounding x
 
 Measured excess of the upper bounds over the exact values (tests/reference/measure_sums.py: python-flint at 300 bits; theta x to 5)
     quantity                                                    trials    peak      rms
@@ -182,8 +182,8 @@ cdef double c_objective(const Atoms *law, const double *weight, double count, do
                         double log_theta) noexcept nogil:
     """Returns about log B, up to a constant, as if the sum were normal, with theta limited so that nothing overflows.
 
-    count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close
-    to Mills' ratio.
+    The value is count log phi(theta) + smoothing theta^2/2 - log theta + log M(theta deviation), where
+    M(x) = 4/(3x + (x^2 + 8)^(1/2)) is close to Mills' ratio.
     `weight` holds the probabilities exp(log_w).
     """
     cdef Py_ssize_t j

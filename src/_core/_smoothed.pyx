@@ -11,9 +11,9 @@ Method   smoothing       polynomials A, B = sum c_k He_2k (ABOVE and BELOW, from
                          the exact integral; the rule adds sum_m e^(theta L m) E h(S-Lm), L = 2 pi/step, over m != 0. For the
                          upper bound x_+ <= h(x), and these terms only increase it. For the lower bound h(x) <= x_+, and their
                          Chernoff bound at theta +- d (c_alias) is subtracted; L grows until this is a thousandth of rtol
-         secondary       where |phi| returns to 1: arccos|phi_i(t)| changes at most by sd_i dt (c_stride), so that intervals with
-         maxima          |phi| < e^-band are proven and skipped; nodes are evaluated only outside of them
-Roundings   the phases n arg phi, n log|phi| and the sum of nodes by a model (ulp counts), besides the cumulant's `blur`
+         secondary       |phi| may return to 1. As arccos|phi_i(t)| changes at most by sd_i dt (c_stride), intervals are found on
+         maxima          which |phi| < e^-band is proven; nodes are evaluated only outside of these intervals
+Roundings   a model (ulp counts) bounds the errors of n arg phi, n log|phi| and the sum of nodes; `blur` bounds the error of K
 Checked     as a part of _excess.pyx, whose header states errors and run time
 Source   inversion: classical; the smoothing bounds and the step are derived above
 """
@@ -180,7 +180,7 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
                     const Cumulant *at) noexcept nogil:
     """Returns a bound of the aliasing error: sum over m != 0 of e^(theta L m - K(theta)) E(S - L m)_+.
 
-    It uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, d the best tilt for a Gaussian. The factor 2 covers rounding.
+    The bound uses (x)_+ <= e^(s x)/(e s) at s = theta +- d, where d is the best tilt for a Gaussian. The factor 2 covers rounding.
     """
     cdef Cumulant beside
     cdef double root = period * period - 2 * at.var * depth, total = 0, d
@@ -195,7 +195,7 @@ cdef double c_alias(Group *groups, Py_ssize_t number, double theta, double perio
     return 2 * total / 2.718281828459045 if total == total else INFINITY
 
 
-# What limits the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
+# Limits of the nodes of a trapezoidal sum. A larger value of any field means a smaller gap and more nodes.
 cdef struct Effort:
     double depth           # omitted terms are at most e^-depth of the answer of a Gaussian
     double reach           # end of the nodes, in standard deviations of the Gaussian factor of U

@@ -100,7 +100,7 @@ cdef double c_log_sub_exp(double a, double b) noexcept nogil:
 cdef double c_stirling_error(double n) noexcept nogil:
     """Returns log n! - log(sqrt(2 pi n) (n/e)^n). The caller has checked: n is an integer, 1 <= n.
 
-    A table up to 15, then the asymptotic series; its first omitted term is 4e-18 at n = 16.
+    Values up to n = 15 are from a table, later ones from the asymptotic series. Its first omitted term is 4e-18 at n = 16.
     """
     cdef double r, w
     if n <= STIRLING_LAST:
@@ -135,7 +135,7 @@ cdef double c_log_ratio(double x, double m, double m_lo, double *lo) noexcept no
 
     z = x/m = 2^e z', z' in [11/16, 11/8): c ~ 1/z' from a table, r = c z' - 1 with |r| < 0.008,
     log = e ln 2 - log c + log1p(r), the series' first two terms in double-double.
-    For x/m outside 2^+-990, where its splitting would overflow, it is log x - log m in plain double.
+    For x/m outside 2^+-990, where the splitting of x/m would overflow, the value is log x - log m in plain double.
     """
     cdef dd z = dd_div(dd_make(x, 0), dd_make(m, m_lo)), r, total, square
     cdef int e

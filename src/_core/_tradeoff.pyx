@@ -178,7 +178,7 @@ cdef Py_ssize_t c_lower_hull(const double *a, const double *ac, const double *b,
     """Find the vertices of the greatest convex, non-increasing function at or below the points (e^a, e^b) with increasing e^a.
 
     across[k], down[k] are the logarithms of the steps from vertex k - 1 to vertex k. Returns the number of vertices.
-    The caller has checked: not NaN, n >= 1; ac, bc the logarithms of 1 - e^a, 1 - e^b (or inf, where e^a is not a probability).
+    The caller has checked: no NaN, n >= 1; ac and bc are the logarithms of 1 - e^a and 1 - e^b, or inf if e^a is not a probability.
     """
     cdef Py_ssize_t i, size = 1
     cdef double da, db
@@ -345,7 +345,8 @@ def tradeoff_knots(const double[::1] log_p not None, const double[::1] log_q not
                    double lost_q=-INFINITY):
     """Return log alpha, log(1 - alpha), log beta, log(1 - beta) of n + 1 breakpoints, for atoms by decreasing Q/P.
 
-    lost_p, lost_q: logarithms of the masses not in the atoms, which 1 - alpha and 1 - beta include. Equal lengths, no NaN.
+    lost_p, lost_q: logarithms of the masses not in the atoms. 1 - alpha and 1 - beta include these masses. log_p and log_q have
+    equal lengths and no NaN.
     """
     cdef Py_ssize_t n = log_p.shape[0]
     knots = np.empty((4, n + 1))
@@ -397,9 +398,10 @@ def log_hockey_stick_of_losses(const double[::1] log_p not None, const double[::
 
 def lower_hull(const double[::1] a not None, const double[::1] a_rest not None, const double[::1] b not None,
                const double[::1] b_rest not None):
-    """Return (kept, across, down): the vertices of the lower hull and the logarithms of the steps between them.
+    """Return (kept, across, down): the indices of the vertices of the lower hull and the logarithms of the steps between them.
 
-    Equal lengths >= 1, a increasing, no NaN; a_rest, b_rest are the logarithms of 1 - e^a, 1 - e^b.
+    The points are (e^a, e^b); a_rest and b_rest are the logarithms of 1 - e^a and 1 - e^b. The arrays have equal lengths >= 1 and
+    no NaN, and a increases.
     """
     cdef Py_ssize_t n = a.shape[0], size
     places, steps = np.empty(n, dtype=np.intp), np.empty((2, n))

@@ -1,6 +1,6 @@
 """The worst-case dataset of shuffled bits and of their sums: a branch and bound over all numbers of ones, in one call.
 
-Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that check for signals between two of them.
+Layer: kernels ``noexcept nogil`` (declared in _worst.pxd), functions on arrays of eps that check for signals between two eps.
 
 Definition. Of N = `others` bits of the other users m are ones; each bit is flipped with probability q. Let f_N(m) be the
 hockey-stick divergence of a target user that adds `width` bits, all 0 against all 1. The kernels bound the maximum of f_N(m) over
@@ -8,11 +8,12 @@ m = 0..N above and below. With B fewer zeros among the other bits
     f_N(m + j) <= f_(N - B)(m),   0 <= j <= B
 (adding bits is post-processing: shuffled bits, Proposition 3.1), so one value bounds a whole interval of datasets.
 Method. Best-first search: BATCH intervals are halved at a time, until the largest bound is within the tolerance of the best value.
-Where all datasets give similar values, the intervals left after MOST_HALVED ones are scanned from the first number of ones to the
-last: the difference between the bound of an interval and a value in it is about proportional to its length, from which the length
-of the next interval is chosen. For width = 1 a value is that of _bits.pyx. Otherwise it compares S + Bin(width, q) with
-S + Bin(width, 1 - q), whose likelihood ratio decreases: the optimal test is Pr[sum <= k] for the last k with P(k) > e^eps Q(k),
-which is found by steps along the local slope, and two tails of _lattice.pyx.
+Where all datasets give similar values, the intervals left after MOST_HALVED halvings are scanned from the first number of ones to
+the last. The difference between the bound of an interval and a value in it is about proportional to the length of the interval,
+from which the length of the next interval is chosen. For width = 1 a value f_N(m) is computed by _bits.pyx. Otherwise f_N(m)
+compares the distributions P of S + Bin(width, q) and Q of S + Bin(width, 1 - q). The likelihood ratio P/Q decreases, so the optimal
+test accepts sums up to the last k with P(k) > e^eps Q(k). This k is found by steps along the local slope, and two tails of
+_lattice.pyx give the value.
 Error     that of the values, and the tolerance: upper - lower is at most 0.6e-3, or 0.6e-5 times -log delta if that is larger (1e-9
           up to 1024 candidates), plus `loose` times 1 - log delta. For width = 1 both bounds agreed to the last digit with the
           same search in Python, before the scan was added: 200 random cases, n = 2..3e5. For width 2..4 against enumeration by
@@ -345,8 +346,8 @@ cdef bint c_worst_log_delta(double others, double fakes, double width, double fl
     lower[0], upper[0] = found.lower, fmax(found.bound, found.best)
     if heap.size:
         upper[0] = fmax(upper[0], heap.items[0].bound)
-    # A scan most often uses 95 % of the tolerance, by an amount that varies from eps to eps. With all of it, the bound is as smooth
-    # in eps as the best value, so that the search for eps needs fewer searches over datasets.
+    # A scan most often uses 95 % of the tolerance; the exact fraction varies from eps to eps. If the upper bound is raised to use
+    # the whole tolerance, it is as smooth in eps as the best value, so that the search for eps needs fewer searches over datasets.
     if scanned and width == 1:
         upper[0] = fmin(fmax(upper[0], within(found.best, &to)), 0)
     free(heap.items)

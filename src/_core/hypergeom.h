@@ -20,7 +20,7 @@ enum { HYPERGEOM_BLOCK = 256, HYPERGEOM_ABREAST = 8, HYPERGEOM_ORDER = 11 };
 /* The methods of an element: the expansions of orders 7, 9 and 11, sums in 64 lists by their expected number of terms, the scalar
  * kernel. */
 enum { HYPERGEOM_EXPAND, HYPERGEOM_SUM = HYPERGEOM_EXPAND + 3, HYPERGEOM_LONE = HYPERGEOM_SUM + 64, HYPERGEOM_WAYS };
-/* The expansions are used for max(s, 2.5)^2 below these multiples of sigma^2, that of order 11 above a variance. */
+/* The expansion of an order is used if max(s, 2.5)^2 is below this multiple of sigma^2, and order 11 only above the variance. */
 #define HYPERGEOM_SLOPE_7 9e-4
 #define HYPERGEOM_SLOPE_9 6.4e-3
 #define HYPERGEOM_SLOPE_11 2.25e-2

@@ -11,8 +11,8 @@
 
 enum { SWEEP_RUNS = 8 };
 
-/* The start of each run: m clones, their threshold a, S/b and G/b there, and the logarithm of the factor
- * of its sum; and the sum of the run. */
+/* Each run starts at m clones with the threshold a, tail = S/b and value = G/b. sum is the sum of the run, and log_scale the
+ * logarithm of the factor by which the caller multiplies the sum. */
 typedef struct {
     double m[SWEEP_RUNS], a[SWEEP_RUNS], tail[SWEEP_RUNS], value[SWEEP_RUNS], log_scale[SWEEP_RUNS], sum[SWEEP_RUNS];
 } sweep_runs;

@@ -72,7 +72,7 @@ VECTORS_INLINE dd tails_deviances_dd(double x, double y, Means m, int fused)
                   vector_deviance_dd(dd_make(y, 0), m.other, dd_neg(m.d), 0, fused));
 }
 
-/* Whether the passes can be used with this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
+/* Returns whether the passes accept this parameter: an integer, or a real number of at least 3, for which vector_stirling has an
  * absolute error below 1e-15. */
 VECTORS_INLINE int tails_serves(double x) { return (x >= 1) & ((x >= 3) | (x == floor(x))) & (x <= TWO_53); }
 
@@ -184,17 +184,19 @@ typedef struct {
     double other[TAILS_ROOM], mirror[TAILS_ROOM], plain[TAILS_ROOM];
 } Tails;
 
-/* The state of the continued fraction: p0 and p1 the denominators of the last two convergents, gap the product of all u, odd the part
- * of the next u that is known, t0..t3 the coefficients of t as a cubic of the step, unit2 and rate the scales of the steps; open is 0
- * where the fraction has converged. */
+/* The state of the continued fraction: p0 and p1 are the denominators of the last two convergents, gap is the product of all u, and
+ * odd is the part of the next u that is known. t0..t3 are the coefficients of t as a cubic of the step, and unit2 and rate are the
+ * scales of the steps. open is 0 where the fraction has converged. */
 typedef struct {
     double p0[TAILS_ROOM], p1[TAILS_ROOM], gap[TAILS_ROOM], odd[TAILS_ROOM], unit2[TAILS_ROOM], rate[TAILS_ROOM], open[TAILS_ROOM];
     double t0[TAILS_ROOM], t1[TAILS_ROOM], t2[TAILS_ROOM], t3[TAILS_ROOM];
 } Fraction;
 
-/* Sets the smaller tail of every element and its deviance in plain double (the fields of Tails); upper as in tails_block_body. A tail
- * is given by its parameters j and b. More than k of n trials succeed: j = k + 1, b = n - k. At most k failures before the r-th
- * success, thus at least r successes in k + r trials: j = r, b = k + 1. The incomplete beta function: j = a, b = b. */
+/* Sets the fields of Tails for every element: the smaller tail, and its deviance in plain double; upper as in tails_block_body.
+ * The parameters j and b of a tail are
+ *   j = k + 1, b = n - k   if more than k of n trials succeed
+ *   j = r, b = k + 1       if there are at most k failures before the r-th success, thus at least r successes in k + r trials
+ *   j = a, b = b           for the incomplete beta function. */
 VECTORS_INLINE void tails_all(int law, const double *first, const double *second, const double *p, double upper, ptrdiff_t count,
                               Tails *t, int fused)
 {
@@ -226,8 +228,8 @@ VECTORS_INLINE void tails_all(int law, const double *first, const double *second
     }
 }
 
-/* The same for a Poisson variable of mean mu, Pr[N > k], or for the incomplete gamma functions at a = k + 1, x = mu; shift = 1 or
- * 0. */
+/* Sets the same fields for the tail Pr[N > k] of a Poisson variable N of mean mu (shift = 1), or for the incomplete gamma functions
+ * at a = k, x = mu (shift = 0). */
 VECTORS_INLINE void tails_gamma(const double *k, const double *mu, int shift, double upper, ptrdiff_t count, Tails *t)
 {
     ptrdiff_t i;
@@ -299,10 +301,11 @@ VECTORS_INLINE void tails_near_logs(Tails *t, ptrdiff_t to)
  * and u_m. Its convergents are c_m = q_m/p_m, where p_m follows a recurrence. With g_m = u_1 ... u_m and even m,
  *     c_(m+1) = c_(m-1) + g_m t_(m+1)/(p_(m-1) p_(m+1)),
  * so that the value is a sum of positive terms. The recurrence of p_m accumulates rounding errors, but later terms are small.
- * No step needs a division, because it is multiplied by its denominators: with w = a + 2 m, q = 1 - x and d = a - (a + b) x,
+ * No step needs a division, because t_m and u_m are multiplied by their denominators. With w = a + 2 m, q = 1 - x and
+ * d = a - (a + b) x,
  *     t_m w (w^2-1) = m (b-m) x (w+1) + ((a+m)(1 + d + (2+q) m) + m (m+1))(w-1),
- * a cubic polynomial of m with positive coefficients. a and w are divided by a + TAILS_LENGTH, and each step is multiplied by a power
- * of two, so that p_m stays between 1e-20 and 1e60: without it, t and u have the size of (d + sqrt(b x))/a.
+ * a cubic polynomial of m with positive coefficients. As t and u have the size of (d + sqrt(b x))/a, the products are scaled: a and
+ * w are divided by a + TAILS_LENGTH, and each step is multiplied by a power of two, so that p_m stays between 1e-20 and 1e60.
  *
  * For an integer b the fraction ends at m = b, where u is 0; u is kept at 0 from there on. For another b, u_m is negative for m > b.
  * The terms then alternate; they are small. */
@@ -331,8 +334,8 @@ VECTORS_INLINE void tails_first(Tails *t, ptrdiff_t from, ptrdiff_t to, Fraction
     }
 }
 
-/* TAILS_STEPS more steps after m of them, m odd. The exact value lies between the last two convergents; an element is closed when they
- * agree to 2e-16. Returns whether an element of the list is open. */
+/* Computes TAILS_STEPS more steps of the fraction after the first m steps, m odd. The exact value lies between the last two
+ * convergents; an element is closed when these convergents agree to 2e-16. Returns whether an element of the list is open. */
 VECTORS_INLINE int tails_steps(Tails *t, double m, ptrdiff_t from, ptrdiff_t to, Fraction *f)
 {
     ptrdiff_t i, r;
@@ -466,9 +469,9 @@ VECTORS_INLINE void tails_far(Tails *t, int law, const ptrdiff_t *first, int fus
     tails_far_logs(t, &f, from, to);
 }
 
-/* at: the elements sorted by method, each list padded to a multiple of TAILS_ABREAST by repeating its first element; first and last:
- * where the list begins and where its elements end. Every other element is listed from the end of its list, so that the counts of
- * two neighbours do not depend on each other. */
+/* Writes to `at` the elements sorted by method; each list is padded to a multiple of TAILS_ABREAST by repeating its first element.
+ * first[w] and last[w] are the places in `at` where list w begins and where its elements end. Every other element is put at the
+ * end of its list, so that the counts of two neighbours do not depend on each other. */
 VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrdiff_t *first, ptrdiff_t *last)
 {
     int list[TAILS_WAYS][TAILS_BLOCK], up[TAILS_WAYS] = {0}, down[TAILS_WAYS] = {0}, w;
@@ -489,8 +492,8 @@ VECTORS_INLINE void tails_list(const double *way, ptrdiff_t count, int *at, ptrd
     first[TAILS_WAYS] = place;
 }
 
-/* log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements; for the incomplete gamma and beta
- * functions upper = 1 stands for the lower function, log P and log I_x. */
+/* Writes log Pr[X > k] (upper = 1) or log Pr[X <= k] (upper = 0) of count <= TAILS_BLOCK elements. For the incomplete gamma and
+ * beta functions upper = 1 stands for the lower function, log P and log I_x. */
 VECTORS_INLINE void tails_block_body(int law, const double *const *in, double *out, ptrdiff_t count, double upper, tails_scalar scalar,
                                      int fused)
 {

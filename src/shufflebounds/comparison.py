@@ -94,7 +94,7 @@ class Comparison:
     left_out : tuple of (str, str)
         Names of the protocols that cannot meet the target, and the reasons.
     releases : int
-        Number of releases that meet the target together. Errors, messages and bits are those of one of them.
+        Number of releases that meet the target together. Errors, messages and bits are those of one release.
     """
 
     rows: tuple[ComparisonRow, ...]

@@ -34,8 +34,8 @@ def project_simplex(r: ArrayLike, total: float) -> NDArray[np.float64]:
     Returns
     -------
     ndarray, shape (d,)
-        Non-negative; its sum is `total` up to rounding of the largest \|r_i\|. It is post-processing, so it does not weaken the
-        guarantee if `total` is public or itself a private answer.
+        Non-negative; its sum is `total` up to rounding of the largest \|r_i\|. The projection of `r` is post-processing, so it does
+        not weaken the guarantee if `total` is public or itself a private answer.
 
     {raises}
 

@@ -1,10 +1,10 @@
 """The upper bound over all datasets against the exact maximum over every dataset, for random and adversarial small matrices.
 
-RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared with the matrices of some of their inputs. Noise on an
-interval is compared with random datasets, of which the analyst sees in which of three intervals each message is. The exact value
-comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates all datasets; here
-the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other users is one
-question.
+RAPPOR and PrivUnit, whose bounds are computed without a matrix, are compared with the matrices of some of their inputs. For noise
+on an interval the bound is compared with delta of random datasets if the analyst sees only in which of three intervals each message
+is. The exact value comes from products of polynomials with positive terms in double precision. For few users `Shuffled` enumerates
+all datasets; here the bound is evaluated without this enumeration, so that the theorem itself is tested. Every dataset of the other
+users is one question.
 """
 
 import itertools

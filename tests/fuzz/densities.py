@@ -5,7 +5,7 @@ variable over a width h increases the expectation by at most h/4, and only if th
 
     E(S')_+ - n (h/4) Pr[|S'| <= (n + 1) h, X_1 split]  <=  E(S)_+  <=  E(S')_+
 
-where S' is the sum of the split variables; the two differ by about 1e-6. Sums are direct convolutions of positive terms.
+where S' is the sum of the split variables; the two bounds differ by about 1e-6. Sums are direct convolutions of positive terms.
 """
 
 import math

@@ -1,10 +1,11 @@
 """Random protocols at random eps: lower <= exact <= upper, where :meth:`certify` gives the exact value in interval arithmetic.
 
-For protocols without certified values, exact bounds are computed here: by enumeration of all choices of pairs for adaptive
-compositions, by discretization to lattices for densities, and for the statistic of shuffled batches. Parameters are drawn from the
-middle of their ranges, at their ends, and at the last doubles before them; eps anywhere below the budget, and at the last doubles
-below it. The certified interval contains the exact value. So an upper bound below the whole interval, or a lower bound above it, is
-a violation, without any tolerance.
+For protocols without certified values, the exact value is computed or bounded here. Adaptive compositions: all choices of pairs are
+enumerated. Densities: they are discretized to lattices. Shuffled batches: `batches` integrates the best test, or draws outputs.
+
+Parameters are drawn from the middle of their ranges, at their ends, and at the last doubles before their ends. Values of eps are
+drawn from all numbers below the budget, and from the last doubles below it. The certified interval contains the exact value. So an
+upper bound below the whole interval, or a lower bound above it, is a violation, without any tolerance.
 """
 
 import math

@@ -5,9 +5,9 @@ With ``--check`` the values of binomial.json, which are from another program for
 For j >= (n+1) p the tail is Pr[X >= j] = Pr[X = j] j int_0^p (u/p)^(j-1) ((1-u)/(1-p))^(n-j) du/p. The integral is computed by
 Gauss's rule on four panels with 40 nodes, and the difference from the rule with 32 nodes is the radius of the result. The
 probability Pr[X = j] comes from lgamma, and the other tail from log1p(-exp). The integrand is log-concave, so it is truncated where
-its exponent is below -100, for which 2**-120 is added to the radius. The kernel uses neither quadrature nor lgamma. All numbers are
-intervals of 400 bits (python-flint), and the values are written with 34 digits, which their radii must allow. p is an exact double
-in hexadecimal; k and n are exact. Every case with n <= 400 is also compared with a sum of fractions.
+its exponent is below -100, and 2**-120 is added to the radius for the truncated part. The kernel uses neither quadrature nor
+lgamma. All numbers are intervals of 400 bits (python-flint), and the values are written with 34 digits, which their radii must
+allow. p is an exact double in hexadecimal; k and n are exact. Every case with n <= 400 is also compared with a sum of fractions.
 
 Run the script as ``python tests/reference/make_binomial.py``; it takes about two seconds on one core.
 """

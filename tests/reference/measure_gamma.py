@@ -1,9 +1,9 @@
-"""Measured errors of the kernels of _gamma, _beta and _hypergeom: the tables in their headers, and quick runs for the tests.
+"""Measured errors of the kernels of _gamma and _beta: the tables in their headers, and quick runs for the tests.
 
-Run the script as ``python -m tests.reference.measure_gamma [trials]``; 300 trials take about a minute. The references are the
-incomplete gamma and beta functions of python-flint (arb), whose precision grows with the parameters. For larger parameters they are
-Gauss quadrature (make_binomial.py) for the vector code of _beta, and the scalar code of _beta, which uses another continued
-fraction, for the vector code of _gamma. Inputs are random doubles, exactly representable.
+Run the script as ``python -m tests.reference.measure_gamma [trials]``; 300 trials take about a minute. For parameters up to 300 the
+reference is the incomplete gamma or beta function of python-flint (arb), at a precision that grows with the parameters. For larger
+parameters _beta is compared with Gauss quadrature (make_binomial.py), and _gamma with _beta, which uses another continued fraction.
+Inputs are random doubles, exactly representable.
 
 The unit of errors is 1e-13 of the probability plus 4 ulp of the logarithm of the smaller tail.
 """

@@ -1,4 +1,4 @@
-"""Charges for rounding, terms of bounds and ranges of searches that put an answer on the wrong side if they are changed."""
+"""Each test fails if a rounding allowance, a term of a bound or a search range is changed so that a bound is no longer valid."""
 
 import math
 from fractions import Fraction

@@ -52,8 +52,8 @@ def uncached(instance: object) -> dict[str, Any]:
 class Kept(dict[Key, Value]):
     """A least-recently-used cache whose values have a total size of at most `most`; the newest value is always kept.
 
-    It may be used by several threads: at worst a value is computed twice. It has no lock, which a fork could copy in a locked state
-    or Ctrl-C could leave locked.
+    Several threads may use the cache: at worst a value is computed twice. The cache has no lock, which a fork could copy in a
+    locked state or Ctrl-C could leave locked.
 
     Parameters
     ----------

@@ -45,11 +45,11 @@ class Curve:
     rtol : float
         Relative distance from the crossing that an answer may have. Lowered: more evaluations.
     settles : float
-        If this curve is the rough curve of another one and `settles` is larger than the other curve's `rtol`, it replaces that
-        `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set it to their tolerance.
+        If this curve is the rough curve of another curve and `settles` is larger than the other curve's `rtol`, `settles` replaces
+        that `rtol`. Curves whose bounds have a gap, such as those of a search over datasets, set `settles` to their tolerance.
     jumps : bool
-        Whether the curve of which this is the rough curve may be discontinuous (JUMP). False if this curve may be wrong by orders
-        of magnitude, so that its fall shows nothing.
+        If this curve is the rough curve of another curve: whether the other curve may be discontinuous (JUMP). False if this curve
+        may be wrong by orders of magnitude, so that its slope says nothing about the other curve.
     """
 
     log_delta: Callable[[float], float]

@@ -20,8 +20,8 @@ cdef struct Curve:
 # the method delta() adds to its result.
 cdef double c_level(double delta, bint upper) noexcept nogil
 
-# An eps at which the upper bound was evaluated and is at most delta, close to the crossing; or, for upper = 0, one at which the
-# lower bound is at least delta. 0 <= delta <= 1. If pure = inf and the bound at `last` is above delta, the result is inf; for the
-# lower bound it is `last` if delta may change above it (endless = 0). guess: a starting eps, or 0. exact: an eps that is accurate
-# to rounding, or 0.
+# Returns an eps close to the crossing. For upper = 1 the upper bound was evaluated at this eps and is at most delta; for upper = 0
+# the lower bound was evaluated and is at least delta. 0 <= delta <= 1. If pure = inf and the bound at `last` is above delta, the
+# result is inf; for the lower bound the result is `last` if delta may change above it (endless = 0). guess: a starting eps, or 0.
+# exact: an eps that is accurate to rounding, or 0.
 cdef double c_crossing(const Curve *curve, double delta, bint upper, double guess, double exact, bint endless) noexcept nogil

@@ -10,8 +10,8 @@ cdef struct Jumps:
     double mean            # E[S; some user has such a value], with an absolute error of at most `error`
     double error
 
-# Splits such values off: the distributions become those given that no user has one. top: the largest value; turns: a buffer with
-# one element per group.
+# Splits off the values above a threshold: the distributions become those given that no user has such a value. top is the largest
+# value, and turns a buffer with one element per group.
 cdef void c_split(Group *groups, Py_ssize_t number, double top, double rtol, Turn *turns, Jumps *out) noexcept nogil
 
 # Returns whether any value is above 0.

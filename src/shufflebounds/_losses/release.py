@@ -568,9 +568,10 @@ class DominatingPairInfo:
 
 
 def groups_alike(known: Sequence[DominatingPairInfo], rtol: float) -> list[list[int]]:
-    """Return groups of at least two pairs of one family (`Releases.ordered`) whose numbers differ by at most a relative `rtol`.
+    """Return groups of at least two pairs of one family whose `Releases.ordered` numbers differ by at most a relative `rtol`.
 
-    A group is the list of the places of its pairs in `known`, in the order of the numbers.
+    The number is the only parameter in which pairs of a family differ, for example the number of users. A group is the list of the
+    indices of its pairs in `known`, in increasing order of the number.
     """
     groups: dict[tuple[Hashable, float], list[int]] = {}
     first: dict[Hashable, float] = {}

@@ -62,5 +62,5 @@ class LossTransform(Protocol):
     def tilted(self, theta: float) -> TiltedTransform | None:
         """Return the function on the line Re z = theta > 0 of the complex plane, or None if it needs too many quadrature points.
 
-        If it is None for one theta, it is None for all larger theta.
+        If the function is None for one theta, it is None for all larger theta.
         """

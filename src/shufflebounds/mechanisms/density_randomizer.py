@@ -65,7 +65,7 @@ class DensityRandomizer(LargestPair, LocalRandomizer):
     breakpoints : sequence of float
         Increasing outputs; the first and the last are the ends of the outputs, and may be infinite. **Between neighbouring
         breakpoints the log likelihood ratio ln(pdf(y, x)/pdf(y, x')) of any two inputs must be continuous and monotone in y**: list
-        every output where one turns or jumps. This is checked at some hundred outputs, and cannot be proved from them.
+        every output where one turns or jumps. This condition is checked at some hundred outputs, and cannot be proved from them.
     sf : callable, optional
         ``sf(y, x)``, the survival function 1 - cdf with a small relative error. Without it, probabilities at the upper end of the
         outputs are differences from 1, which reveal the input in bounds of a delta below about 1e-11.

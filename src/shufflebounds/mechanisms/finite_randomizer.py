@@ -187,7 +187,7 @@ class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
             raise ValueError("matrix has dependent rows: its inputs cannot be distinguished, so no estimate is unbiased")
         weights = np.zeros(rows.shape[::-1])
         # These weights have the least variance if all inputs are equally frequent. A QR decomposition has the condition number of
-        # the rows, of which normal equations would have the square.
+        # the rows; normal equations would have the square of this number.
         basis, triangle = np.linalg.qr((rows[:, seen] / root).T)
         weights[seen] = np.linalg.solve(triangle, basis.T).T / root[:, None]
         return weights

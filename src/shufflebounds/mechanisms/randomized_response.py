@@ -190,7 +190,7 @@ class RandomizedResponse(SumOfBits, TwoLevel):
     def variance(self) -> float:
         r"""Variance :math:`m^2/(4 \sinh^2(\varepsilon/2))` of one user's estimate, for a value 0 or `upper`.
 
-        The variance of the estimated mean of n such users is 1/n of it.
+        The variance of the estimated mean of n such users is this variance divided by n.
         """
         # The variance is the square of m/(2 sinh(eps/2)), in a form that overflows only if the variance does.
         root = self.upper * math.exp(-self.eps / 2) / -math.expm1(-self.eps)

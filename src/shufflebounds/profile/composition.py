@@ -195,8 +195,8 @@ class Composition(PrivacyProfile):
     def _sketch_step(self) -> float:
         """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
 
-        It is smaller if the lower bound of delta comes from other distributions than the upper bound. More samples near one level
-        then do not close the gap, so refinement ends early; more first samples improve the curve's lower bound.
+        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. More samples near
+        one level then do not close the gap, so refinement ends early; more first samples improve the curve's lower bound.
         """
         return SKETCH if all(way._composer.tight for way in self._by_adjacency or (self,)) else 0.1
 

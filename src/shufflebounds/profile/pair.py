@@ -114,7 +114,7 @@ class Described(PrivacyProfile):
 
 
 class GivenCurve(ClosedForms):
-    """Closed forms of which the trade-off function is the only one, given as a function of `upper` and `log_tail`."""
+    """Closed form of the trade-off function only, given as a function `curve` of `upper` and `log_tail`."""
 
     __slots__ = ("curve",)
 

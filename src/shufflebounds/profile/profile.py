@@ -394,8 +394,8 @@ class PrivacyProfile(ExportMixin):
             reverse, own = self._growing(first_stage=tail is not None)
             rtol, most = self._effort(1e-6, 2**13)
             placed, known = (own.evaluations, reverse.evaluations), {}
-            # The samples of one order serve the next one, and each order may add as many as if it were the only one. Orders are
-            # processed in increasing order, so that the result does not depend on their order in the list.
+            # The samples of one order are used for the next order, too, and each order may add as many samples as if it were the
+            # only one. Orders are processed in increasing order, so that the result does not depend on their order in the list.
             for a, beyond in infinite.items():
                 own.evaluations, reverse.evaluations = placed
                 known[a] = renyi(own, reverse, a, beyond, rtol, most, tail)

@@ -93,7 +93,7 @@ def chen_long_delta(users: int, lam: float, eps: float) -> float:
 
 
 def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
-    """Return the normal quantile of a probability given by its logarithm and that of its complement."""
+    """Return the normal quantile of a probability, given the logarithms of the probability and of its complement."""
     small = np.less(log_cdf, log_sf)
     return np.where(small, ndtri_exp(np.where(small, log_cdf, -1.0)), -ndtri_exp(np.where(small, -1.0, log_sf)))
 
@@ -101,8 +101,8 @@ def _normal_quantile(log_cdf: ArrayLike, log_sf: ArrayLike) -> FloatArray:
 def _mu_of_the_protocol(users: int, lam: float) -> float:
     """Return the smallest mu such that no trade-off function of the protocol, of any dataset, lies below G_mu.
 
-    G_mu is the curve of mu-Gaussian differential privacy. It is convex and the curve of a dataset piecewise linear, so that only
-    the breakpoints k are compared.
+    G_mu is the curve of mu-Gaussian differential privacy. G_mu is convex and the curve of a dataset is piecewise linear, so
+    only the breakpoints k are compared.
     """
     k, flip = np.arange(users), _flip(users, lam)
     best = 0.0

@@ -199,7 +199,7 @@ class AdditiveBound:
         part = np.exp(log_z + loss - 2 * rise)
         base = -self.chosen * log_z - self._log_choices
         # By Chernoff's inequality, the part of the mean of prod(1 + z L) z^-k/binom(t, k) with v <= first is at most e^log_outside,
-        # and so is that with v >= last.
+        # and the part with v >= last is also at most e^log_outside.
         exponents = np.geomspace(0.05, 50.0, COMPARED)
         moments = [np.logaddexp.reduce(log_q + rise + way * exponents[:, None] * part, axis=1) for way in (-1, 1)]
         below, above = (base - log_outside + t * (moment + COMPUTED_ERROR) for moment in moments)

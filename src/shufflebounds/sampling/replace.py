@@ -171,9 +171,9 @@ def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> floa
 
     .. math:: D_a(P \| Q) \le \frac{a - 1/p}{a - 1} D_{pa}(P \| R) + D_{q(a - 1/p)}(R \| Q), \qquad 1/p + 1/q = 1
 
-    (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, whose p - 1 have a ratio of 1.17. For an order
-    below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too. Because the divergence increases
-    with the order, they give upper bounds.
+    (Mironov, 2017, Proposition 11). The bound is the minimum over 49 values of p, where neighbouring p - 1 have the ratio 1.17. For
+    an order below 1.1, where the inequality is infinite or weak, nine larger orders are evaluated, too. Because the divergence
+    increases with the order, the larger orders give upper bounds.
     """
     larger = 1 + np.geomspace(0.1, 10.0, 9)
     a = np.append(order, larger)[:, None] if order < larger[0] else np.array([[order]])

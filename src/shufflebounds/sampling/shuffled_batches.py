@@ -50,8 +50,8 @@ def shuffled_sgd_delta(eps: float, sigma: float, steps: int, epochs: int = 1) ->
     Adjacency: the record is present, or **zeroed** (its gradient counts as 0, its place in a batch stays). *The pair.* All other
     records have gradient -1 in one direction, this record +1. In batches of b records, a batch without this record sums to -b. The
     batch with this record sums to -b + 2, or to -b + 1 if the record is zeroed, and is a uniformly random one of the t batches.
-    After adding b to every sum, the outputs have the distributions P and Q above (Chua et al. 2024, section 4). This holds for
-    datasets with these gradients, for every b, so the divergence of every function of the outputs is a lower bound. Epochs are
+    After adding b to every sum, the outputs have the distributions P and Q above (Chua et al. 2024, section 4). P and Q are those
+    of datasets with these gradients, for every b, so the divergence of every function of the outputs is a lower bound. Epochs are
     shuffled independently, so their intervals form a product of pairs.
 
     *Checked* by this library's tests: the pair by enumerating all orders of up to 6 records, with their sums; the bound by

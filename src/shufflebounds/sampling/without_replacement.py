@@ -46,7 +46,7 @@ class WithoutReplacement(OfMechanism):
 
     Notes
     -----
-    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta. It is
+    Adjacency: **replace** one record. The value is the smallest bound that holds for every mechanism with this delta, and is
     attained, in one order of the two datasets or the other, by a mechanism whose output also states whether the record is in the
     batch; the lower bound refers to that mechanism. The upper bound of a composition uses for each release, at each real eps, the
     larger divergence of the two orders.

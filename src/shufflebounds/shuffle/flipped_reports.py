@@ -47,7 +47,7 @@ tables, each dataset takes one kernel call for each value of the sum of a bin, 3
 
 SEARCHED = 128
 """Largest number of reports for which all datasets with uniform dummy reports are searched; with more than two bins, an eighth of
-it. Raised: longer run time. Lowered: less tight bounds."""
+this number. Raised: longer run time. Lowered: less tight bounds."""
 
 
 @with_passages

@@ -245,9 +245,9 @@ class PersonalizedClones(EqualByKey, Described):
     where :math:`P_c` is the distribution of :math:`A + \mathrm{Ber}(1-w)`, :math:`Q_c` that of :math:`A + \mathrm{Ber}(w)`,
     :math:`A \sim \mathrm{Bin}(c, 1/2)`, and the number c of clones is known.
 
-    This is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output distributions
-    and, with scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x. The condition
-    :math:`R_i(x) \ge r_i (R_0 + R_1)` suffices (docs/theorems/stronger-clones). The constructors
+    This formula is an upper bound for the target if :math:`\max(R_0/R_1, R_1/R_0) \le (1-w)/w` for the target's two output
+    distributions and, with scale 1, :math:`(1-w)\,R_i(x) \ge r_i \max(R_0, R_1)` **pointwise** for every other user i and input x.
+    The condition :math:`R_i(x) \ge r_i (R_0 + R_1)` suffices (docs/theorems/stronger-clones). The constructors
     :meth:`randomized_response`, :meth:`laplace` and :meth:`gaussian` compute such rates and return the smallest of several bounds.
 
     Parameters
@@ -334,7 +334,7 @@ class PersonalizedClones(EqualByKey, Described):
     ) -> PrivacyProfile:
         r"""Return the guarantee for users who run k-ary randomized response with personalized budgets.
 
-        It is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
+        The bound is the smallest of the clone decompositions S1, :math:`r_i = \frac{E_1+k-1}{(E_i+k-1)(E_1+1)}`, and S2,
         :math:`r_i = \frac{1}{E_i+k-1}` with :math:`\lambda = \frac{E_1+1}{E_1+k-1}`, and for k >= 3 of the privacy blanket in which
         user i sends a uniform message with probability :math:`k/(E_i+k-1)`. Here :math:`E_i = e^{\varepsilon_i}`, and user 1 is the
         target.
@@ -354,9 +354,9 @@ class PersonalizedClones(EqualByKey, Described):
         -------
         PrivacyProfile
             The upper bound is proven for every dataset, for the target or for every user (for :meth:`laplace` and :meth:`gaussian`:
-            with the target's values 0 and 1, see there). The lower bound is one of the formula, the smallest of these
-            decompositions, not of the exact privacy loss. If the guarantee is for every user, the search over users leaves a gap of
-            up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
+            with the target's values 0 and 1, see there). The lower bound is a bound of the smallest value over these
+            decompositions; the exact privacy loss may be below it. If the guarantee is for every user, the search over users leaves
+            a gap of up to a relative 1e-3 in delta (for delta below 1e-20, 5e-5 of log delta).
 
         {raises: If an argument lies outside its range, or the shapes differ.}
 
@@ -383,7 +383,7 @@ class PersonalizedClones(EqualByKey, Described):
     def laplace(cls, eps: ArrayLike, *, target: int | None = None, counts: ArrayLike | None = None) -> PrivacyProfile:
         r"""Return the guarantee for users who add Laplace noise of scale 1/eps_i to a value in [0, 1].
 
-        It is the smallest of three clone decompositions. S1 has
+        The bound is the smallest of three clone decompositions. S1 has
 
         .. math:: r_i = \frac{\varepsilon_i}{\varepsilon_1}\frac{e^{\varepsilon_1-\varepsilon_i}}{e^{\varepsilon_1}+1}
 

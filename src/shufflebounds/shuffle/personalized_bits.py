@@ -140,8 +140,9 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
     Notes
     -----
     Neighbours: the target's bit is replaced. For a given dataset: exact for the protocol, with a gap of about 1e-12. With
-    ``target=None`` the maximum is found by branch and bound over intervals of sorted budgets, to a relative 1e-3 in delta: an upper
-    bound for an interval is that of its largest budget without the other users of the interval, by post-processing.
+    ``target=None`` the maximum is found to a relative 1e-3 in delta by branch and bound over intervals of sorted budgets. For every
+    user of an interval, delta is at most that of the user with the largest budget without the other users of the interval, by
+    post-processing.
 
     For all datasets: the upper bound is the smaller one of the clone bound with :math:`r_i = q_i`
     (:meth:`PersonalizedClones.randomized_response`) and, for budgets up to 12, of a bound by weighted labels (theorem w of
@@ -336,7 +337,7 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         Notes
         -----
         The search starts from the given dataset, or from all zeros. Each step changes the bit that increases delta the most (users
-        of equal budget and bit are equivalent), until no change does. This is a local search: it need not find the maximum.
+        of equal budget and bit are equivalent), until no change does. This local search need not find the maximum.
 
         Examples
         --------

@@ -137,8 +137,8 @@ def shuffled_epsilon(
     Returns
     -------
     float or ndarray
-        The chosen bound in nats, in the common shape. It is that of the class, up to the tolerance of the search for eps, or, with
-        ``method="blanket"``, an upper bound that is up to 40 % larger.
+        The chosen bound in nats, in the common shape. This bound is that of the class, up to the tolerance of the search for eps,
+        or, with ``method="blanket"``, an upper bound that is up to 40 % larger.
 
     {raises_of_randomizers}
 

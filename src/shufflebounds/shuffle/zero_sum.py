@@ -49,8 +49,8 @@ class ZeroSum(SumOfBits, LargestPair, CountErrorLaw):
     -----
     Neighbours: one user's bit is replaced. Exact for the protocol and every dataset: the noise is that of
     :class:`BinomialNoise` with n trials. The published gamma, :math:`50\ln(2/\delta)/(\varepsilon^2 n)`, is tens of times larger
-    than the calibrated one, and so is the error, which is about :math:`n\gamma`. delta is not monotone in gamma: it oscillates by
-    up to a relative 4e-4 at n = 1000.
+    than the calibrated gamma, and its error, about :math:`n\gamma`, is larger by the same factor. delta is not monotone in gamma:
+    it oscillates by up to a relative 4e-4 at n = 1000.
 
     The users' values are bits. Messages are given as the number of copies that each user sends, int8: 0, 1 or 2. All copies are
     equal, so the analyst sees their number y alone. Counts: y. The error depends only on the sum S of the users' bits, which

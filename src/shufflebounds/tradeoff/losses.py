@@ -56,7 +56,7 @@ def privacy_losses(log_p: ArrayLike, log_q: ArrayLike) -> tuple[FloatArray, Floa
 def loss_tail(log_p: ArrayLike, log_q: ArrayLike, eps: ArrayLike) -> float | FloatArray:
     r"""The probability under P of a privacy loss above eps, :math:`\Pr_{y \sim P}[\mathcal{L}(y) > \varepsilon]`.
 
-    It is at least delta(eps). The literature calls it probabilistic or pointwise differential privacy; see also
+    This probability is at least delta(eps). The literature calls it probabilistic or pointwise differential privacy; see also
     :meth:`~shufflebounds.profile.PrivacyProfile.loss_tail`.
 
     Parameters

@@ -82,9 +82,9 @@ class ListedAllocation:
         none = np.zeros_like(loss)
         ratio = np.append(base.moved(side * direction), -np.inf)[kept]
         log_a, log_b = (ratio, none) if direction > 0 else (none, ratio)
-        # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by its probability
-        # 1 - `lost` in one step, and the result is multiplied by its probability in t steps. For the upper bound X is 0 at outcomes
-        # that are not enumerated, and their largest contribution is added (`log_cut`).
+        # The lower bound counts only the event that the outcomes of all steps are enumerated. Masses are divided by the
+        # probability 1 - `lost` of this event in one step, and the result is multiplied by the probability of the event in t steps.
+        # For the upper bound X is 0 at outcomes that are not enumerated, and their largest contribution is added (`log_cut`).
         lost = math.exp(self.log_lost) if side < 0 else 0.0
         cuts, log_rest = (log_cut, self.log_lost) if side > 0 else (log_cut[:1], -math.inf)
         law = ExcessLaw(np.minimum(log_mass - math.log1p(-lost), 0.0), log_a, log_b, log_rest, cuts)

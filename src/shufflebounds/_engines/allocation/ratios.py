@@ -74,8 +74,8 @@ class Ratios:
 def smaller_tails(below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the logs of two tails for each interval between edges, the smaller one first; the mass is their difference.
 
-    `below` and `above` are the lower and the upper log tails at the edges. Of these two pairs the one with smaller tails is
-    returned, because it has less cancellation.
+    `below` and `above` are the lower and the upper log tails at the edges. For each interval the function returns either the two
+    lower tails at its ends or the two upper tails, whichever are smaller, because their difference has less cancellation.
     """
     left = below[1:] < above[1:]
     return np.where(left, below[:-1], above[1:]), np.where(left, below[1:], above[:-1])

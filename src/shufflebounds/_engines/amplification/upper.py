@@ -146,7 +146,7 @@ class UpperBounds:
 
     @cached_property
     def _stronger(self) -> tuple[MixedData, ...]:
-        """Protocols of which this one is a post-processing, whose datasets are all enumerated.
+        """Protocols whose datasets are all enumerated, and of which this protocol is a post-processing.
 
         One more user, of any input x, adds a draw from R_x to the messages, which is post-processing. Partial participation s is
         post-processing of full participation: each message is removed with probability 1 - s. So for every dataset delta is at most

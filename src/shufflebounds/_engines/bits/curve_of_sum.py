@@ -42,7 +42,7 @@ def atoms_of_sum(
     """Return the privacy-loss atoms of S + Ber(first) against S + Ber(second), or None if S has more than `most` values.
 
     S is the sum of the grouped bits, with probabilities `one` of 1 and `zero` of 0. If `merge` is true, more than MOST_LISTED
-    values are merged into at most MOST_LISTED atoms of equally many neighbouring values. This is a post-processing, so the
+    values are merged into at most MOST_LISTED atoms of equally many neighbouring values. Merging is a post-processing, so the
     divergences are lower bounds.
     """
     try:

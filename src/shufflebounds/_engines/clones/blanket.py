@@ -75,8 +75,8 @@ def log_blanket_delta(
 ) -> Interval | None:
     """Return bounds of log delta of the blanket, or None if both the table and the quadrature would take too long.
 
-    This is so for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of log delta, from which the
-    truncated mass follows.
+    Both take too long for many users with more than FEW distinct budgets. `log_scale` is a rough upper bound of log delta, from
+    which the truncated mass follows.
     """
     if eps >= local_eps:
         return Interval(-math.inf, -math.inf)

@@ -194,7 +194,7 @@ class Population:
         return min(guesses)
 
     def _log_mass(self, eps: float, i: int, j: int, start: float | None = None, *, rough: bool = False) -> float:
-        """Return the log mass outside the window at which the estimate for the targets i..j is about the smallest.
+        """Return a log mass outside the window that about minimizes the estimate of log delta for the targets i..j.
 
         Every mass gives a valid bound. If `rough`, the best of the first trial values is returned without refinement.
         """
@@ -313,7 +313,7 @@ class Population:
         return float(self.counts.sum()) == 1 and self.family.pure_epsilon(float(self.budgets[i])) == math.inf
 
     def _blanket(self, eps: float, i: int, j: int, best: float) -> Interval | None:
-        """Return bounds of log delta of the blanket for the targets i..j, or None if it does not exist or takes too long.
+        """Return bounds of log delta of the blanket for the targets i..j, or None if there is no blanket or it takes too long.
 
         `best` is an upper bound of log delta that is already known; it sets the truncated mass.
         """
@@ -338,7 +338,7 @@ class Population:
     def _share_sums(self) -> tuple[float, float]:
         """The sums over all users of the probability of a data-independent message, and of its square.
 
-        They are added up in parts, because millions of users may have different budgets.
+        The sums are computed in parts, because millions of users may have different budgets.
         """
         assert isinstance(self.family, RandomizedResponseFamily)
         sums = np.zeros(2)

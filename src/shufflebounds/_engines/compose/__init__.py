@@ -10,6 +10,6 @@ bound.
 Start with `grid`, which chooses the method. `steps` chooses the grid, `released` the distributions that are composed, and
 `grid_product` convolves on the grid. `inversion` needs no grid, but the moment generating function of each loss
 (`gaussian_transform` has that of Gaussian noise). `pair_sums` is for losses that are large with a small probability. `adaptive`
-bounds an adversary who chooses the pair of each release after seeing the earlier losses, and `repeated` composes a release of which
-only delta(eps) is known.
+bounds an adversary who chooses the pair of each release after seeing the earlier losses, and `repeated` composes releases if
+only their delta(eps) is known.
 """

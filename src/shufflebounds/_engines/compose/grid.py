@@ -175,7 +175,8 @@ class Composer:
     def _long(self, log_tail: float) -> bool:
         """Whether a grid that truncates this log mass takes longer than sums over all pairs of outcomes.
 
-        It does if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is evaluated.
+        The grid does so if one release has more than 2 TABLE_SIZE points, or more than 2 FIRST_POINTS at which its density is
+        evaluated.
         """
         for known, _ in self._upper:
             scale = known.scale(log_tail)
@@ -244,8 +245,8 @@ class Composer:
     def _eps_of_key(releases: Releases, step: float, log_tail: float, middle: float) -> float:
         """Return the part of the cache key that depends on eps.
 
-        This is `middle` if some distribution is sampled at losses chosen for this eps. Otherwise the composed distribution is the
-        same for every eps, and the key is inf.
+        This part is `middle` if some distribution is sampled at losses chosen for this eps. Otherwise the composed distribution is
+        the same for every eps, and the key is inf.
         """
         return middle if any(release.sparing(step, log_tail) for release, _ in releases) else math.inf
 

@@ -166,9 +166,10 @@ def _single(known: DominatingPairInfo, nodes: FloatArray, placed: _Placed, *, up
 
 
 class _Table:
-    """A bound of the divergence of the releases, which are divided into two groups.
+    """A bound of the divergence of a composition, whose releases are divided into two groups.
 
-    The losses within each group are added by `_product`. The sums of one loss of each group are not moved to nodes.
+    `_product` adds the losses within each group and moves the sums to nodes. `log_delta` adds every sum of the first group to every
+    sum of the second group, and does not move these sums to nodes.
     """
 
     def __init__(self, single: Sequence[_Losses], times: tuple[int, ...], placed: _Placed, *, upper: bool) -> None:

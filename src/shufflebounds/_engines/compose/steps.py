@@ -98,9 +98,10 @@ class GridSteps:
 
     @property
     def rtol(self) -> float:
-        """Relative gap of eps by which grids and sums over pairs are compared, and from which the first step follows.
+        """The caller's rtol, but at least `PairSums.finest`. The step of the first grid follows from this number.
 
-        For a smaller rtol the first grid is the same and is refined, so a smaller rtol does not give wider bounds.
+        If the caller's rtol is below `PairSums.finest`, the first grid is the same as at `PairSums.finest`, and is then refined. So
+        a smaller rtol never gives wider bounds.
         """
         return max(self._rtol, PairSums.finest)
 

@@ -7,10 +7,11 @@ relative error.
 
 For many users, only datasets in which all others have the same input are evaluated, for the following reason. If the counts are
 nearly normal, delta grows with :math:`d^\top C^{-1} d`, where d is the difference of the target's distributions and C the mean
-covariance of the others' messages. This is convex in the fractions of users with each input, so in the limit the largest value is
-at a dataset in which all others have the same input. For finite n this is no proof. In an experiment with 50 random matrices (2 to
-4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412 cases), i.i.d. mixtures of two inputs exceeded the best
-dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and by 0.14 and 0.04 at deltas of e^-20 and e^-55.
+covariance of the other users' messages. This form is convex in the fractions of users with each input, so in the limit the largest
+value is at a dataset in which all others have the same input. For finite n this is no proof. In an experiment with 50 random
+matrices (2 to 4 inputs, 2 to 5 outputs) at 50, 200 and 1000 users and three eps each (412 cases), i.i.d. mixtures of two inputs
+exceeded the best dataset with equal inputs in 6 cases: by 0.0003 to 0.006 in log delta, and by 0.14 and 0.04 at deltas of e^-20 and
+e^-55.
 """
 
 from __future__ import annotations

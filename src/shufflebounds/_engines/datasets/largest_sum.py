@@ -67,8 +67,8 @@ _TILTS = np.geomspace(1.0, 0.3, 8)
 run time, in proportion. Lowered: a larger bound."""
 
 _JUMPS = 600
-"""Number of points to which the large value is rounded up if one user has one. If two users have one, each of the two values is
-rounded up to a tenth as many points. Lowered: a larger bound."""
+"""Number of grid points to which the large value is rounded up if exactly one user has a large value. If two users have large
+values, each of the two values is rounded up to one of _JUMPS/10 points. Lowered: a larger bound."""
 
 _SLACK = (1e-4, 3e-3)
 """Permitted increase of the bound of log delta if no value is large, and if some are, which takes ten times as long. A cell is not
@@ -123,7 +123,7 @@ class LargestSums:
                 laws = _squarable(laws)
             found, theta = _moments.light_sums(laws.values, laws.log_mass, laws.starts, self._counts, kinds.blur,
                                                SMOOTHING * self._coarser, SPREAD, nodes, _LIGHT)
-            # With large values a bound is a sum of several parts. It is computed only for the first and the last number of users.
+            # With large values a bound is a sum of several parts, and is computed only for the first and the last number of users.
             self._split = _Sum.split(laws, self._ends, kinds.blur, theta, self._coarser) if found is None else None
             self._light = None if found is None else found - self._logs
             near = float(self._light.min()) if self._light is not None else float(self._at_ends().min())

@@ -13,9 +13,9 @@ The target's message has the distribution R_0 or R_1, and R_x that of a user wit
 mass (the privacy blanket), and b = m/g. V is the squared norm of :math:`R_0 - E R_1 + (E-1) b` in L^2(1/m), and r is the radius of
 a ball that contains all R_x. The number c_- and the weights a_k follow from s (`pair_weights`).
 
-:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. It follows from a
-bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with E' < E and any
-bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
+:math:`\mu_q` bounds the variance of the best test f if q users send a message drawn from b instead of their own. The number mu_q
+follows from a bound of the probability of f. If no message is exchanged in this way, :math:`P_0(f) \le \Delta(E')/(1 - E'/E)` with
+E' < E and any bound :math:`\Delta` over all datasets. One more exchanged message raises the probability from P'(f) to at most
 :math:`P(f) \le F P'(f) + H_F(b \| R_x)`, F >= 1. Every s, E' and F gives a valid bound.
 """
 
@@ -51,8 +51,8 @@ _LITTLE = math.log(1e-6)
 Raised: a larger bound. Lowered: longer run time."""
 
 _MUCH = math.log(1e-3)
-"""Log of the fraction of the main term above which the error term uses the bound at a smaller eps, and not only the privacy
-blanket, for the probability of the test. Raised: a larger bound. Lowered: longer run time."""
+"""Log of a fraction of the main term. If the error term exceeds this fraction of the main term, the bound at a smaller eps is used
+for the probability of the test, too, and not only the privacy blanket. Raised: a larger bound. Lowered: longer run time."""
 
 _TIMES = np.arange(3.0, 2 * ORDERS + 2, 2)
 """The number 2k + 1 of exchanged messages for each order k."""
@@ -93,10 +93,11 @@ class _Chosen(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """An upper bound of log delta, and the choices that gave it: the weights, the place of s among all numbers of pairs, and E'.
+    """An upper bound of log delta, and the choices that gave it: the weights, the index of s in `WorstDataset._pairs`, and E'.
 
-    `before` is ln E', or NaN if the probability of the test is not bounded. `twice` states whether the bound over all datasets was
-    used at E', beside the privacy blanket.
+    An upper bound Delta(E') of the divergence at E' in [1, e^eps) bounds the probability that the best test accepts
+    (docs/theorems/worst-dataset). `before` is ln E', or NaN if this probability is not bounded. If `twice`, Delta is the smaller of
+    the privacy blanket and the bound over all datasets, otherwise Delta is the privacy blanket.
     """
 
     log_delta: float
@@ -107,11 +108,10 @@ class _Found(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """The numbers on which the bound at one eps depends; other numbers give valid bounds, too.
+    """The choices on which the bound at one eps depends: `weights`, and `sums` for Lemma H. Other choices give valid bounds, too.
 
-    `before` is ln E', or NaN if the probability of the test is not bounded. The bound at E' uses the numbers `blanket` for the sum
-    of the distributions under m (the privacy blanket), and the numbers `earlier` of the bound over all datasets if they are not
-    None.
+    `before` is ln E' of `_Found`. For the bound Delta(E'), `blanket` has the choices of the privacy blanket, and `earlier` those of
+    the bound over all datasets, or None if that bound is not used.
     """
 
     eps: float
@@ -274,8 +274,9 @@ class WorstDataset:
         with np.errstate(invalid="ignore"):
             parts = np.where(steps > -np.inf, steps + orders, -np.inf)
         if later.any():
-            # With mu = 1/4, the term of order k + 1 is at most `later`/(2k + 3), the ratio of the weights, times
-            # (2k + 3) r^2/(n - 2k - 2), the ratio of the factors l r^2k, times the term of order k.
+            # The error term of order k is |omega_(k-1) - omega_k| r^2k sqrt(mu) l_(2k+1). With mu = 1/4, the term of order k + 1 is
+            # at most the term of order k times two factors: `later`/(2k + 3) bounds the ratio of the differences of weights, and
+            # (2k + 3) r^2/(n - 2k - 2) the ratio of r^2k l_(2k+1).
             last = np.where(later > 0, steps[:, -1] + log_norms[-1] + np.log(0.5 * later + 1e-300), -np.inf)
             parts = np.append(parts, last[:, None], axis=1)
         return np.asarray(np.logaddexp.reduce(parts, axis=1) + _PADDING)

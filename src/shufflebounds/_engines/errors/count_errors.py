@@ -105,8 +105,8 @@ def _envelope(points: list[tuple[int, float]], mean: float) -> float:
         return top
     x = np.array([float(x) for x, _ in points])
     y = np.exp(np.array([y for _, y in points]) - top)
-    # The smallest value at the mean of a line above all points is a convex, piecewise linear function of its slope. Its minimum is
-    # at the slope 0 or at the slope between a point on the left and a point on the right.
+    # Among the lines of one slope above all points, the smallest value at the mean is a convex, piecewise linear function of the
+    # slope. Its minimum is at the slope 0 or at the slope between a point on the left and a point on the right.
     right = x > mean
     slopes = np.concatenate([[0.0], ((y[right][:, None] - y[~right][None, :]) / (x[right][:, None] - x[~right][None, :])).ravel()])
     increasing: list[float] = np.unique(np.maximum(slopes, 0.0)).tolist()

@@ -7,10 +7,10 @@ value; K is binomial with parameters n and p. The sum S has n - K light and K he
     E S_+ = sum_k Pr[K = k] E g_k(Y_k),    g_k(y) = E(y + light values of n - k users)_+,    Y_k a sum of k heavy values.
 
 Here p is the probability of a heavy value. The functions g_k are Fourier integrals along a tilted contour (kernel ``_smoothed``),
-evaluated at many y at once. They are convex. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by distributions
-on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or smaller (masses
-merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k]; k is chosen
-such that this is at most e^-20 of the answer.
+evaluated at many y at once, and are convex in y. The distribution of Y_1 is exact. Those of Y_2, Y_3, ... are replaced by
+distributions on grid points that are larger in the convex order (masses spread to the two neighbours) for the upper bound, or
+smaller (masses merged between neighbours) for the lower bound. More than k heavy values add at most n E X_+ Pr[Bin(n - 1, p) >= k];
+k is chosen such that this is at most e^-20 of the answer.
 
 The gap in log E S_+ is about 1e-6 for Gaussian noise of sigma = 3/10 and 1/2 at n = 1e3 .. 1e6, and 1e-4 at n = 100. The run time
 is 0.05 to 0.3 s.
@@ -370,7 +370,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
 def _under(y: FloatArray, nodes: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return lower bounds at `y` of a convex increasing function >= 0 with the given bounds at the nodes.
 
-    Between two nodes the function is above the line through the two nodes before, and above that through the two nodes after.
+    Between two nodes the function is above the line through the two nodes before, and above the line through the two nodes after.
     """
     place = np.clip(np.searchsorted(nodes, y) - 1, 1, nodes.size - 3)
     left, right = (low[place] - high[place - 1]) / (nodes[place] - nodes[place - 1]), high[place + 2] - low[place + 1]

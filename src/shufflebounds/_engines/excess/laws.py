@@ -190,8 +190,8 @@ class ExcessLaw:
         Returns
         -------
         ExcessLaw
-            The values divided by `share`, with `share` times their masses; the remaining mass moves to 0. It is larger in the
-            convex order.
+            The values divided by `share`, with `share` times their masses; the remaining mass moves to 0. This distribution is
+            larger in the convex order.
         """
         if share == 1:
             return self
@@ -324,7 +324,7 @@ class ExcessLaw:
     def _cut_alone(self, eps: float, users: float) -> Interval | None:
         """Return both bounds if Phi of the atoms is below e^-40 times the contribution of the cut sets, otherwise None.
 
-        This is decided by Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X. It saves a kernel
+        Chernoff's bound :math:`E[S_+] <= E[e^{tS}]/(e t)`, with S the sum of n copies of X, decides this. The test saves a kernel
         call, which would take up to a second at such an eps.
         """
         gain = self._log_gain(eps)

@@ -73,7 +73,7 @@ class Densities:
         return np.array(rows)
 
     def log_pdf(self, y: FloatArray) -> FloatArray:
-        """Return the log densities, shape (inputs, y.size); NaN for all inputs where no ratio is determined."""
+        """Return the log densities, shape (inputs, y.size). The column of an output without determined ratios is NaN."""
         with np.errstate(divide="ignore"):
             logs = np.log(self._values("pdf", self.pdf, y, math.inf))
         unknown = (logs == -np.inf).all(axis=0) | (logs == np.inf).any(axis=0)

@@ -38,7 +38,8 @@ WIDEST = 4.0
 """Largest distance of two inputs in standard deviations. For longer intervals users are matched in pairs instead."""
 
 FEWEST_LEFT = 250
-"""Smallest number n' of remaining users. It determines the range of :math:`\\gamma = 1/2 - 1/n'`."""
+"""Smallest number n' = n - 2s of users that remain after s pairs are drawn. The bounds of c_- hold for every
+:math:`\\gamma = 1/2 - 1/n'` with n' >= FEWEST_LEFT. Raised: blocks are not used for fewer users. Lowered: a larger c_-."""
 
 _BEYOND = 7.3
 """Distance of the outermost edge from the nearer end of the interval in standard deviations."""

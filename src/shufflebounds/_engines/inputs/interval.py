@@ -4,8 +4,8 @@ The density (or the masses) of the noise decreases with the distance from the in
 is attained by the farther end, and the log likelihood ratio of the two ends is monotone in the output. Only the outputs for which
 the first end is more likely are enumerated; the others are their mirror images.
 
-The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For the
-discrete Gaussian this is checked numerically for the given parameters.
+The two ends are the worst pair of the interval for Laplace, Gaussian and geometric noise: docs/theorems/interval-inputs. For
+discrete Gaussian noise this property of the ends is checked numerically for the given parameters.
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ def interval_laws(
     seen = log_mass > -np.inf
     log_mass, log_a = log_mass[seen], log_a[seen]
     log_b = np.zeros_like(log_a)
-    # Under m both masses are those of the farther input. The excess of the nearer input is at X = 0, and so is the mass of a cell
-    # that is cut.
+    # Under m both masses are those of the farther input. The excess mass of the nearer input and the mass of a cell that is cut are
+    # moved to X = 0.
     rest = math.fsum(np.exp(log_near[kept]) * -np.expm1(-mean[kept])) + loss_error
     if unbounded_loss:
         rest += math.exp(log_far[-1]) + math.exp(log_near[-1])

@@ -91,7 +91,7 @@ class IntervalNoise(ABC):
 
     @abstractmethod
     def bins(self, level: int) -> Bins:
-        """Return the bins that remain if outputs with the probability e^(-_LEVEL level) under the nearest input are omitted."""
+        """Return the bins. Beyond each end of the interval, outputs of probability about e^(-_LEVEL level) may be in no bin."""
 
     @abstractmethod
     def log_masses(self, bins: Bins, x: float) -> FloatArray:

@@ -175,7 +175,7 @@ class _Triangles(Cell):
     def below(self) -> float:
         """1 - (second moment of X at eps = 0)/(that of the worst triple).
 
-        It is -inf where the matrix is far above those of the triangles.
+        The value is -inf if the matrix `_above` is far above those of the triangles.
         """
         gram = self._above[0]
         if self._far:
