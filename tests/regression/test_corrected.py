@@ -279,10 +279,23 @@ def test_divergence_of_shuffled_bits_over_all_datasets(row):
     assert worst <= upper * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("row", asked("ShuffledBits.calibrate", "calibrated"), ids=of)
+def test_calibrated_bits_meet_delta_for_every_dataset_and_not_by_far(row):
+    users, eps, delta = (row["build"][1][name] for name in ("users", "eps", "delta"))
+    flip, worst, flips = answer(row)[0], 0.0, np.arange(80)
+    for ones in range(users):
+        # The sum of the other bits is `ones` minus the flipped ones plus the flipped zeros. More than 79 flips of either kind
+        # have a probability below 1e-40.
+        others = np.convolve(binom.pmf(flips, ones, flip)[::-1], binom.pmf(flips, users - 1 - ones, flip))
+        zero, one = (np.convolve(others, [1 - p, p]) for p in (flip, 1 - flip))
+        worst = max(worst, np.maximum(zero - math.exp(eps) * one, 0).sum())
+    assert (1 - 1e-3) * delta <= worst <= delta
+
+
 def test_every_corrected_result_is_verified():
     kinds = {(row["build"][0].rsplit(".", 1)[-1], row["ask"]) for row in ROWS}
     assert kinds == {
         ("BinomialNoise", "self_compose.delta"), ("Clones", "self_compose.delta"), ("Clones", "self_compose.epsilon"),
         ("StrongerClones", "self_compose.epsilon"), ("gaussian", "delta"), ("gaussian", "log_delta"), ("gaussian", "epsilon"),
-        ("randomized_response", "gdp_mu"), ("ShuffledBits", "rdp"),
+        ("randomized_response", "gdp_mu"), ("ShuffledBits", "rdp"), ("calibrate", "calibrated"),
     }
