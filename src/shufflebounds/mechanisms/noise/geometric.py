@@ -81,9 +81,10 @@ class _Shifts(ClosedForms):
     def epsilon(self, delta: float, upper: bool) -> float | None:
         if not upper or self.bound is None or delta == 0:
             return None
-        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it.
-        before, after = self.log_delta(np.array([math.nextafter(self.eps, 0.0), self.eps])).upper.tolist()
-        return self.eps if probability(after, True) <= delta < probability(before, True) else None
+        # delta drops by a large factor at the budget of the noise, where a search may not evaluate it. A few shifts show the drop.
+        if not delta < probability(self.few_shifts(math.nextafter(self.eps, 0.0)).upper, True):
+            return None
+        return self.eps if probability(float(self.log_delta(np.array([self.eps])).upper[0]), True) <= delta else None
 
     def _gap(self, steps: FloatArray | float, e: FloatArray) -> FloatArray:
         """Return steps * eps/sensitivity - e with a small relative error, also if the two are nearly equal."""
