@@ -112,6 +112,15 @@ def test_an_ordered_pair_may_define_bounds_in_place_of_a_description():
     assert bounded.self_compose(3).epsilon(0.01) == pytest.approx(pair.self_compose(3).epsilon(0.01), rel=1e-4)
 
 
+def test_an_ordered_pair_without_bounds_says_what_to_define():
+    class Empty(DominatingPair):
+        def reverse(self):
+            return self
+
+    with pytest.raises(TypeError, match=r"Empty has no bounds of delta: define describe\(\), or _log_delta"):
+        Empty().delta(0.1)
+
+
 def test_records_have_at_most_eight_fields():
     records = [kind for _, kind in inspect.getmembers(release, inspect.isclass) if kind.__module__ == release.__name__]
     widths = {kind.__name__: len(getattr(kind, "_fields", None) or dataclasses.fields(kind)) for kind in records

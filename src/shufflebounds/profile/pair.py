@@ -152,6 +152,8 @@ class DominatingPair(Described):
 
     def describe(self) -> DominatingPairInfo:
         # A class of another package may define `_log_delta` and `_pure_epsilon` in place of this method.
+        if type(self)._log_delta is Described._log_delta:
+            raise TypeError(f"{type(self).__name__} has no bounds of delta: define describe(), or _log_delta(eps)")
         pure = math.inf if type(self)._pure_epsilon is Described._pure_epsilon else self._pure_epsilon()
         return DominatingPairInfo(self._log_delta, pure, attained=SINGLE)
 
