@@ -189,7 +189,7 @@ class Composition(PrivacyProfile):
         if self.rtol >= LOOSE or self._is_one:
             return None
         loose = self._released.composer(LOOSE, with_choice=False)
-        return loose if loose.first_step > 2 * self._composer.first_step else None
+        return loose if loose.steps.first > 2 * self._composer.steps.first else None
 
     @property
     def _sketch_step(self) -> float:
@@ -325,7 +325,7 @@ class Composition(PrivacyProfile):
 
         delta of a Gaussian mechanism is computed for mu up to 1e6.
         """
-        resolved = self._pure_epsilon() == math.inf or self._composer.needs_no_grid or not self._composer.coarse
+        resolved = self._pure_epsilon() == math.inf or self._composer.needs_no_grid or not self._composer.steps.coarse
         return not resolved and self._gaussian_rule <= 1e6
 
     @cached_property
@@ -338,7 +338,7 @@ class Composition(PrivacyProfile):
         """
         # An empty `releases` means that the releases of this factor are combined with those of another factor.
         large = tuple(factor for factor, (_, releases) in zip(self.factors, self._released.pairs)
-                      if not releases or any(self._composer.resolves(pair) for pair, _ in releases))
+                      if not releases or any(self._composer.steps.resolves(pair) for pair, _ in releases))
         some = [Composition(large, self.rtol)] if 0 < len(large) < len(self.factors) else []
         every = [*some, *(profile for profile, _ in self.factors)]
         return [(profile, not profile._pair_info().sampling.expensive) for profile in every]

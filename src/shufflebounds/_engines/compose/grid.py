@@ -207,20 +207,6 @@ class Composer:
         """Whether all losses lie exactly on one grid."""
         return self.steps.lattice is not None
 
-    @property
-    def first_step(self) -> float:
-        """The step of the first grid, in nats."""
-        return self.steps.first
-
-    @property
-    def coarse(self) -> bool:
-        """Whether the bounds are useless because the first step is too large."""
-        return self.steps.coarse
-
-    def resolves(self, release: DominatingPairInfo) -> bool:
-        """Return whether the first grid resolves the losses of a release."""
-        return self.steps.resolves(release)
-
     def _product(self, step: float, log_tail: float, middle: float, side: int, rtol: float) -> Product:
         """Return the composed distribution on a grid: for the upper bound if `side` is -1, otherwise for lower bound number `side`.
 
