@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from shufflebounds._base import validate as _validate
@@ -118,13 +118,15 @@ def parts_of_releases(
 
     The search starts at `near`, which is the second result of an earlier call for another protocol.
     """
-    made: dict[float, Protocol] = {}
     goal = math.sqrt(-math.log(delta))
 
+    @cache
+    def one(parts: float) -> Protocol:
+        return calibrate(eps=eps / parts, delta=delta / releases)
+
+    @cache
     def build(parts: float) -> PrivacyProfile:
-        if parts not in made:
-            made[parts] = calibrate(eps=eps / parts, delta=delta / releases)
-        return made[parts].self_compose(releases)
+        return one(parts).self_compose(releases)
 
     @lru_cache(CACHED_ANSWERS)
     def excess(log_parts: float) -> float:
@@ -149,5 +151,4 @@ def parts_of_releases(
         found = high if at_low > 0 else low
         while found < most and not meets(build(math.exp(found)), eps, delta):
             found = min(found + SHARE, most)
-    build(math.exp(found))
-    return made[math.exp(found)], math.exp(found)
+    return one(math.exp(found)), math.exp(found)
