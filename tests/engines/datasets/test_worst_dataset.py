@@ -519,6 +519,5 @@ def test_shared_values_are_bounds_and_hardly_larger(noise, users):
 @pytest.mark.slow
 def test_rdp_of_noise_is_near_that_of_its_dataset():
     protocol = mechanisms.GaussianMechanism(1.0).shuffled(1000)
-    lower, upper = (protocol.rdp([2.0, 8.0], bound=side) for side in ("lower", "upper"))
-    assert (lower <= upper).all()
-    assert (upper <= 1.07 * lower).all()
+    lower, upper = (protocol.rdp(6.0, bound=side) for side in ("lower", "upper"))
+    assert lower <= upper <= 1.07 * lower
