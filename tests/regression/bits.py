@@ -191,8 +191,8 @@ def record(only, slow):
 
     An answer stays in the file in which it is, unless it takes four times the limit of that file, so that a slower machine does not
     move it. A question without an answer within SLOW_LIMIT is recorded as null and not asked again; delete the null to ask it. In
-    slow.json, rdp(1) and rdp(2), the three values of log delta, the delta of a curve and the second composition are null where
-    rdp(16), epsilon(1e-6), its beta and the first composition are recorded, because these take the same path.
+    slow.json other questions are null where one that takes the same path is recorded: of Renyi orders 16, of curves beta, of two
+    compositions the first one, and eps at 1e-6 rather than several values of log delta.
     """
     def late(*_):
         raise TooSlow
