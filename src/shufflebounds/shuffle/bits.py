@@ -330,20 +330,14 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     def _rough(self, upper: bool) -> Curve | None:
         if self.ones != "worst" or self.flip in (0, 0.5):
             return None
-        if self._bits <= MANY:
-            data, settles, share = np.array([0.0, self._bits - 1.0]), 0.0, 0.0
-        else:
-            # Where delta depends little on the dataset, the upper bound is that of the worst one plus the tolerance of the search
-            # (_worst.pyx). The worst number of ones is most often below 8: it depends on the place of the optimal threshold between
-            # two integers.
-            data = np.arange(8.0)
-            settles, share = (5e-7, 0.6) if upper else (1e-8, 0.0)
+        few = self._bits <= MANY
+        # With many users, the number of ones changes delta by a few per cent only, and the bounds have a gap (_worst.pyx).
+        data = np.array([0.0, self._bits - 1.0]) if few else np.zeros(1)
+        settles = 0.0 if few else 5e-7 if upper else 1e-8
 
         def value(eps: float) -> float:
-            found = float(bit_sides(data, self._bits - 1 - data, self.flip, np.full(1, eps))[upper].max())
-            return min(0.0, found + share * max(1e-3, -1e-5 * found))
+            return min(0.0, float(bit_sides(data, self._bits - 1 - data, self.flip, np.full(1, eps))[upper].max()))
 
-        # The rough curve is that of a few datasets, one of which is close to the worst one; a search takes a hundred times as long.
         return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
