@@ -306,11 +306,9 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, attained=known.attained._replace(single=2 * self.ones == self._bits - 1),
                            losses=known.losses._replace(lattice=lattice), sampling=known.sampling._replace(spacing=0.12))
-        # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
-        # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
-        spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
+        effort = 1e-4 if self._similar else 2e-3
         curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
-        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=spacing, curve=curve),
+        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=0.12, curve=curve),
                        attained=known.attained._replace(blocks=blocks_of_ones(self._bits - 1, 1, self.flip)))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
@@ -345,9 +343,14 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 
     @property
+    def _similar(self) -> bool:
+        """Whether the variance is so large that one expansion bounds delta for most datasets (_worst.pyx)."""
+        return self._bits * self.flip * (1 - self.flip) >= 3e3
+
+    @property
     def _curve_tolerance(self) -> float:
-        """Gap in log delta that is permitted for curves, because a curve takes about a hundred values."""
-        return 2e-4 if self._bits <= 10**7 else 2e-3
+        """Gap in log delta that is permitted for curves, which take about a hundred searches over datasets."""
+        return 0.0 if self._similar else 2e-4
 
     def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
         """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
