@@ -8,7 +8,8 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
-Method   at most 2e5 outcomes     all outcomes are enumerated (up to 3e4 users; 2e3 outcomes if rtol >= 1e-5)
+Method   at most 2e5 outcomes     all outcomes are enumerated (5e7/users for fewer than 250 users; up to 3e4 users; 2e3 outcomes if
+                                  rtol >= 1e-5)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -55,6 +56,7 @@ cdef extern from "arithmetic.h" nogil:
     Py_ssize_t whole(double x, Py_ssize_t low, Py_ssize_t high)
 
 cdef double LISTED = 2e5                          # largest number of outcomes to enumerate; more is slower than the contour
+cdef double LISTED_USERS = 5e7                    # the same times the number of users: the contour is slower for fewer users
 cdef double MOST_LISTED = 3e4                     # largest number of users for an enumeration
 cdef double INCOMPLETE = 1e-6                     # largest distance from 1 of the sum of the masses of a group; beyond, an error
 
@@ -128,20 +130,24 @@ cdef void c_list(Listing *out, Py_ssize_t group, Py_ssize_t atom, double left, d
         k += 1
 
 
-cdef double c_outcomes(const Group *groups, Py_ssize_t number) noexcept nogil:
-    """Returns the number of outcomes, or some number above LISTED if there are more."""
-    cdef double total = 1, k
+cdef bint c_few_outcomes(const Group *groups, Py_ssize_t number, double rtol) noexcept nogil:
+    """Returns whether an enumeration of all outcomes is faster than the contour, or takes a few milliseconds."""
+    cdef double total = 1, k, most = 0
     cdef Py_ssize_t i, j
+    for i in range(number):
+        most += groups[i].count
+    # with a large tolerance the contour is faster than an enumeration of many outcomes
+    most = fmax(LISTED, LISTED_USERS / most) if rtol < 1e-5 else 0.01 * LISTED
     for i in range(number):
         # More than MOST_LISTED users have at most 2e5 outcomes only with two values each, where the contour is faster.
         if groups[i].count > MOST_LISTED:
-            return 2 * LISTED
+            return False
         for j in range(groups[i].atoms if groups[i].log_rest > -INFINITY else groups[i].atoms - 1):
             k = j + 1
             total *= (groups[i].count + k) / k
-            if total > LISTED:
-                return total
-    return total
+            if total > most:
+                return False
+    return True
 
 
 cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *upper) noexcept nogil:
@@ -248,8 +254,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         free(turns)
         return 0
     enough = fmax(2e-4, 3 * rtol)
-    # with a large tolerance the contour is faster than an enumeration of many outcomes
-    listed = c_outcomes(groups, number) <= (LISTED if rtol < 1e-5 else 0.01 * LISTED)
+    listed = c_few_outcomes(groups, number, rtol)
     for i in range(3):
         if listed:
             c_listed(groups, number, &low, &high)

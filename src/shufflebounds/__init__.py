@@ -1,10 +1,9 @@
 """Exact privacy accounting for the shuffle model."""
 
 import os
-from typing import TYPE_CHECKING
 
 from shufflebounds._base import __version__ as __version__
-from shufflebounds._base.lazy import lazily
+from shufflebounds._base.lazy import TYPE_CHECKING, lazily
 
 if TYPE_CHECKING:
     from shufflebounds import (

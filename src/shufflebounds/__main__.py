@@ -1,15 +1,12 @@
 """Run the command: ``python -m shufflebounds``, and the script of that name."""
 
 import os
-import signal
 import sys
-import threading
-from types import FrameType
 
 from shufflebounds._base import __version__
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _stop(number: int, frame: object) -> None:
     os.write(2, b"shufflebounds: interrupted\n")
     os._exit(130)
 
@@ -23,9 +20,12 @@ def main() -> int:
         Exit code of :func:`shufflebounds.cli.main`; 130 after Ctrl-C, also while modules are still imported.
     """
     if sys.argv[1:] == ["--version"]:
-        # Without the import of NumPy, which takes ten times as long.
+        # Without any further import; that of NumPy takes ten times as long.
         print(f"shufflebounds {__version__}")
         return 0
+    import signal
+    import threading
+
     quiet = threading.current_thread() is threading.main_thread()
     # During the imports Ctrl-C ends the process (`_stop`): a KeyboardInterrupt raised within an import may be converted to another
     # exception, with a traceback of several pages.

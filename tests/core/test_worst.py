@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shufflebounds._core import _worst
+from shufflebounds._core._bits import shuffled_bits_log_delta
 from shufflebounds._losses.budget import log_odds
 from shufflebounds.shuffle import ShuffledBits
 from tests.oracles import binomial, hockey_stick, logarithm, rational, total
@@ -49,6 +50,29 @@ def test_no_dataset_exceeds_the_upper_bound(users, flip):
     each = np.array([bits.pair(ones)._log_delta(eps)[0] for ones in range(0, users, 37)])
     assert (each.max(axis=0) <= high).all()
     assert (high - low <= 1e-3).all()
+
+
+@pytest.mark.parametrize(
+    ("others", "fakes", "flip", "eps"),
+    [(1300, 0, 0.4, 0.2), (2000, 500, 0.3, 0.02), (9000, 0, 0.12, 0.1), (9000, 20000, 0.05, 0.3), (40000, 0, 0.2, 0.0),
+     (40000, 0, 0.45, 1e-3)],
+)
+def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip, eps):
+    gap = float(log_odds(flip).less(eps))
+    low, high = _worst.worst_log_delta(others, fakes, 1, flip, np.array([eps]), np.array([gap]))
+    ones = np.arange(others + 1.0)
+    zeros = others + fakes - ones
+    each = np.array([shuffled_bits_log_delta(*data, flip, eps, gap) for data in ((ones, zeros), (zeros, ones))])
+    assert (each[:, 0] - each[:, 1]).max() <= high[0] <= (each[:, 0] + each[:, 1]).max() + 1e-3
+    assert high[0] - 1e-3 <= low[0] <= (each[:, 0] + each[:, 1]).max()
+
+
+@pytest.mark.parametrize("eps", [2e-4, 2e-3])
+def test_all_datasets_of_a_million_users_are_one_interval(eps):
+    # Without the expansion the gap is about 0.6e-3.
+    gap = np.array([float(log_odds(0.25).less(eps))])
+    low, high = _worst.worst_log_delta(10**6, 0, 1, 0.25, np.array([eps]), gap)
+    assert 0 <= high[0] - low[0] < 2e-5
 
 
 @pytest.mark.parametrize(

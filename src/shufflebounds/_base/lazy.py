@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any
+
+# `shufflebounds --version` imports this module. `typing` and `re` take longer to import than all the rest of it. Type checkers
+# take a constant of this name to be true.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
 __all__ = ["lazily", "missing", "module_name"]
 
@@ -26,6 +30,8 @@ def missing(package: str, name: str, known: Iterable[str]) -> str:
 
 def module_name(kind: str) -> str:
     """Return the name of the module of a class of that name: kary_response of KaryResponse, gaussian of GaussianMechanism."""
+    import re
+
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.removesuffix("Mechanism")).lower()
 
 

@@ -17,10 +17,10 @@ from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.shuffle.shuffled import Shuffled
 
 if TYPE_CHECKING:
     from shufflebounds.sampling import Subsampled
+    from shufflebounds.shuffle.shuffled import Shuffled
 
 __all__ = ["AdditiveNoise", "LocalRandomizer", "next_float", "shift_by_error", "exp_remainder", "exact_product", "ratio"]
 
@@ -132,6 +132,9 @@ class LocalRandomizer(PrivacyProfile):
 
         {raises: If an argument lies outside its range, or the local budget is above 700.}
         """
+        # Sampled mechanisms need none of the modules that shuffled ones need.
+        from shufflebounds.shuffle.shuffled import Shuffled
+
         return Shuffled(self, users, participation, inputs)
 
     def subsampled(self, rate: float) -> Subsampled:

@@ -7,18 +7,26 @@ it.
 
 # Imports its row of docs/architecture.md and below. Start with `poisson`, which that page follows to the kernel.
 
-from shufflebounds.sampling.allocation import AllocationPair, RandomAllocation
-from shufflebounds.sampling.poisson import SampledPair, Subsampled
-from shufflebounds.sampling.replace import ReplaceOne
-from shufflebounds.sampling.shuffled_batches import shuffled_sgd_delta
-from shufflebounds.sampling.without_replacement import WithoutReplacement
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AllocationPair",
-    "RandomAllocation",
-    "ReplaceOne",
-    "SampledPair",
-    "Subsampled",
-    "WithoutReplacement",
-    "shuffled_sgd_delta",
-]
+from shufflebounds._base.lazy import lazily
+
+if TYPE_CHECKING:
+    # Each name is repeated after "as", by which type checkers know that it is public.
+    from shufflebounds.sampling.allocation import AllocationPair as AllocationPair
+    from shufflebounds.sampling.allocation import RandomAllocation as RandomAllocation
+    from shufflebounds.sampling.poisson import SampledPair as SampledPair
+    from shufflebounds.sampling.poisson import Subsampled as Subsampled
+    from shufflebounds.sampling.replace import ReplaceOne as ReplaceOne
+    from shufflebounds.sampling.shuffled_batches import shuffled_sgd_delta as shuffled_sgd_delta
+    from shufflebounds.sampling.without_replacement import WithoutReplacement as WithoutReplacement
+
+_HOMES = {
+    **dict.fromkeys(("AllocationPair", "RandomAllocation"), "shufflebounds.sampling.allocation"),
+    **dict.fromkeys(("SampledPair", "Subsampled"), "shufflebounds.sampling.poisson"),
+    "ReplaceOne": "shufflebounds.sampling.replace",
+    "WithoutReplacement": "shufflebounds.sampling.without_replacement",
+    "shuffled_sgd_delta": "shufflebounds.sampling.shuffled_batches",
+}
+__all__ = sorted(_HOMES)
+__getattr__, __dir__ = lazily(__name__, _HOMES)

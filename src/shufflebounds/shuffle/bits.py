@@ -21,7 +21,7 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
-from shufflebounds._core import _worst
+from shufflebounds._core import _bits, _worst
 from shufflebounds._engines.bits import all_datasets as _all_data
 from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, curve_of_sum
@@ -306,11 +306,9 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
             lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
             return replace(known, attained=known.attained._replace(single=2 * self.ones == self._bits - 1),
                            losses=known.losses._replace(lattice=lattice), sampling=known.sampling._replace(spacing=0.12))
-        # A curve takes about a hundred eps, and each eps takes a search over datasets. If delta depends little on the dataset, a
-        # search takes up to 1/tolerance evaluations, so curves use a larger tolerance.
-        spacing, effort = (0.12, 2e-3) if self._bits <= 10**7 else (0.3, 2e-2)
+        effort = 1e-4 if self._similar else 2e-3
         curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
-        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=spacing, curve=curve),
+        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=0.12, curve=curve),
                        attained=known.attained._replace(blocks=blocks_of_ones(self._bits - 1, 1, self.flip)))
 
     def _attained_pairs(self) -> tuple[DominatingPair, ...]:
@@ -330,20 +328,21 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     def _rough(self, upper: bool) -> Curve | None:
         if self.ones != "worst" or self.flip in (0, 0.5):
             return None
-        if self._bits <= MANY:
-            data, settles, share = np.array([0.0, self._bits - 1.0]), 0.0, 0.0
-        else:
-            # Where delta depends little on the dataset, the upper bound is that of the worst one plus the tolerance of the search
-            # (_worst.pyx). The worst number of ones is most often below 8: it depends on the place of the optimal threshold between
-            # two integers.
-            data = np.arange(8.0)
-            settles, share = (5e-7, 0.6) if upper else (1e-8, 0.0)
+        few = self._bits <= MANY
+        # With many users, the number of ones changes delta by a few per cent only, and the bounds have a gap (_worst.pyx).
+        data = np.array([0.0, self._bits - 1.0]) if few else np.zeros(1)
+        settles = 0.0 if few else 5e-7 if upper else 1e-8
+
+        budget, others = log_odds(self.flip), self._bits - 1.0
 
         def value(eps: float) -> float:
-            found = float(bit_sides(data, self._bits - 1 - data, self.flip, np.full(1, eps))[upper].max())
-            return min(0.0, found + share * max(1e-3, -1e-5 * found))
+            if settles and eps < min(budget.below, LARGEST_EXPONENT):
+                # the same value for one dataset, ten times as fast; it is infinite if the kernel overflows
+                near = float(_bits.shuffled_bits_log_delta(0.0, others, self.flip, eps, budget.less(eps))[0])
+                if math.isfinite(near):
+                    return min(0.0, near)
+            return min(0.0, float(bit_sides(data, others - data, self.flip, np.full(1, eps))[upper].max()))
 
-        # The rough curve is that of a few datasets, one of which is close to the worst one; a search takes a hundred times as long.
         return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
@@ -351,9 +350,14 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
 
     @property
+    def _similar(self) -> bool:
+        """Whether the variance is so large that one expansion bounds delta for most datasets (_worst.pyx)."""
+        return self._bits * self.flip * (1 - self.flip) >= 3e3
+
+    @property
     def _curve_tolerance(self) -> float:
-        """Gap in log delta that is permitted for curves, because a curve takes about a hundred values."""
-        return 2e-4 if self._bits <= 10**7 else 2e-3
+        """Gap in log delta that is permitted for curves, which take about a hundred searches over datasets."""
+        return 0.0 if self._similar else 2e-4
 
     def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
         """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.

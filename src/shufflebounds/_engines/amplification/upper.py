@@ -96,17 +96,18 @@ class UpperBounds:
     def _blanket_or_datasets(self, eps: float, search: bool, effort: Effort) -> list[tuple[str, float]]:
         """Return the bound by the privacy blanket or that over all datasets, or both, as in `_named`."""
         above, datasets, shared = self._laws.above, self.over_datasets, effort is not Effort.FINE
-        bounds = single_bounds(above, eps, self._users) if len(above) > 1 else [math.inf]
-        order = np.argsort(np.negative(bounds), kind="stable").tolist()
-        near = -math.inf if datasets is None else self._rough_blanket(eps, above[order[0]])
+        # the widest distribution most often has the largest Phi; of matrices there are thousands
+        widest = max(above, key=lambda law: law.spread(eps)) if len(above) > 1 else above[0]
+        near = -math.inf if datasets is None else self._rough_blanket(eps, widest)
 
         def blanket() -> float:
             if not search:
-                return self._rough_blanket(eps, above[order[0]])
+                return self._rough_blanket(eps, widest)
             # `bounds` are by Lemma H (docs/theorems/worst-dataset). A distribution with a smaller one than the largest value so far
             # is not evaluated.
+            bounds = single_bounds(above, eps, self._users) if len(above) > 1 else [math.inf]
             largest = -math.inf
-            for place in order:
+            for place in np.argsort(np.negative(bounds), kind="stable").tolist():
                 if bounds[place] <= largest:
                     break
                 largest = max(largest, above[place].log_phi_side(eps, self._users, upper=True, effort=effort))
