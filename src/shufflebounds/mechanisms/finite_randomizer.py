@@ -21,7 +21,7 @@ from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
-from shufflebounds._losses.release import ClosedForms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds.profile import DominatingPair

@@ -19,7 +19,8 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, 
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import Counted
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
 from shufflebounds.profile.pair import GivenCurve, LargestPair
