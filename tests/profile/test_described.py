@@ -5,7 +5,6 @@ import importlib
 import inspect
 import pkgutil
 
-import numpy as np
 import pytest
 
 import shufflebounds
@@ -57,40 +56,12 @@ def test_a_description_keeps_no_reference_to_its_profile(name):
                 assert all(one is not profile for one in [*held, *getattr(forms, "__dict__", {}).values()])
 
 
-class Bounded(DominatingPair):
-    """A pair of three outcomes, of which the library knows bounds of delta and the pure budget."""
-
-    def __init__(self, pair):
-        self.pair = pair
-
-    def reverse(self):
-        return Bounded(self.pair.reverse())
-
-    def _log_delta(self, eps):
-        return self.pair._log_delta(eps)
-
-    def _pure_epsilon(self):
-        return self.pair._pure_epsilon()
-
-
-def test_an_ordered_pair_may_define_bounds_in_place_of_a_description():
-    pair = DominatingPair.from_pmfs(np.log([0.5, 0.3, 0.2]), np.log([0.1, 0.3, 0.6]))
-    bounded = Bounded(pair)
-    assert (bounded.epsilon(1e-3), bounded.epsilon(0)) == (pair.epsilon(1e-3), pair.epsilon(0))
-    known, exact = bounded._pair_info(), pair._pair_info()
-    assert (known.pure, known.back.pure) == (exact.pure, exact.back.pure)
-    assert known.pure != known.back.pure
-    eps = np.linspace(0, 2, 9)
-    assert np.array_equal(known.back.hockey_stick(eps), exact.back.hockey_stick(eps))
-    assert bounded.self_compose(3).epsilon(0.01) == pytest.approx(pair.self_compose(3).epsilon(0.01), rel=1e-4)
-
-
 def test_an_ordered_pair_without_bounds_says_what_to_define():
     class Empty(DominatingPair):
         def reverse(self):
             return self
 
-    with pytest.raises(TypeError, match=r"Empty has no bounds of delta: define describe\(\), or _log_delta"):
+    with pytest.raises(TypeError, match=r"Empty has no bounds of delta: define describe\(\)"):
         Empty().delta(0.1)
 
 

@@ -38,12 +38,7 @@ class BoundedProfile(metaclass=Explaining):
 
     @abstractmethod
     def describe(self) -> DominatingPairInfo:
-        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
-
-        Returns
-        -------
-        DominatingPairInfo
-        """
+        """Return what is known about the pair of distributions of this mechanism."""
 
     def closed_forms(self) -> ClosedForms:
         """Return the answers that need neither a search nor samples of the divergence. By default there are none.

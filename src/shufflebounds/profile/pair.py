@@ -1,15 +1,11 @@
-"""Profiles that are given by pairs of output distributions: by a description, by lists of probabilities, or as a largest one.
-
-A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`; only random allocation has both.
-tests/profile/test_described.py lists the classes that still have hooks.
-"""
+"""Ordered pairs of output distributions: given by a description, or by lists of probabilities."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
 
@@ -19,14 +15,14 @@ from numpy.typing import ArrayLike
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
+from shufflebounds._base.types import Bound, FloatArray, IntervalArray
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.closed_forms import ClosedForms
-from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["DominatingPair", "GivenCurve", "LargestPair", "MassPair", "OutcomePair"]
+__all__ = ["DominatingPair", "GivenCurve", "MassPair", "OutcomePair"]
 
 
 class GivenCurve(ClosedForms):
@@ -65,9 +61,6 @@ class DominatingPair(PrivacyProfile):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
-
-    def describe(self) -> DominatingPairInfo:
-        return replace(super().describe(), attained=SINGLE)
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -210,28 +203,3 @@ def _missing(law: tuple[float, ...]) -> float:
     """Return the missing mass of a list of log probabilities, or 0 if it is smaller than the rounding errors of the list."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0
-
-
-class LargestPair(PrivacyProfile):
-    """A guarantee that is the maximum of several guarantees, by default of those of its pairs."""
-
-    _directed: ClassVar[bool] = False
-
-    def _several(self) -> tuple[PrivacyProfile, ...]:
-        """Return the guarantees whose maximum this is."""
-        return self.pairs()
-
-    def describe(self) -> DominatingPairInfo:
-        several = self._several()
-        if len(several) == 1 and isinstance(several[0], DominatingPair) and several[0]._mirrored():
-            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
-            # release.
-            return several[0]._pair_info()
-        return DominatingPairInfo(
-            partial(_largest, several), max(one._pure_epsilon() for one in several),
-            attained=Attained(all_pairs=not self._directed, profiles=lambda: several, directed=self._directed),
-        )
-
-
-def _largest(several: tuple[PrivacyProfile, ...], eps: FloatArray) -> IntervalArray:
-    return largest(one._log_delta(eps) for one in several)

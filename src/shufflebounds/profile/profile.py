@@ -93,20 +93,17 @@ class PrivacyProfile(ExportMixin):
         return () if any(pair is self for pair in listed) else listed
 
     def describe(self) -> DominatingPairInfo:
-        # A class of another package may define `_log_delta`, and `_pure_epsilon` if it is finite, in place of this method.
-        kind = type(self)
-        if kind._log_delta is PrivacyProfile._log_delta:
-            raise TypeError(f"{kind.__name__} has no bounds of delta: define describe(), or _log_delta(eps)")
+        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
+
+        Returns
+        -------
+        DominatingPairInfo
+            By default, the largest divergence of :meth:`pairs`.
+        """
         pairs = self._listed_pairs()
-        if len(pairs) == 1 and pairs[0]._mirrored():
-            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
-            # release.
-            return pairs[0]._pair_info()
-        pure = math.inf if kind._pure_epsilon is PrivacyProfile._pure_epsilon else self._pure_epsilon()
-        attained = tuple(one for pair in pairs for one in pair._pair_info().below)
-        # `all_pairs` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
-        all_pairs = len(attained) == len(pairs) > 0
-        return DominatingPairInfo(self._log_delta, pure, attained=Attained(pairs=attained, all_pairs=all_pairs))
+        if not pairs:
+            raise TypeError(f"{type(self).__name__} has no bounds of delta: define describe(), or list pairs()")
+        return largest_of(pairs)
 
     def _pair_info(self) -> DominatingPairInfo:
         """Return a new description with the divergence of (Q, P).
@@ -554,6 +551,20 @@ class PrivacyProfile(ExportMixin):
         from shufflebounds.profile.composition import Composition
 
         return Composition(((self, times),), rtol)
+
+
+def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> DominatingPairInfo:
+    """Describe the maximum over several pairs; if `directed`, of those for a removed and for an added record."""
+    if len(pairs) == 1 and pairs[0]._mirrored():
+        # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
+        # release.
+        return pairs[0]._pair_info()
+    attained = Attained(all_pairs=not directed, profiles=lambda: pairs, directed=directed)
+    return DominatingPairInfo(partial(_largest, pairs), max(pair._pure_epsilon() for pair in pairs), attained=attained)
+
+
+def _largest(pairs: tuple[DominatingPair, ...], eps: FloatArray) -> IntervalArray:
+    return largest(pair._log_delta(eps) for pair in pairs)
 
 
 class KnownPair(PrivacyProfile):

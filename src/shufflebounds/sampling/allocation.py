@@ -29,8 +29,7 @@ from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
-from shufflebounds.profile.pair import LargestPair
-from shufflebounds.profile.profile import KnownPair
+from shufflebounds.profile.profile import KnownPair, largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
@@ -344,7 +343,7 @@ class AllocationPair(OfPresence, DominatingPair):
 
 
 @dataclass(frozen=True)
-class RandomAllocation(OfPresence, LargestPair):
+class RandomAllocation(OfPresence):
     r"""Training by random allocation: in each epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
@@ -392,7 +391,6 @@ class RandomAllocation(OfPresence, LargestPair):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
-    _directed: ClassVar[bool] = True
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
@@ -415,19 +413,16 @@ class RandomAllocation(OfPresence, LargestPair):
                   else _SeveralPair(self.mechanism, self.steps, True, self.chosen))
         return remove, remove.reverse()
 
-    def _several(self) -> tuple[PrivacyProfile, ...]:
-        return self._ways
-
     def closed_forms(self) -> _EpochForms:
         return _EpochForms(self.mechanism, self.steps, self.chosen, self._ways)
 
     def describe(self) -> DominatingPairInfo:
         one = self._ways[0].describe().sampling
         if one.curve is None:
-            return replace(super().describe(), sampling=Sampling(spacing=0.1))
+            return replace(largest_of(self._ways, directed=True), sampling=Sampling(spacing=0.1))
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
         curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-        return replace(super().describe(), sampling=Sampling(one.effort, 0.1, curve=curve))
+        return replace(largest_of(self._ways, directed=True), sampling=Sampling(one.effort, 0.1, curve=curve))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, 
 from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.profile import largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
@@ -253,7 +253,7 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 
 @dataclass(frozen=True)
-class Subsampled(_Sampled, LargestPair):
+class Subsampled(_Sampled):
     r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -294,12 +294,10 @@ class Subsampled(_Sampled, LargestPair):
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
 
-    _directed: ClassVar[bool] = True
-
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def describe(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        return replace(super().describe(), sampling=Sampling(known.sampling.effort, known.sampling.spacing))
+        return replace(largest_of(self.pairs(), directed=True), sampling=Sampling(known.sampling.effort, known.sampling.spacing))

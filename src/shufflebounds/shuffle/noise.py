@@ -23,7 +23,8 @@ from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.pair import GivenCurve, LargestPair
+from shufflebounds.profile.pair import GivenCurve
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["BinomialNoise"]
 
@@ -95,7 +96,7 @@ class _Noise(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(Counted[FloatArray, float | FloatArray], LargestPair, ErrorLaw):
+class BinomialNoise(Counted[FloatArray, float | FloatArray], PrivacyProfile, ErrorLaw):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.
