@@ -12,7 +12,7 @@ from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._losses.renyi import Tail, mixture_renyi, mixture_tail
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["ClosedForms"]
+__all__ = ["ClosedForms", "mixture_limit"]
 
 
 class ClosedForms:
@@ -66,10 +66,7 @@ class ClosedForms:
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return bounds of the Renyi divergences that hold beside those from values of delta, by joint convexity of a mixture."""
-        parts, rate = self.mixture()
-        if not parts or not upper:
-            return np.full(orders.size, np.inf if upper else -np.inf)
-        return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
+        return mixture_limit(*self.mixture(), orders) if upper else np.full(orders.size, -np.inf)
 
     def tail(self) -> Tail | None:
         """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if this is no mixture."""
@@ -77,7 +74,7 @@ class ClosedForms:
         if not parts:
             return None
         orders = 1 + np.geomspace(0.01, 1e6, 400)
-        divergences = np.max([part._rdp(orders, True) for part in parts], axis=0)
+        divergences = _largest_renyi(parts, orders)
         return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
 
     def mu_limit(self) -> float:
@@ -96,3 +93,12 @@ class ClosedForms:
     def eps_scale(self) -> float:
         """A typical size of eps, at least 1. The search for eps ends at a million times it."""
         return 1.0
+
+
+def _largest_renyi(parts: tuple[Any, ...], orders: FloatArray) -> FloatArray:
+    return np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0))
+
+
+def mixture_limit(parts: tuple[Any, ...], rate: float, orders: FloatArray) -> FloatArray:
+    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`); inf without parts."""
+    return mixture_renyi(orders, _largest_renyi(parts, orders), rate) if parts else np.full(orders.size, np.inf)

@@ -159,8 +159,10 @@ class _SeveralForms(_OneForms):
             found = self.tested._rdp(orders, False)
             # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
             return np.where(orders == np.inf, np.maximum(found, self.alone._rdp(np.array([np.inf]), False)), found)
-        mixed = OfMechanismForms.renyi_limit(self, orders, True)
-        return np.minimum(mixed, self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
+        return np.minimum(self.renyi_limit(orders, True), self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
+
+    # The chords between whole orders hold for one chosen step only.
+    renyi_limit = OfMechanismForms.renyi_limit
 
     def mu(self, upper: bool) -> float | None:
         limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)

@@ -20,7 +20,6 @@ from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Releases, Sampling
-from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import largest_of
@@ -157,7 +156,7 @@ class _SampledForms(OfMechanismForms):
             return None
         found = [self._gaussian.renyi(order, upper=upper) if order < math.inf else None for order in orders.tolist()]
         value = np.array([math.nan if one is None else one for one in found])
-        return np.minimum(value, mixture_renyi(orders, self.parts[0]._rdp(orders, True), self.rate)) if upper else value
+        return np.minimum(value, self.renyi_limit(orders, True)) if upper else value
 
 
 def _sampled_pairs(mechanism: PrivacyProfile, rate: float, removed: bool) -> tuple[SampledPair, ...]:

@@ -27,7 +27,7 @@ from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer
-from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
 from shufflebounds.profile import PrivacyProfile
@@ -98,7 +98,7 @@ class _ByBounds(ClosedForms):
         """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
         if self.noise is None or len(self.laws.pairs) > 1:
             return None
-        return BlanketRenyi(self.laws.above[0], self.users, partial(super().renyi_limit, upper=True))
+        return BlanketRenyi(self.laws.above[0], self.users, partial(mixture_limit, *self.mixture()))
 
     def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
         if not upper and self.noise is not None and self.laws.participation == 1:
