@@ -50,7 +50,7 @@ class Example(NamedTuple):
 
 
 def profile_classes():
-    """Return {"module.Name": class} for every concrete PrivacyProfile that a public module names in ``__all__``.
+    """Return {"module.Name": class} for every concrete subclass of PrivacyProfile that a public module names in ``__all__``.
 
     The module is the last part of its name: "shuffle.Clones", "profile.Composition".
     """
@@ -65,6 +65,7 @@ def profile_classes():
                     waiting.append(value)
             elif inspect.isclass(value) and issubclass(value, PrivacyProfile) and not inspect.isabstract(value):
                 found[f"{module.__name__.rpartition('.')[2]}.{name}"] = value
+    del found["shufflebounds.PrivacyProfile"], found["profile.PrivacyProfile"]
     return found
 
 

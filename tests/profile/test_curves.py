@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from shufflebounds import DominatingPair, PrivacyProfile, Tradeoff
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._losses.curves import convex_hull, curve, gdp_mu
-from shufflebounds._losses.release import Attained
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.renyi import renyi
 from shufflebounds._losses.samples import SampledProfile
 from shufflebounds.mechanisms import FiniteRandomizer, GeometricMechanism, KaryResponse, LaplaceMechanism
@@ -276,13 +276,13 @@ class Shift(PrivacyProfile):
     theorem: ClassVar[str] = "exact"
     neighbours: ClassVar[str] = "shift by mu"
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds, attained=SINGLE)
+
+    def bounds(self, eps):
         value = np.asarray(Tradeoff.gaussian(self.mu).log_delta(eps))
         slack = 1e-14 * (1 + np.abs(value))
         return value - slack, value + slack
-
-    def _pair_info(self):
-        return replace(super()._pair_info(), attained=Attained(single=True))
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.25, 1.0, 4.0])

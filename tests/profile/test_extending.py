@@ -12,6 +12,7 @@ import pytest
 
 from shufflebounds import PrivacyProfile
 from shufflebounds._base.types import IntervalArray
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms import RandomizedResponse
 from shufflebounds.profile import DominatingPair
 
@@ -61,7 +62,10 @@ class Response(PrivacyProfile):
 
     budget: float
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds)
+
+    def bounds(self, eps):
         value = np.log(np.maximum(-np.expm1(eps - self.budget), 0.0)) - math.log1p(math.exp(-self.budget))
         slack = np.where(value > -np.inf, 1e-14 * (1 - value), 0.0)
         return IntervalArray(value - slack, value + slack)
@@ -76,9 +80,6 @@ class Listed(PrivacyProfile):
     def pairs(self):
         law = np.array([0.0, -self.budget]) - math.log1p(math.exp(-self.budget))
         return (DominatingPair.from_pmfs(law, law[::-1]),)
-
-    def _log_delta(self, eps):
-        return self.pairs()[0]._log_delta(eps)
 
 
 SEVEN = [Response(1.0), Listed(1.0)]
@@ -128,9 +129,6 @@ class OneOrder(PrivacyProfile):
 
     def pairs(self):
         return (DominatingPair.from_pmfs(np.log([0.2, 0.8]), np.log([0.1, 0.9])),)
-
-    def _log_delta(self, eps):
-        return self.pairs()[0]._log_delta(eps)
 
 
 def test_an_order_that_is_smaller_alone_counts_beside_the_other():

@@ -10,6 +10,7 @@ from shufflebounds import InconsistentBoundsError, cli, mechanisms, shuffle
 from shufflebounds._base.types import IntervalArray, consistent
 from shufflebounds._engines.excess import evaluation as _excess
 from shufflebounds._engines.excess import laws
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import PrivacyProfile
 
 
@@ -22,7 +23,10 @@ class Inverted(PrivacyProfile):
     def __repr__(self):
         return f"Inverted(apart={self.apart})"
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds)
+
+    def bounds(self, eps):
         value = self.noise._log_delta(eps).upper
         return IntervalArray(value + self.apart, value - self.apart)
 

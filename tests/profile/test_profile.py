@@ -194,8 +194,8 @@ def test_every_class_says_what_it_proves(profile):
 def test_profiles_without_pairs_say_so():
     with pytest.raises(TypeError, match="StrongerClones"):
         StrongerClones(10, 1.0).pairs()
-    with pytest.raises(TypeError):
-        PrivacyProfile()
+    with pytest.raises(TypeError, match="PrivacyProfile has no bounds of delta"):
+        PrivacyProfile().delta(1.0)
 
 
 def test_public_face():

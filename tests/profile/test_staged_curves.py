@@ -7,7 +7,7 @@ The profiles have closed forms: delta, the trade-off function, mu and the diverg
 import math
 import pickle
 from bisect import bisect_left
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from mpmath import mp
 from scipy.special import ndtri
 
 from shufflebounds._base.types import IntervalArray
-from shufflebounds._losses.release import Attained, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
@@ -52,16 +52,14 @@ class Slow(PrivacyProfile):
     apart: float = 0.0
     asked: list = field(default_factory=list, compare=False)
 
-    def _log_delta(self, eps):
+    def describe(self):
+        pure = math.inf if self.law == "gaussian" else 3.0
+        return DominatingPairInfo(self.bounds, pure, sampling=Sampling(1e-2, 0.3), attained=SINGLE)
+
+    def bounds(self, eps):
         self.asked.extend(eps.tolist())
         exact = np.array([(gaussian_log_delta if self.law == "gaussian" else laplace_log_delta)(value) for value in eps.tolist()])
         return IntervalArray(exact - self.apart - 1e-13 * np.abs(exact), exact + self.apart + 1e-13 * np.abs(exact))
-
-    def _pure_epsilon(self):
-        return math.inf if self.law == "gaussian" else 3.0
-
-    def _pair_info(self):
-        return replace(super()._pair_info(), sampling=Sampling(1e-2, 0.3), attained=Attained(single=True))
 
 
 BETA = {"gaussian": gaussian_beta, "laplace": laplace_beta}

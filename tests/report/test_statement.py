@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from shufflebounds import mechanisms, shuffle
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.cli import main
 from shufflebounds.profile import PrivacyProfile
 from tests.examples import EXAMPLES
@@ -87,7 +88,10 @@ def test_a_class_of_a_user_and_markup_in_its_words():
     class Own(PrivacyProfile):
         neighbours = "a < b & *c*; the analyst sees <b>everything</b>"
 
-        def _log_delta(self, eps):
+        def describe(self):
+            return DominatingPairInfo(self.bounds)
+
+        def bounds(self, eps):
             return GAUSSIAN._log_delta(eps)
 
     stated = Own().statement(delta=1e-3)

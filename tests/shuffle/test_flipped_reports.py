@@ -395,7 +395,7 @@ def test_bounds_for_curves_do_not_rise_where_tables_end():
     # Below log delta = -540 there are no tables, and few datasets are evaluated. The delta at a smaller eps is then the better
     # upper bound.
     protocol = FlippedReports(30_000, 0, 32, 0.04, view="sums", fake="uniform")
-    lower, upper = protocol._rough_log_delta(np.array([0.1, 1.0, 2.0, 3.3, 5.0]))
+    lower, upper = protocol._closed.roughly(np.array([0.1, 1.0, 2.0, 3.3, 5.0]))
     assert np.all(np.diff(upper) <= 0)
     assert np.all(lower <= upper)
     assert upper[3] < -400
@@ -442,8 +442,8 @@ def test_sums_are_searched_only_below_the_bound_without_flips(monkeypatch):
     protocol = FlippedReports(10**4, 10**6, 100, 1e-3, view="sums")
     clear = ClearReports(10**6, 100)
     high = clear._log_side_at(0.02, upper=True)
-    assert protocol._at(0.02).upper <= high
+    assert protocol.log_delta(0.02) <= high
     searched = []
     monkeypatch.setattr("shufflebounds._engines.bits.two_counts.maximize_over_two_counts", lambda *args: searched.append(args))
-    assert FlippedReports(10**4, 10**6, 100, 1e-3, view="sums")._at(0.02).upper == high
+    assert FlippedReports(10**4, 10**6, 100, 1e-3, view="sums").log_delta(0.02) == high
     assert not searched

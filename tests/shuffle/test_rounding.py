@@ -79,9 +79,9 @@ def test_the_search_over_datasets_among_dummy_reports_includes_the_last_counts(u
     """In the first two cases, the worst dataset is that with all other users outside of the first bin."""
     protocol = FlippedReports(users, fakes, bins, flip, view="sums")
     others = users - 1
-    largest = max(protocol._fake_table.log_delta((others - i, i), (j, others - j), eps).lower
+    largest = max(protocol._closed.fake_table.log_delta((others - i, i), (j, others - j), eps).lower
                   for i in range(others + 1) for j in ([i] if bins == 2 else range(i + 1)))
-    found = protocol._searched_sums(eps)
+    found = protocol._closed._searched_sums(eps)
     assert found.lower <= largest + 1e-9
     assert largest <= found.upper
 

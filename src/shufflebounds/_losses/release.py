@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property, kept
-from shufflebounds._base.crossing import Curve
 from shufflebounds._base.limits import CACHED_ANSWERS, FIRST_TAIL, TABLE_SIZE
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import FloatArray, IntervalArray, consistent
@@ -24,11 +23,10 @@ from shufflebounds._losses.blocks import Blocks
 from shufflebounds._losses.interpolation import connect_the_dots, optimistic_pld, pessimistic_pld, reach, supporting_lines
 from shufflebounds._losses.samples import INTERPOLATED, HockeyStickBounds, SampledProfile, alone
 from shufflebounds._losses.transform import LossTransform
-from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.convex import distinct
 
 __all__ = [
-    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "ClosedForms", "CurveBounds", "DominatingPairInfo", "Losses",
+    "MOST_GRID_EFFORT", "MOST_VALUE_EFFORT", "SINGLE", "Attained", "CurveBounds", "DominatingPairInfo", "Losses",
     "Releases", "Reverse", "Sampling", "Scale", "groups_alike", "never",
 ]
 
@@ -263,52 +261,6 @@ class Releases(NamedTuple):
     ordered: tuple[Hashable, float] | None = None
     parts: tuple[tuple[DominatingPairInfo, int], ...] = ()
     gdp_adds: bool = False
-
-
-class ClosedForms:
-    """Formulas that need neither a search nor samples of the divergence. A method returns None if no formula is known.
-
-    A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
-    """
-
-    __slots__ = ()
-
-    def log_delta(self, eps: FloatArray) -> IntervalArray | None:
-        """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
-        return None
-
-    def epsilon(self, delta: float, upper: bool) -> float | None:
-        """Return a bound of eps for one delta in [0, 1]."""
-        return None
-
-    def mu(self, upper: bool) -> float | None:
-        """Return a bound of mu."""
-        return None
-
-    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
-        """Return bounds of the Renyi divergences of these orders in [1, inf]; NaN if the formula does not apply to an order."""
-        return None
-
-    def tradeoff(self, upper: bool) -> Tradeoff | None:
-        """Return a bound of the trade-off function."""
-        return None
-
-    def mixture(self) -> tuple[tuple[Any, ...], float]:
-        """Return several profiles and a rate, if every output distribution is a mixture (see `PrivacyProfile._mixture`)."""
-        return (), 1.0
-
-    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
-        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
-        return self.tradeoff(upper)
-
-    def rough(self, upper: bool) -> Curve | None:
-        """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""
-        return None
-
-    @property
-    def eps_scale(self) -> float:
-        """A typical size of eps, at least 1. The search for eps ends at a million times it."""
-        return 1.0
 
 
 @dataclass(eq=False)

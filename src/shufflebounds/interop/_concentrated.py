@@ -11,14 +11,15 @@ import numpy as np
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
-from shufflebounds._losses.release import ClosedForms, DominatingPairInfo, Releases, Sampling
-from shufflebounds.profile.pair import Described
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import DominatingPairInfo, Releases, Sampling
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["Concentrated"]
 
 
 @dataclass(frozen=True)
-class Concentrated(Described):
+class Concentrated(PrivacyProfile):
     r"""An upper bound for every mechanism whose Renyi divergence of order a is at most xi + rho a, for all a > 1.
 
     .. math:: \delta(\varepsilon) \le \min_{a > 1} \frac{1}{a} \Bigl(1 - \frac{1}{a}\Bigr)^{a-1} e^{(a-1)(\xi + \rho a -

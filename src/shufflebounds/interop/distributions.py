@@ -12,7 +12,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.pair import LargestPair, _ListedPair
+from shufflebounds.profile.pair import _ListedPair
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["AccountingProfile", "from_dp_accounting"]
 
@@ -52,7 +53,7 @@ class _LossPair(_ListedPair):
 
 
 @dataclass(frozen=True)
-class AccountingProfile(LargestPair):
+class AccountingProfile(PrivacyProfile):
     r"""The privacy profile of a privacy loss distribution of dp-accounting; made by :func:`from_dp_accounting`.
 
     .. math:: \delta(\varepsilon) = \max_{\text{directions}} \; p_\infty + \sum_{l > \varepsilon} (1 - e^{\varepsilon - l})\, p_l

@@ -26,7 +26,6 @@ from shufflebounds._engines.inputs.interval import checked, matrix_laws
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.pair import LargestPair
 
 __all__ = ["DensityRandomizer"]
 
@@ -50,7 +49,7 @@ SEARCHED = 600
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class DensityRandomizer(LargestPair, LocalRandomizer):
+class DensityRandomizer(LocalRandomizer):
     r"""A randomizer of finitely many inputs whose output is a real number, given by vectorized functions.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \int \bigl(p_x(y) - e^\varepsilon p_{x'}(y)\bigr)_+\, dy

@@ -21,11 +21,11 @@ from shufflebounds._engines.errors.accuracy import Of
 from shufflebounds._engines.errors.counted import CountsOfLabels
 from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import matrix_laws
-from shufflebounds._losses.release import ClosedForms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import stated_users
 from shufflebounds.profile import DominatingPair
-from shufflebounds.profile.pair import LargestPair, MassPair
+from shufflebounds.profile.pair import MassPair
 
 __all__ = ["FiniteRandomizer"]
 
@@ -52,7 +52,7 @@ class _ClosestRows(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True, repr=False)
-class FiniteRandomizer(CountsOfLabels, LargestPair, LocalRandomizer):
+class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
     r"""A randomizer given by its matrix of probabilities: one row for each input, one column for each output.
 
     .. math:: \delta(\varepsilon) = \max_{x \ne x'} \sum_y \bigl(R_{x y} - e^\varepsilon R_{x' y}\bigr)_+

@@ -15,7 +15,8 @@ from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.errors.counted import SumOfBits
-from shufflebounds._losses.release import ClosedForms, DominatingPairInfo
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import next_float, shift_by_error
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
 from shufflebounds.tradeoff import Tradeoff

@@ -1,8 +1,7 @@
-"""Methods of a privacy profile that follow from bounds of log delta alone: delta(eps), eps(delta) and the tail of the loss."""
+"""What a privacy profile states, and what follows from bounds of log delta alone: delta(eps), eps(delta), the tail of the loss."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from functools import partial
 from typing import overload
@@ -18,6 +17,8 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import CACHED_ANSWERS
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import Bound, FloatArray, IntervalArray, consistent, plain, probability, typed_as
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import DominatingPairInfo
 
 __all__ = ["BoundedProfile"]
 
@@ -25,19 +26,46 @@ __all__ = ["BoundedProfile"]
 @with_passages
 @explained
 class BoundedProfile(metaclass=Explaining):
-    """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail."""
+    """A function delta(eps) given by bounds of its logarithm, with the methods delta, epsilon and loss_tail.
+
+    The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
+    They contain no methods of the profile: the profile caches them, so its own methods would make reference cycles.
+    """
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         explained(cls)
 
     @abstractmethod
+    def describe(self) -> DominatingPairInfo:
+        """Return what is known about the pair of distributions of this mechanism."""
+
+    def closed_forms(self) -> ClosedForms:
+        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
+
+        Returns
+        -------
+        ClosedForms
+        """
+        return ClosedForms()
+
+    @cached_property
+    def _described(self) -> DominatingPairInfo:
+        return self.describe()
+
+    @cached_property
+    def _closed(self) -> ClosedForms:
+        return self.closed_forms()
+
     def _log_delta(self, eps: FloatArray) -> IntervalArray:
         """Return a lower and an upper bound of log delta at each eps >= 0 (1-D, finite, checked)."""
+        found = self._closed.log_delta(eps)
+        return self._described.hockey_stick(eps) if found is None else found
 
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        """Return the upper or the lower bound of log delta at each eps. Classes that can compute one bound alone override this."""
-        return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper]
+        """Return the upper or the lower bound of log delta at each eps."""
+        found = self._closed.side(eps, upper)
+        return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper] if found is None else found
 
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
@@ -78,15 +106,15 @@ class BoundedProfile(metaclass=Explaining):
 
     def _pure_epsilon(self) -> float:
         """Return an upper bound of the smallest eps with delta(eps) = 0, or inf."""
-        return math.inf
+        return self._described.pure
 
     def _eps_scale(self) -> float:
         """Return a typical size of eps, at least 1. The search for epsilon(delta) ends at a million times this size."""
-        return 1.0
+        return self._closed.eps_scale
 
     def _rough(self, upper: bool) -> Curve | None:
         """Return a rough curve for the search for eps, which is close to log delta and takes less time than the bounds, or None."""
-        return None
+        return self._closed.rough(upper)
 
     @overload
     def log_delta(self, eps: float, *, bound: Bound = ...) -> float: ...
@@ -114,7 +142,7 @@ class BoundedProfile(metaclass=Explaining):
         array = _validate.real_array("eps", eps, 0)
         with announced("delta"):
             value = self._known_side(array.ravel(), upper=upper)
-        if type(self)._log_side is not BoundedProfile._log_side:
+        if type(self)._log_side is not BoundedProfile._log_side or type(self._closed).side is not ClosedForms.side:
             self._compared("log delta at eps={!r}", array.ravel(), value, upper)
         return plain(value.reshape(array.shape))
 
@@ -246,11 +274,15 @@ class BoundedProfile(metaclass=Explaining):
         """Return bounds of the probability of a loss above each eps > 0."""
 
     def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
-        """Return eps(delta) for each delta in [0, 1]. A class that computes several together overrides it."""
-        return np.array([self._epsilon(delta, upper) for delta in deltas.tolist()])
+        """Return eps(delta) for each delta in [0, 1]."""
+        found = self._closed.epsilons(deltas, upper)
+        return np.array([self._epsilon(delta, upper) for delta in deltas.tolist()]) if found is None else found
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         """Return eps(delta) for one delta in [0, 1]."""
+        found = self._closed.epsilon(delta, upper)
+        if found is not None:
+            return found
         pure = self._pure_epsilon()
         if delta == 0:
             return pure if upper else self._last_positive(pure)
@@ -259,4 +291,5 @@ class BoundedProfile(metaclass=Explaining):
 
     def _last_positive(self, pure: float) -> float:
         """Return the largest eps found, at most `pure`, with a positive lower bound of delta; inf if every eps searched has one."""
-        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale())
+        found = self._closed.last_positive(pure)
+        return last_positive(partial(self._log_side_at, upper=False), pure, 1e6 * self._eps_scale()) if found is None else found

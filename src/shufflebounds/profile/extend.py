@@ -9,14 +9,15 @@ from shufflebounds._base.docs import with_passages as with_passages
 from shufflebounds._base.types import FloatArray, Interval, IntervalArray
 from shufflebounds._base.validate import InfeasibleError, choice, integer, integer_field, real, real_array, real_field, target
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import Attained, ClosedForms, DominatingPairInfo, Losses, Releases, Reverse, Sampling
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Releases, Reverse, Sampling
 from shufflebounds.profile.calibration import least_count, least_parameter
 from shufflebounds.profile.integer_noise import IntegerNoise
-from shufflebounds.profile.pair import Described, DominatingPair
+from shufflebounds.profile.pair import DominatingPair
 from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = [
-    "Attained", "ClosedForms", "Described", "DominatingPair", "DominatingPairInfo", "FloatArray", "InfeasibleError", "IntegerNoise",
+    "Attained", "ClosedForms", "DominatingPair", "DominatingPairInfo", "FloatArray", "InfeasibleError", "IntegerNoise",
     "Interval", "IntervalArray", "LossAtoms", "Losses", "PrivacyProfile", "Releases", "Reverse", "Sampling", "choice", "integer",
     "integer_field", "least_count", "least_parameter", "real", "real_array", "real_field", "target", "with_passages",
 ]

@@ -19,13 +19,14 @@ from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._base.validate import MAX_COUNT, InfeasibleError
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
-from shufflebounds.profile.pair import DominatingPair, LargestPair
+from shufflebounds.profile.pair import DominatingPair
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["IntegerNoise"]
 
 
 @with_passages
-class IntegerNoise(LargestPair):
+class IntegerNoise(PrivacyProfile):
     r"""An integer released with integer noise K, for neighbours whose integers differ by one.
 
     .. math:: \delta(\varepsilon) = \max\{H_{e^\varepsilon}(K \,\|\, K+1),\; H_{e^\varepsilon}(K+1 \,\|\, K)\}

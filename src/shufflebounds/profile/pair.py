@@ -1,15 +1,11 @@
-"""Profiles that are given by pairs of output distributions: by a description, by lists of probabilities, or as a largest one.
-
-A class has either `describe` or some of the private hooks of :class:`PrivacyProfile`; only random allocation has both.
-tests/profile/test_described.py lists the classes that still have hooks.
-"""
+"""Ordered pairs of output distributions: given by a description, or by lists of probabilities."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Self
 
@@ -18,99 +14,15 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.types import Bound, FloatArray, IntervalArray, largest
+from shufflebounds._base.types import Bound, FloatArray, IntervalArray
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, Losses, Reverse
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["Described", "DominatingPair", "GivenCurve", "LargestPair", "MassPair", "OutcomePair"]
-
-
-class Described(PrivacyProfile):
-    """A profile that states what it is. A subclass implements `describe`, `closed_forms` if it has any, and overrides no hook.
-
-    An ordered pair (P, Q) states what is known about this order, and `reverse` returns the profile of (Q, P).
-
-    The description and the closed forms contain functions of the parameters, or methods of an object that holds the parameters.
-    They contain no methods of the profile: the profile caches them, so its own methods would make reference cycles.
-    """
-
-    @abstractmethod
-    def describe(self) -> DominatingPairInfo:
-        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
-
-        Returns
-        -------
-        DominatingPairInfo
-        """
-
-    def closed_forms(self) -> ClosedForms:
-        """Return the answers that need neither a search nor samples of the divergence. By default there are none.
-
-        Returns
-        -------
-        ClosedForms
-        """
-        return ClosedForms()
-
-    @cached_property
-    def _described(self) -> DominatingPairInfo:
-        return self.describe()
-
-    @cached_property
-    def _closed(self) -> ClosedForms:
-        return self.closed_forms()
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # Every call makes a new description. A composition caches values of the pair in its own copy, which is freed with it.
-        known, other = self.describe(), self.reverse()
-        if known.reverse or other is self or not isinstance(other, Described):
-            return known
-        back = other.describe()
-        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        found = self._closed.log_delta(eps)
-        return self._described.hockey_stick(eps) if found is None else found
-
-    def _pure_epsilon(self) -> float:
-        return self._described.pure
-
-    def _eps_scale(self) -> float:
-        return self._closed.eps_scale
-
-    def _rough(self, upper: bool) -> Curve | None:
-        return self._closed.rough(upper)
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        return self._closed.mixture()
-
-    def _adjacencies(self) -> tuple[PrivacyProfile, ...]:
-        return self._described.profiles if self._described.attained.directed else ()
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        found = self._closed.epsilon(delta, upper)
-        return super()._epsilon(delta, upper) if found is None else found
-
-    def _gdp_mu(self, upper: bool) -> float:
-        found = self._closed.mu(upper)
-        return super()._gdp_mu(upper) if found is None else found
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        found = self._closed.renyi(orders, upper)
-        if found is None:
-            return super()._rdp(orders, upper)
-        missing = np.isnan(found)
-        if missing.any():
-            found[missing] = super()._rdp(orders[missing], upper)
-        return found
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        found = self._closed.tradeoff_of_outcomes(upper)
-        return super()._tradeoff(upper) if found is None else found
+__all__ = ["DominatingPair", "GivenCurve", "MassPair", "OutcomePair"]
 
 
 class GivenCurve(ClosedForms):
@@ -126,7 +38,7 @@ class GivenCurve(ClosedForms):
 
 
 @with_passages
-class DominatingPair(Described):
+class DominatingPair(PrivacyProfile):
     r"""One ordered pair of output distributions (P, Q), whose delta is :math:`\sum_y \max(0, P(y) - e^\varepsilon Q(y))`."""
 
     theorem: ClassVar[str] = "exact hockey stick of the pair"
@@ -149,13 +61,6 @@ class DominatingPair(Described):
 
     def pairs(self) -> tuple[DominatingPair, ...]:
         return (self,)
-
-    def describe(self) -> DominatingPairInfo:
-        # A class of another package may define `_log_delta` and `_pure_epsilon` in place of this method.
-        if type(self)._log_delta is Described._log_delta:
-            raise TypeError(f"{type(self).__name__} has no bounds of delta: define describe(), or _log_delta(eps)")
-        pure = math.inf if type(self)._pure_epsilon is Described._pure_epsilon else self._pure_epsilon()
-        return DominatingPairInfo(self._log_delta, pure, attained=SINGLE)
 
     @np.errstate(all="ignore")
     def tradeoff(self, *, bound: Bound = "lower", log_tail: float = -100.0) -> Tradeoff:
@@ -298,28 +203,3 @@ def _missing(law: tuple[float, ...]) -> float:
     """Return the missing mass of a list of log probabilities, or 0 if it is smaller than the rounding errors of the list."""
     missing = abs(1 - math.fsum(np.exp(law)))
     return missing if missing > 1e-15 * len(law) else 0.0
-
-
-class LargestPair(Described):
-    """A guarantee that is the maximum of several guarantees, by default of those of its pairs."""
-
-    _directed: ClassVar[bool] = False
-
-    def _several(self) -> tuple[PrivacyProfile, ...]:
-        """Return the guarantees whose maximum this is."""
-        return self.pairs()
-
-    def describe(self) -> DominatingPairInfo:
-        several = self._several()
-        if len(several) == 1 and isinstance(several[0], DominatingPair) and several[0]._mirrored():
-            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
-            # release.
-            return several[0]._pair_info()
-        return DominatingPairInfo(
-            partial(_largest, several), max(one._pure_epsilon() for one in several),
-            attained=Attained(all_pairs=not self._directed, profiles=lambda: several, directed=self._directed),
-        )
-
-
-def _largest(several: tuple[PrivacyProfile, ...], eps: FloatArray) -> IntervalArray:
-    return largest(one._log_delta(eps) for one in several)

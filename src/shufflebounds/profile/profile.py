@@ -7,6 +7,7 @@ and compositions. Every number is an upper or a lower bound of the exact value.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, overload
 
@@ -21,10 +22,11 @@ from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, Bound, FloatArray, Interval, IntervalArray, consistent, largest, plain
 from shufflebounds._losses.atoms import LossAtoms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import Staged, convex_hull, curve, gdp_mu, mu_of_knots, sketch_step
 from shufflebounds._losses.loss_tail import loss_tail
-from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo
-from shufflebounds._losses.renyi import Tail, least_divergence, mixture_renyi, mixture_tail, renyi
+from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Reverse
+from shufflebounds._losses.renyi import least_divergence, renyi
 from shufflebounds._losses.samples import STAGES, SampledProfile
 from shufflebounds.profile.export import ExportMixin
 from shufflebounds.tradeoff import Tradeoff
@@ -43,8 +45,8 @@ class PrivacyProfile(ExportMixin):
 
     .. math:: \delta(\varepsilon) = \max_{(P, Q)} \sum_y \max(0, P(y) - e^\varepsilon Q(y))
 
-    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass implements one method, ``_log_delta``;
-    all other methods are derived from it.
+    over the ordered pairs of output distributions (P, Q) of neighbouring inputs. A subclass states what it is by
+    :meth:`describe`, and by :meth:`closed_forms` if it has any; all other methods are derived from them.
 
     Attributes
     ----------
@@ -90,24 +92,29 @@ class PrivacyProfile(ExportMixin):
             return ()
         return () if any(pair is self for pair in listed) else listed
 
-    def _pair_info(self) -> DominatingPairInfo:
-        """Return the known properties of the dominating pair of this profile; classes with more information override this."""
-        pairs = self._listed_pairs()
-        if len(pairs) == 1 and pairs[0]._mirrored() and not self._adjacencies():
-            # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
-            # release.
-            return pairs[0]._pair_info()
-        attained = tuple(one for pair in self._attained_pairs() for one in pair._pair_info().below)
-        # `all_attained` is true if all pairs of neighbours are enumerated and an adversary may choose another pair in each release.
-        all_attained = len(attained) == len(pairs) > 0 and not self._adjacencies()
-        return DominatingPairInfo(self._log_delta, self._pure_epsilon(), attained=Attained(False, attained, all_attained))
+    def describe(self) -> DominatingPairInfo:
+        """Return the pair of distributions of this mechanism: bounds of its divergence, and what a composition may use.
 
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        """Return ordered pairs that neighbours attain, for a guarantee that is not a single pair.
-
-        Compositions of these pairs are lower bounds.
+        Returns
+        -------
+        DominatingPairInfo
+            By default, the largest divergence of :meth:`pairs`.
         """
-        return self._listed_pairs()
+        pairs = self._listed_pairs()
+        if not pairs:
+            raise TypeError(f"{type(self).__name__} has no bounds of delta: define describe(), or list pairs()")
+        return largest_of(pairs)
+
+    def _pair_info(self) -> DominatingPairInfo:
+        """Return a new description with the divergence of (Q, P).
+
+        A composition caches values of the pair in its own copy, which is freed with it.
+        """
+        known, other = self.describe(), self.reverse()
+        if known.reverse or other is self:
+            return known
+        back = other.describe()
+        return replace(known, reverse=Reverse(back.hockey_stick, back.pure))
 
     def reverse(self) -> PrivacyProfile:
         """Return the guarantee with both datasets of every pair of neighbours exchanged.
@@ -126,36 +133,7 @@ class PrivacyProfile(ExportMixin):
 
         In all releases of a composition, the same one of the two neighbouring datasets has the record.
         """
-        return ()
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        """Return several guarantees and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
-
-        Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
-        of it, where one of the guarantees covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
-        are then at most those of (P, Q), which are finite for Gaussian noise.
-        """
-        return (), 1.0
-
-    def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
-        """Return upper bounds of the Renyi divergences by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        parts, rate = self._mixture()
-        if not parts:
-            return np.full(orders.size, np.inf)
-        return mixture_renyi(orders, np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0)), rate)
-
-    def _mixture_tail(self) -> Tail | None:
-        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if this is no mixture."""
-        parts, rate = self._mixture()
-        if not parts:
-            return None
-        orders = 1 + np.geomspace(0.01, 1e6, 400)
-        divergences = np.max([part._rdp(orders, True) for part in parts], axis=0)
-        return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
-
-    def _mixture_mu(self) -> float:
-        """Return an upper bound of mu by joint convexity; inf if the mechanism is no mixture (`_mixture`)."""
-        return max((part._gdp_mu(True) for part in self._mixture()[0]), default=math.inf)
+        return self._described.profiles if self._described.attained.directed else ()
 
     def _loss_tail(self, eps: FloatArray) -> IntervalArray:
         pairs = self._listed_pairs()
@@ -305,13 +283,15 @@ class PrivacyProfile(ExportMixin):
 
     def _tradeoff(self, upper: bool) -> Tradeoff:
         """Return an upper or a lower bound of the exact trade-off curve."""
+        found = self._closed.tradeoff_of_outcomes(upper)
+        if found is not None:
+            return found
         knots = self._knots(upper)
         if knots is not None:
             return Tradeoff(Piecewise(knots, None))
-        pairs = self._listed_pairs()
-        if pairs:
+        pairs, sampling = self._listed_pairs(), self._pair_info().sampling
+        if pairs and sampling.curve is None:
             return convex_hull([pair._tradeoff(upper) for pair in pairs])
-        sampling = self._pair_info().sampling
         if sampling.expensive:
             return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
         return curve(*self._samples(sampling.spacing), upper=upper)
@@ -358,6 +338,9 @@ class PrivacyProfile(ExportMixin):
 
     def _gdp_mu(self, upper: bool) -> float:
         """Return an upper or a lower bound of mu."""
+        found = self._closed.mu(upper)
+        if found is not None:
+            return found
         if self._pair_info().losses.unbounded or self.reverse()._pair_info().losses.unbounded:
             return math.inf
         knots = self._knots(not upper)
@@ -366,7 +349,7 @@ class PrivacyProfile(ExportMixin):
         pairs = self._listed_pairs()
         if pairs:
             return max(pair._gdp_mu(upper) for pair in pairs)
-        cap = self._mixture_mu() if upper else math.inf
+        cap = self._closed.mu_limit() if upper else math.inf
         if cap < math.inf and self._pure_epsilon() == math.inf:
             # The samples of delta end at a positive delta, so they prove no finite upper bound of mu.
             return cap
@@ -385,7 +368,7 @@ class PrivacyProfile(ExportMixin):
 
     def _divergences_of(self, orders: FloatArray, upper: bool) -> list[Interval]:
         """Return bounds of the Renyi divergences of these finite orders; if `upper`, the lower ones may be trivial."""
-        tail = self._mixture_tail() if self._pure_epsilon() == math.inf else None
+        tail = self._closed.tail() if self._pure_epsilon() == math.inf else None
         # One refinement of the samples gives both bounds. Whether the upper bound is infinite is decided before.
         infinite = {a: upper and self._pure_epsilon() == math.inf and (tail is None or tail(a - 1, LARGEST_EXPONENT) == math.inf)
                     for a in sorted(orders.tolist())}
@@ -461,6 +444,18 @@ class PrivacyProfile(ExportMixin):
 
     def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
         """Return upper or lower bounds of the largest divergences, for orders in [1, inf]."""
+        found = self._closed.renyi(orders, upper)
+        missing = np.isnan(found) if found is not None else np.full(orders.size, True)
+        if found is None or missing.all():
+            found = self._sampled_rdp(orders, upper)
+        elif missing.any():
+            found[missing] = self._sampled_rdp(orders[missing], upper)
+        if not upper and missing.any():
+            found[missing] = np.maximum(found[missing], self._closed.renyi_limit(orders[missing], False))
+        return found
+
+    def _sampled_rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return the bounds of `_rdp` that follow from outcomes, pairs and values of delta."""
         if self._pair_info().losses.unbounded:
             return np.full(orders.size, np.inf)
         atoms = self._outcomes()
@@ -483,7 +478,7 @@ class PrivacyProfile(ExportMixin):
             return value
         if upper:
             value[finite] = np.minimum([bounds.upper for bounds in self._divergences_of(orders[finite], upper)], pure)
-            return np.minimum(value, self._mixture_rdp(orders))
+            return np.minimum(value, self._closed.renyi_limit(orders, True))
         value[finite] = ([bounds.lower for bounds in self._divergences_of(orders[finite], upper)] if single
                          else least_divergence(self._growing(first_stage=True)[1], orders[finite]))
         return value
@@ -492,7 +487,7 @@ class PrivacyProfile(ExportMixin):
     def _attained(self) -> tuple[PrivacyProfile, ...]:
         """Profiles of ordered pairs that neighbours attain, for a guarantee that is not a single pair."""
         known = self._pair_info()
-        return known.profiles or self._attained_pairs() or tuple(KnownPair(one) for one in known.attained.pairs)
+        return known.profiles or self._listed_pairs() or tuple(KnownPair(one) for one in known.attained.pairs)
 
     def compose(self, *others: PrivacyProfile, rtol: float = 1e-5) -> Composition:
         """Return the profile of the composition of this mechanism with others, all released on the same data.
@@ -558,25 +553,44 @@ class PrivacyProfile(ExportMixin):
         return Composition(((self, times),), rtol)
 
 
+def largest_of(pairs: tuple[DominatingPair, ...], *, directed: bool = False) -> DominatingPairInfo:
+    """Describe the maximum over several pairs; if `directed`, of those for a removed and for an added record."""
+    if len(pairs) == 1 and pairs[0]._mirrored():
+        # One pair suffices only if (Q, P) has the same delta as (P, Q): otherwise an adversary could choose the order in each
+        # release.
+        return pairs[0]._pair_info()
+    attained = Attained(all_pairs=not directed, profiles=lambda: pairs, directed=directed)
+    return DominatingPairInfo(partial(_largest, pairs), max(pair._pure_epsilon() for pair in pairs), attained=attained)
+
+
+def _largest(pairs: tuple[DominatingPair, ...], eps: FloatArray) -> IntervalArray:
+    return largest(pair._log_delta(eps) for pair in pairs)
+
+
 class KnownPair(PrivacyProfile):
     """The profile of one pair of neighbours that is described by a `DominatingPairInfo`."""
 
     def __init__(self, known: DominatingPairInfo) -> None:
         self._known = known
 
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
         return self._known
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._known.hockey_stick(eps)
+    def closed_forms(self) -> ClosedForms:
+        return _Factors(self._known.releases.parts)
 
-    def _pure_epsilon(self) -> float:
-        return self._known.pure
 
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        # Divergences of the factors of a product add.
-        factors = [times * KnownPair(factor)._rdp(orders, upper) for factor, times in self._known.releases.parts]
-        return np.asarray(np.sum(factors, axis=0)) * (1 - EXP_SLACK) if factors else super()._rdp(orders, upper)
+class _Factors(ClosedForms):
+    """Closed forms of a product: the Renyi divergences of its factors add."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[tuple[DominatingPairInfo, int], ...]) -> None:
+        self.parts = parts
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        factors = [times * KnownPair(factor)._rdp(orders, upper) for factor, times in self.parts]
+        return np.asarray(np.sum(factors, axis=0)) * (1 - EXP_SLACK) if factors else None
 
 
 def checked_profile(name: str, value: object) -> PrivacyProfile:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shufflebounds._losses.release import ClosedForms
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.pair import Described
 from shufflebounds.profile.profile import checked_profile
 
 __all__ = ["OfMechanism", "OfMechanismForms", "OfPresence"]
@@ -39,7 +38,7 @@ class OfMechanismForms(ClosedForms):
 
 
 @dataclass(frozen=True)
-class OfMechanism(Described):
+class OfMechanism(PrivacyProfile):
     """A privacy profile that is derived from the profile of one mechanism."""
 
     mechanism: PrivacyProfile

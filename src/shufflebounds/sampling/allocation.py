@@ -24,20 +24,209 @@ from shufflebounds._engines.allocation.ratios import gaussian_ratios, laplace_ra
 from shufflebounds._engines.allocation.stop_loss import Allocation
 from shufflebounds._engines.excess.evaluation import HEAVY, Effort
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.curves import Staged, sketch_step
-from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Reverse, Sampling
+from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.composition import CURVE_DEPTH
-from shufflebounds.profile.pair import LargestPair
-from shufflebounds.profile.profile import KnownPair
-from shufflebounds.sampling._of_mechanism import OfPresence
+from shufflebounds.profile.profile import KnownPair, largest_of
+from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests
 from shufflebounds.sampling.poisson import SampledPair, Subsampled
-from shufflebounds.tradeoff import Tradeoff
 
 __all__ = ["AllocationPair", "RandomAllocation"]
+
+
+class _OneForms(OfMechanismForms):
+    """Answers for one chosen step, by the distribution of the sum of the likelihood ratios in `engine`."""
+
+    def __init__(self, mechanism: PrivacyProfile, steps: int, removed: bool, engine: Allocation | ListedAllocation) -> None:
+        # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
+        self.one_step = mechanism if removed else mechanism.reverse()
+        super().__init__(mechanism, (self.one_step,))
+        self.steps, self.removed, self.engine, self.pure = steps, removed, engine, self.one_step._pure_epsilon()
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._bounded(self.engine.remove if self.removed else self.engine.add, eps)
+
+    def at_most(self, eps: FloatArray) -> FloatArray:
+        """Return a larger upper bound of log delta for an added record in less time; inf if there is none."""
+        return np.full(eps.size, np.inf) if isinstance(self.engine, Allocation) else self.engine.add_at_most(eps)
+
+    def sampled(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta for interpolation between many values; enumerated outcomes then take less time."""
+        engine = self.engine
+        if isinstance(engine, Allocation):
+            return self.log_delta(eps)
+        return self._bounded(partial(engine.remove if self.removed else engine.add, effort=Effort.SAMPLED), eps)
+
+    def _bounded(self, kernel: Callable[[FloatArray], IntervalArray], eps: FloatArray) -> IntervalArray:
+        """Return the bounds of `kernel` at the eps below the pure budget."""
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
+        within = eps < self.pure
+        if within.any():
+            sides = kernel(eps[within])
+            # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
+            # may be larger.
+            upper[within] = np.minimum(sides[1], self.one_step._log_side(eps[within], upper=True))
+            # The lower bound is limited to the upper one, because rounding may make it larger.
+            lower[within] = np.minimum(sides[0], upper[within])
+        return IntervalArray(lower, upper)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        # If the record is removed, whole orders have a closed form.
+        if not self.removed:
+            return None
+        return np.array([self._whole(round(order), upper) if 2 <= order <= LARGEST_ORDER and order == round(order) else math.nan
+                         for order in orders.tolist()])
+
+    def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
+        found = super().renyi_limit(orders, upper)
+        for i, order in enumerate(orders.tolist() if self.removed else ()):
+            if 1 < order < LARGEST_ORDER:
+                low = math.floor(order)
+                below = self._whole(low, upper) if low > 1 else 0.0
+                if not upper:
+                    found[i] = below
+                    continue
+                # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders.
+                part = order - low
+                chord = (1 - part) * (low - 1) * below + part * low * self._whole(low + 1, upper)
+                found[i] = min(found[i], chord / (order - 1) * (1 + SLACK))
+        return found
+
+    def _whole(self, order: int, upper: bool) -> float:
+        """Return a bound of the Renyi divergence of a whole order, from those of one step, if the record is removed."""
+        return allocation_renyi(order, self.steps, self.mechanism._rdp(np.arange(2.0, order + 1), upper), upper=upper)
+
+    def last_positive(self, pure: float) -> float | None:
+        # If one step has no pure budget, the average has none, and delta is positive even beyond the eps that the kernels support.
+        return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else None
+
+
+class _SeveralForms(_OneForms):
+    """Answers for several chosen steps: upper bounds by blocks with one chosen step each, lower bounds by tests."""
+
+    def __init__(
+        self, mechanism: PrivacyProfile, steps: int, removed: bool, chosen: int, block: AllocationPair, tested: PairOfTests
+    ) -> None:
+        super().__init__(mechanism, steps, removed, block._engine)
+        self.parts = (Composition(((self.one_step, chosen),)),)
+        self.chosen, self.block, self.tested = chosen, block, tested
+        # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
+        # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
+        known = block._pair_info()
+        known = replace(known, attained=Attained(single=known.sampling.expensive))
+        self.blocks = Composition(((KnownPair(known), chosen),))
+        self.pure = self.blocks._pure_epsilon()
+
+    @cached_property
+    def sum_bound(self) -> AdditiveBound:
+        return AdditiveBound(self.mechanism._pair_info(), self.steps, self.chosen)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        lower, upper = self.sampled(eps)
+        if self.removed:
+            upper = np.array([min(value, self.sum_bound.log_delta(at, value)) if value > -math.inf else value
+                              for at, value in zip(eps.tolist(), upper.tolist())])
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
+        return None if upper else self._by_tests(eps)
+
+    def _by_tests(self, eps: FloatArray) -> FloatArray:
+        """Return a lower bound of log delta."""
+        return np.maximum(self.tested._log_side(eps, upper=False), self.alone._log_side(eps, upper=False))
+
+    @cached_property
+    def alone(self) -> PrivacyProfile:
+        """The output of one step, which uses the record with probability k/t; if every step uses it, the outputs of all steps."""
+        if self.chosen == self.steps:
+            return self.parts[0]
+        # The rate is rounded down, because sampling at a smaller rate only decreases delta.
+        return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
+
+    def sampled(self, eps: FloatArray) -> IntervalArray:
+        found = IntervalArray(self._by_tests(eps), self.blocks._log_side(eps, upper=True))
+        return consistent(found, "log delta at eps={!r}", eps)
+
+    def at_most(self, eps: FloatArray) -> FloatArray:
+        return self.blocks._roughly(eps)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        if not upper:
+            found = self.tested._rdp(orders, False)
+            # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
+            return np.where(orders == np.inf, np.maximum(found, self.alone._rdp(np.array([np.inf]), False)), found)
+        return np.minimum(self.renyi_limit(orders, True), self.chosen * self.block._rdp(orders, True) * (1 + EXP_SLACK))
+
+    # The chords between whole orders hold for one chosen step only.
+    renyi_limit = OfMechanismForms.renyi_limit
+
+    def mu(self, upper: bool) -> float | None:
+        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
+        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
+        return limit if limit is None else self.mu_limit() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
+
+    def last_positive(self, pure: float) -> float | None:
+        return (self.blocks if pure < math.inf else self.block)._last_positive(pure)
+
+
+class _EpochForms(OfMechanismForms):
+    """Answers for a removed or an added record, whose pairs are `ways`."""
+
+    def __init__(self, mechanism: PrivacyProfile, steps: int, chosen: int, ways: tuple[AllocationPair, AllocationPair]) -> None:
+        super().__init__(mechanism)
+        self.steps, self.chosen, self.ways = steps, chosen, ways
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self.largest(eps, Effort.FINE)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
+        # The tests for several chosen steps take less time than the upper bounds.
+        if upper or self.chosen == 1:
+            return None
+        return np.asarray(np.max([pair._log_side(eps, upper=False) for pair in self.ways], axis=0))
+
+    def rough(self, upper: bool) -> Curve | None:
+        if not isinstance(self.mechanism, GaussianMechanism):
+            return None
+        # With Poisson sampling at this rate, a record enters the same mean number of steps.
+        return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
+
+    def largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:
+        """Return bounds of the larger log delta of both directions (record removed, record added)."""
+        remove, add = (pair._forms for pair in self.ways)
+        one, other = (forms.log_delta if effort is Effort.FINE else forms.sampled for forms in (remove, add))
+        found = one(eps)
+        # An added record is not evaluated where a rough upper bound of its delta is below delta of a removed record.
+        wanted = add.at_most(eps) > found.lower
+        if wanted.any():
+            low, high = other(eps[wanted])
+            found.lower[wanted], found.upper[wanted] = np.maximum(found.lower[wanted], low), np.maximum(found.upper[wanted], high)
+        return found
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        return np.asarray(np.max([pair._rdp(orders, upper) for pair in self.ways], axis=0))
+
+    def mu(self, upper: bool) -> float | None:
+        if self.chosen == 1 or getattr(self.mechanism, "_mu_in_tails", None) is None:
+            return super().mu(upper)
+        return max(pair._gdp_mu(upper) for pair in self.ways)
+
+    def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set
+        # only.
+        sides = self.mechanism, self.mechanism.reverse()
+        return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
+
+    def last_positive(self, pure: float) -> float | None:
+        return max(way._last_positive(pure) for way in self.ways)
+
+    @property
+    def eps_scale(self) -> float:
+        return self.chosen * super().eps_scale
 
 
 @dataclass(frozen=True)
@@ -132,92 +321,31 @@ class AllocationPair(OfPresence, DominatingPair):
         assert listed is not None
         return ListedAllocation(*listed, self.steps)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._bounded(self._engine.remove if self.removed else self._engine.add, eps)
+    @cached_property
+    def _forms(self) -> _OneForms:
+        return _OneForms(self.mechanism, self.steps, self.removed, self._engine)
 
-    def _at_most(self, eps: FloatArray) -> FloatArray:
-        """Return a larger upper bound of log delta for an added record in less time; inf if there is none."""
-        return np.full(eps.size, np.inf) if isinstance(self._engine, Allocation) else self._engine.add_at_most(eps)
+    def closed_forms(self) -> _OneForms:
+        forms: _OneForms = self._forms
+        return forms
 
-    def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta for interpolation between many values; enumerated outcomes then take less time."""
-        engine = self._engine
-        if isinstance(engine, Allocation):
-            return self._log_delta(eps)
-        return self._bounded(partial(engine.remove if self.removed else engine.add, effort=Effort.SAMPLED), eps)
-
-    def _bounded(self, kernel: Callable[[FloatArray], IntervalArray], eps: FloatArray) -> IntervalArray:
-        """Return the bounds of `kernel` at the eps below the pure budget."""
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        # The average ratio is between the smallest and the largest ratio of one step, so delta is 0 at eps >= the pure budget.
-        within = eps < self._pure_epsilon()
-        if within.any():
-            sides = kernel(eps[within])
-            # By joint convexity delta is at most that of one step. The kernels truncate masses, so their bounds of a small delta
-            # may be larger.
-            upper[within] = np.minimum(sides[1], self._one_step._log_side(eps[within], upper=True))
-            # The lower bound is limited to the upper one, because rounding may make it larger.
-            lower[within] = np.minimum(sides[0], upper[within])
-        return IntervalArray(lower, upper)
-
-    @property
-    def _one_step(self) -> PrivacyProfile:
-        """The guarantee of one step with the record against one without it, or in the other order if the record is added."""
-        return self.mechanism if self.removed else self.mechanism.reverse()
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if not self.removed:
-            return super()._rdp(orders, upper)
-        return np.array([self._rdp_removed(order, upper) for order in orders.tolist()])
-
-    def _rdp_removed(self, order: float, upper: bool) -> float:
-        """Return a bound of the Renyi divergence of one order, if the record is removed; whole orders have a closed form."""
-        if 2 <= order <= LARGEST_ORDER and order == round(order):
-            return self._whole_rdp(round(order), upper)
-        value = float(super()._rdp(np.array([order]), upper)[0])
-        if not 1 < order < LARGEST_ORDER:
-            return value
-        low = math.floor(order)
-        below = self._whole_rdp(low, upper) if low > 1 else 0.0
-        if not upper:
-            return max(value, below)
-        # (a - 1) D_a is convex in a, and 0 at a = 1. So it is at most the chord between the two nearest whole orders.
-        part = order - low
-        chord = (1 - part) * (low - 1) * below + part * low * self._whole_rdp(low + 1, upper)
-        return min(value, chord / (order - 1) * (1 + SLACK))
-
-    def _whole_rdp(self, order: int, upper: bool) -> float:
-        """Return a bound of the Renyi divergence of a whole order, from those of one step, if the record is removed."""
-        return allocation_renyi(order, self.steps, self.mechanism._rdp(np.arange(2.0, order + 1), upper), upper=upper)
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # (P-bar, Q^t) is the average, over i, of the pairs that differ in step i only.
-        return (self._one_step,), 1.0
-
-    def _pure_epsilon(self) -> float:
-        return self._one_step._pure_epsilon()
-
-    def _last_positive(self, pure: float) -> float:
-        # If one step has no pure budget, the average has none, and delta is positive even beyond the eps that the kernels support.
-        return pure if self.mechanism._last_positive(math.inf) == pure == math.inf else super()._last_positive(pure)
-
-    def _pair_info(self) -> DominatingPairInfo:
+    def describe(self) -> DominatingPairInfo:
+        forms, listed = self._forms, self._listed()
         # A trade-off function samples delta at few eps (`spacing`), because most values of eps need a new transform.
-        known = replace(super()._pair_info(), sampling=Sampling(spacing=0.1), losses=Losses(unbounded=self._reveals()))
-        listed = self._listed()
+        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1),
+                                   losses=Losses(unbounded=self._reveals()), attained=SINGLE)
         if listed is None:
             return known
         loss = listed[0].loss
         if float(np.abs(loss).max(initial=0.0)) <= math.log(HEAVY) and loss.size <= COMPARED:
             return known
         # With heavy tails or many outcomes a value takes up to a tenth of a second, or a second at a delta beyond CURVE_DEPTH.
-        sides = self._sampled_log_delta, self.reverse()._sampled_log_delta
-        return replace(known, hockey_stick=sides[0], reverse=Reverse(sides[1], known.back.pure),
-                       sampling=Sampling(3e-3, 0.1, curve=CurveBounds(*sides, CURVE_DEPTH)))
+        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
+        return replace(known, hockey_stick=forms.sampled, sampling=Sampling(3e-3, 0.1, curve=curve))
 
 
 @dataclass(frozen=True)
-class RandomAllocation(OfPresence, LargestPair):
+class RandomAllocation(OfPresence):
     r"""Training by random allocation: in each epoch every record enters `chosen` of `steps` steps, drawn uniformly.
 
     .. math:: \delta(\varepsilon) = \max\{H_E(\bar P \| Q^t),\; H_E(Q^t \| \bar P)\}, \qquad
@@ -265,7 +393,6 @@ class RandomAllocation(OfPresence, LargestPair):
     chosen: int = 1
 
     _prepares: ClassVar[bool] = True
-    _directed: ClassVar[bool] = True
     theorem: ClassVar[str] = "exact for one chosen step, an upper bound for more (Chua et al. 2024; Feldman, Shenfeld 2025)"
     neighbours: ClassVar[str] = "add or remove one record, which enters `chosen` of the steps, drawn uniformly"
 
@@ -288,70 +415,16 @@ class RandomAllocation(OfPresence, LargestPair):
                   else _SeveralPair(self.mechanism, self.steps, True, self.chosen))
         return remove, remove.reverse()
 
-    def _several(self) -> tuple[PrivacyProfile, ...]:
-        return self._ways
+    def closed_forms(self) -> _EpochForms:
+        return _EpochForms(self.mechanism, self.steps, self.chosen, self._ways)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return self._largest(eps, Effort.FINE)
-
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        if upper or self.chosen == 1:
-            return super()._log_side(eps, upper=upper)
-        # The tests take less time than the upper bounds.
-        return np.asarray(np.max([pair._log_side(eps, upper=False) for pair in self._ways], axis=0))
-
-    def _rough(self, upper: bool) -> Curve | None:
-        if not isinstance(self.mechanism, GaussianMechanism):
-            return super()._rough(upper)
-        # With Poisson sampling at this rate, a record enters the same mean number of steps.
-        return Subsampled(self.mechanism, self.chosen / self.steps).self_compose(self.steps)._rough(upper)
-
-    def _largest(self, eps: FloatArray, effort: Effort) -> IntervalArray:
-        """Return bounds of the larger log delta of both directions (record removed, record added)."""
-        remove, add = self._ways
-        one, other = (pair._log_delta if effort is Effort.FINE else pair._sampled_log_delta for pair in (remove, add))
-        found = one(eps)
-        # An added record is not evaluated where a rough upper bound of its delta is below delta of a removed record.
-        wanted = add._at_most(eps) > found.lower
-        if wanted.any():
-            low, high = other(eps[wanted])
-            found.lower[wanted], found.upper[wanted] = np.maximum(found.lower[wanted], low), np.maximum(found.upper[wanted], high)
-        return found
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        return np.asarray(np.max([pair._rdp(orders, upper) for pair in self._ways], axis=0))
-
-    def _gdp_mu(self, upper: bool) -> float:
-        if self.chosen == 1 or getattr(self.mechanism, "_mu_in_tails", None) is None:
-            return super()._gdp_mu(upper)
-        return max(pair._gdp_mu(upper) for pair in self._ways)
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The pair of a whole epoch is the average, over all sets of `chosen` steps, of pairs that differ in the steps of the set
-        # only.
-        sides = self.mechanism, self.mechanism.reverse()
-        return tuple(Composition(((side, self.chosen),)) for side in {id(side): side for side in sides}.values()), 1.0
-
-    def _last_positive(self, pure: float) -> float:
-        return max(way._last_positive(pure) for way in self._ways)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        one = self._ways[0]._pair_info()
-        sampling = Sampling(spacing=0.1)
-        if one.sampling.curve is not None:
-            curve = CurveBounds(partial(self._largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
-            sampling = Sampling(one.sampling.effort, 0.1, curve=curve)
-        return replace(super()._pair_info(), sampling=sampling)
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        sampling = self._pair_info().sampling
-        if not sampling.expensive:
-            return super()._tradeoff(upper)
+    def describe(self) -> DominatingPairInfo:
+        one = self._ways[0].describe().sampling
+        if one.curve is None:
+            return replace(largest_of(self._ways, directed=True), sampling=Sampling(spacing=0.1))
         # A few values of the larger delta take less time than the whole trade-off functions of both directions.
-        return Tradeoff(Staged(self._staged, sampling.spacing, sketch_step(sampling), upper=upper))
-
-    def _eps_scale(self) -> float:
-        return self.chosen * super()._eps_scale()
+        curve = CurveBounds(partial(self.closed_forms().largest, effort=Effort.SAMPLED), depth=CURVE_DEPTH)
+        return replace(largest_of(self._ways, directed=True), sampling=Sampling(one.effort, 0.1, curve=curve))
 
 
 @dataclass(frozen=True)
@@ -383,74 +456,13 @@ class _SeveralPair(AllocationPair):
         return PairOfTests(StepTests(self._block._engine, self.steps, self.chosen), self.removed)
 
     @cached_property
-    def _blocks(self) -> Composition:
-        # Only the upper bound is used. A composition takes less time if its factors have no lower bound (single=False), but then it
-        # samples an expensive delta at fewer eps. So the lower bound is kept if delta is expensive.
-        known = self._block._pair_info()
-        known = replace(known, attained=Attained(single=known.sampling.expensive))
-        return Composition(((KnownPair(known), self.chosen),))
+    def _forms(self) -> _SeveralForms:
+        return _SeveralForms(self.mechanism, self.steps, self.removed, self.chosen, self._block, self._tested)
 
-    @cached_property
-    def _sum_bound(self) -> AdditiveBound:
-        return AdditiveBound(self.mechanism._pair_info(), self.steps, self.chosen)
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        lower, upper = self._sampled_log_delta(eps)
-        if self.removed:
-            upper = np.array([min(value, self._sum_bound.log_delta(at, value)) if value > -math.inf else value
-                              for at, value in zip(eps.tolist(), upper.tolist())])
-        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
-
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        return super()._log_side(eps, upper=True) if upper else self._tests_log_delta(eps)
-
-    def _tests_log_delta(self, eps: FloatArray) -> FloatArray:
-        """Return a lower bound of log delta."""
-        return np.maximum(self._tested._log_side(eps, upper=False), self._alone._log_side(eps, upper=False))
-
-    @cached_property
-    def _alone(self) -> PrivacyProfile:
-        """The output of one step, which uses the record with probability k/t; if every step uses it, the outputs of all steps."""
-        if self.chosen == self.steps:
-            return self._mixture()[0][0]
-        # The rate is rounded down, because sampling at a smaller rate only decreases delta.
-        return SampledPair(self.mechanism, self.chosen / self.steps * (1 - 2 * ULP), self.removed)
-
-    def _sampled_log_delta(self, eps: FloatArray) -> IntervalArray:
-        found = IntervalArray(self._tests_log_delta(eps), self._blocks._log_side(eps, upper=True))
-        return consistent(found, "log delta at eps={!r}", eps)
-
-    def _at_most(self, eps: FloatArray) -> FloatArray:
-        return self._blocks._roughly(eps)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if not upper:
-            found = self._tested._rdp(orders, False)
-            # The tests omit rare outputs, which decide the divergence of order inf: use that of one step, too.
-            return np.where(orders == np.inf, np.maximum(found, self._alone._rdp(np.array([np.inf]), False)), found)
-        return np.minimum(self._mixture_rdp(orders), self.chosen * self._block._rdp(orders, True) * (1 + EXP_SLACK))
-
-    def _gdp_mu(self, upper: bool) -> float:
-        limit: float | None = getattr(self.mechanism, "_mu_in_tails", None)
-        if limit is None:
-            return super()._gdp_mu(upper)
-        # The argument in `OfMechanism` holds for the sum of the outputs of the steps that the record enters.
-        return self._mixture_mu() if upper else math.sqrt(self.chosen) * limit * (1 - SLACK)
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        return (Composition(((self.mechanism if self.removed else self.mechanism.reverse(), self.chosen),)),), 1.0
-
-    def _pure_epsilon(self) -> float:
-        return self._blocks._pure_epsilon()
-
-    def _last_positive(self, pure: float) -> float:
-        return (self._blocks if pure < math.inf else self._block)._last_positive(pure)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        block, tested, reverse = self._block._pair_info(), self._tested._pair_info(), self.reverse()
-        curve = CurveBounds(self._sampled_log_delta, reverse._sampled_log_delta, CURVE_DEPTH)
+    def describe(self) -> DominatingPairInfo:
+        forms, parts = self._forms, ((self._block._pair_info(), self.chosen),)
+        curve = CurveBounds(forms.sampled, self.reverse()._forms.sampled, CURVE_DEPTH)
         return DominatingPairInfo(
-            self._log_delta, self._pure_epsilon(), Reverse(reverse._log_delta, reverse._pure_epsilon()),
-            Sampling(spacing=0.1, curve=curve), attained=Attained(pairs=(tested,)),
-            releases=Releases(parts=((block, self.chosen),)),
+            forms.log_delta, forms.pure, sampling=Sampling(spacing=0.1, curve=curve),
+            attained=Attained(pairs=(self._tested._pair_info(),)), releases=Releases(parts=parts),
         )

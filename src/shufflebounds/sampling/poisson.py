@@ -20,10 +20,9 @@ from shufflebounds._engines.compose.gaussian_transform import SampledGaussian
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import mixed_losses
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Releases, Sampling
-from shufflebounds._losses.renyi import mixture_renyi
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.profile import largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 
 __all__ = ["SampledPair", "Subsampled", "sampled_eps"]
@@ -157,7 +156,7 @@ class _SampledForms(OfMechanismForms):
             return None
         found = [self._gaussian.renyi(order, upper=upper) if order < math.inf else None for order in orders.tolist()]
         value = np.array([math.nan if one is None else one for one in found])
-        return np.minimum(value, mixture_renyi(orders, self.parts[0]._rdp(orders, True), self.rate)) if upper else value
+        return np.minimum(value, self.renyi_limit(orders, True)) if upper else value
 
 
 def _sampled_pairs(mechanism: PrivacyProfile, rate: float, removed: bool) -> tuple[SampledPair, ...]:
@@ -253,7 +252,7 @@ def mixture(base: LossAtoms, other: LossAtoms, rate: float, removed: bool, *, sy
 
 
 @dataclass(frozen=True)
-class Subsampled(_Sampled, LargestPair):
+class Subsampled(_Sampled):
     r"""A mechanism on a Poisson sample: every record enters independently with probability q.
 
     .. math:: \delta(\varepsilon) = \max\{H_E((1-q) Q + q P \| Q),\; H_E(Q \| (1-q) Q + q P)\}, \qquad E = e^\varepsilon
@@ -294,12 +293,10 @@ class Subsampled(_Sampled, LargestPair):
     theorem: ClassVar[str] = "exact for Poisson sampling (Balle, Barthe, Gaboardi 2018; Zhu, Dong, Wang 2022), both directions"
     neighbours: ClassVar[str] = "add or remove one record, which enters with the given probability"
 
-    _directed: ClassVar[bool] = True
-
     @kept(1)
     def pairs(self) -> tuple[DominatingPair, ...]:
         return SampledPair(self.mechanism, self.rate), SampledPair(self.mechanism, self.rate, removed=False)
 
     def describe(self) -> DominatingPairInfo:
         known = self.mechanism._pair_info()
-        return replace(super().describe(), sampling=Sampling(known.sampling.effort, known.sampling.spacing))
+        return replace(largest_of(self.pairs(), directed=True), sampling=Sampling(known.sampling.effort, known.sampling.spacing))

@@ -6,7 +6,7 @@ A replacement is a removal followed by an addition.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,8 @@ import numpy as np
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.progress import tick
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
-from shufflebounds._losses.release import Attained, DominatingPairInfo, Sampling
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
 from shufflebounds.profile.profile import checked_profile
 from shufflebounds.sampling._opposite import opposite
@@ -85,22 +86,52 @@ class ReplaceOne(PrivacyProfile):
         """The profile of a record whose old and new contributions are opposite, for sampled Gaussian noise; otherwise None."""
         return opposite(self.profile)
 
-    @cached_property
-    def _worst(self) -> PrivacyProfile | None:
-        """A profile whose upper bounds are those of every replaced record, for sampled Gaussian noise; otherwise None."""
-        return opposite(self.profile, spread=True)
+    def closed_forms(self) -> _TwoSteps:
+        return _TwoSteps(*self._both(), self._opposite, opposite(self.profile, spread=True), 2 * self.profile._eps_scale())
 
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        found = self._worst._epsilon(delta, True) if upper and self._worst is not None else math.inf
-        if found < math.inf or self._opposite is None or upper:
-            return found if found < math.inf else super()._epsilon(delta, upper)
-        return max(way._epsilon(delta, False) for way in (*self._both(), self._opposite))
+    def describe(self) -> DominatingPairInfo:
+        forms, pair = self._closed, self._opposite
+        assert isinstance(forms, _TwoSteps)
+        # Every value of delta takes about a hundred times as long as a value of the profile: it is the result of a search over t,
+        # or the value of a composition. So it is sampled at a few hundred eps.
+        effort, spacing, *_ = self.profile._pair_info().sampling
+        sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
+        # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
+        pairs = (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
+        losses, attained = Losses(), Attained(profiles=lambda: pairs)
+        if forms.worst is not None and pair is not None:
+            # Upper bounds of compositions use the outcomes of the pair that is not attained, lower bounds the attained pair.
+            losses, attained = forms.worst._pair_info().losses, attained._replace(pairs=(pair._pair_info(),))
+        return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, losses=losses, attained=attained)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        remove, add = self._both()
+
+class _TwoSteps(ClosedForms):
+    """Answers for a removed record (`remove`) and an added one (`add`), one after the other.
+
+    `opposite` is a profile that is attained, and upper bounds of `worst` are valid; both are None unless they are known.
+    """
+
+    def __init__(self, remove: PrivacyProfile, add: PrivacyProfile, opposite: PrivacyProfile | None, worst: PrivacyProfile | None,
+                 scale: float) -> None:
+        self.ways, self.opposite, self.worst, self.scale = (remove, add), opposite, worst, scale
+        self.attained = self.ways if opposite is None else (*self.ways, opposite)
+        self.pure = (remove._pure_epsilon() + add._pure_epsilon()) * (1 + 4 * ULP)
+
+    @property
+    def eps_scale(self) -> float:
+        return self.scale
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        if upper:
+            found = math.inf if self.worst is None else self.worst._epsilon(delta, True)
+            return found if found < math.inf else None
+        return None if self.opposite is None else max(way._epsilon(delta, False) for way in self.attained)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        remove, add = self.ways
         upper, total = np.zeros(eps.size), eps[:, None]
-        if self._worst is not None:
-            upper = self._worst._log_side(eps, upper=True)
+        if self.worst is not None:
+            upper = self.worst._log_side(eps, upper=True)
         low, high = np.zeros(eps.size), eps.copy()
         rows = np.arange(eps.size)
         # Each round refines t around the best value so far. More values of t, or more rounds, tighten the bound and take longer.
@@ -120,50 +151,25 @@ class ReplaceOne(PrivacyProfile):
             low, high = splits[rows, np.maximum(best - 1, 0)], splits[rows, np.minimum(best + 1, 16)]
             tick()
         # Replacing a record by one that contributes nothing (0 in a sum) is a removal; replacing such a record is an addition.
-        lower = np.maximum(remove._log_side(eps, upper=False), add._log_side(eps, upper=False))
-        if self._opposite is not None:
-            lower = np.maximum(lower, self._opposite._log_side(eps, upper=False))
+        lower = np.max([way._log_side(eps, upper=False) for way in self.attained], axis=0)
         return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
 
-    def _gdp_mu(self, upper: bool) -> float:
-        ways = [way._gdp_mu(upper) for way in self._both()]
+    def mu(self, upper: bool) -> float | None:
         if not upper:
-            return max(ways)
+            return max(way._gdp_mu(False) for way in self.ways)
+        return self.mu_limit() if self.pure == math.inf else None
+
+    def mu_limit(self) -> float:
         # Each dataset is compared with the dataset that has neither record. The two Gaussian trade-off functions, with mu1 and mu2,
         # combine to that with mu1 + mu2.
-        total = sum(ways) * (1 + 4 * ULP)
-        return total if self._pure_epsilon() == math.inf else min(total, super()._gdp_mu(True))
+        return sum(way._gdp_mu(True) for way in self.ways) * (1 + 4 * ULP)
 
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        remove, add = self._both()
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
         if not upper:
-            found = np.maximum(remove._rdp(orders, False), add._rdp(orders, False))
-            return found if self._opposite is None else np.maximum(found, self._opposite._rdp(orders, False))
-        if self._pure_epsilon() < math.inf:
-            return super()._rdp(orders, True)
-        return np.array([_triangle(remove, add, a) if a < math.inf else math.inf for a in orders.tolist()])
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        # In every release, the record is replaced by one that contributes nothing, or by one whose contribution is opposite.
-        pair = self._opposite
-        return (*self.profile._attained, *((pair,) if isinstance(pair, DominatingPair) else ()))
-
-    def _pure_epsilon(self) -> float:
-        return sum(profile._pure_epsilon() for profile in self._both()) * (1 + 4 * ULP)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        # Every value of delta takes about a hundred times as long as a value of the profile: it is the result of a search over t,
-        # or the value of a composition. So it is sampled at a few hundred eps.
-        effort, spacing, *_ = self.profile._pair_info().sampling
-        sampling = Sampling(max(2e-3, 100 * effort), max(0.1, spacing), convex=False)
-        known = replace(super()._pair_info(), sampling=sampling)
-        if self._worst is None or self._opposite is None:
-            return known
-        # Upper bounds of compositions use the outcomes of the pair that is not attained, lower bounds the attained pair.
-        return replace(known, losses=self._worst._pair_info().losses, attained=Attained(pairs=(self._opposite._pair_info(),)))
-
-    def _eps_scale(self) -> float:
-        return 2 * self.profile._eps_scale()
+            return np.asarray(np.max([way._rdp(orders, False) for way in self.attained], axis=0))
+        if self.pure < math.inf:
+            return None
+        return np.array([_triangle(*self.ways, a) if a < math.inf else math.inf for a in orders.tolist()])
 
 
 def _triangle(remove: PrivacyProfile, add: PrivacyProfile, order: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -30,14 +31,15 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, ErrorLaw, bits
 from shufflebounds._engines.errors.counted import Counted, Counts, Estimate, SumOfBits
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import convex_hull
-from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_parameter, one_of_releases
 from shufflebounds.profile.pair import GivenCurve
 from shufflebounds.tradeoff import Tradeoff
 
-__all__ = ["BitPair", "FlippedProtocol", "ShuffledBits", "repeated"]
+__all__ = ["BitPair", "FlippedProtocol", "IndependentSums", "ShuffledBits", "repeated"]
 
 
 class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
@@ -49,35 +51,6 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
     @property
     def _fixed_users(self) -> int:
         return self.users
-
-    def _independent_sums(self) -> tuple[PrivacyProfile, int, bool] | None:
-        """Return (profile of one sum, k, exact) if the output is a function of k independent sums, else None.
-
-        `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
-        divergences are exactly k times those of one sum.
-        """
-        return None
-
-    def _gdp_mu(self, upper: bool) -> float:
-        found, sums = super()._gdp_mu(upper), self._independent_sums()
-        if sums is None or not upper:
-            return found
-        one, times, _ = sums
-        # The squares of mu add for independent outputs (Dong, Roth and Su 2022, Corollary 2).
-        return min(found, math.sqrt(times) * one._gdp_mu(True) * (1 + 4 * ULP))
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        sums = self._independent_sums()
-        if sums is None:
-            return super()._rdp(orders, upper)
-        one, times, exact = sums
-        if not exact and not upper:
-            # The lower bound must be that of a pair that neighbours attain.
-            return super()._rdp(orders, False)
-        value = times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP)
-        if not upper:
-            return value
-        return np.minimum(value, self._pure_epsilon() if exact else super()._rdp(orders, True))
 
     def _scale(self) -> float:
         return math.sqrt(self.variance) + 1 / (1 - 2 * self.flip)
@@ -95,6 +68,34 @@ class FlippedProtocol(Counted[Counts, Estimate], PrivacyProfile, ErrorLaw):
     def _informative(self) -> None:
         if self.flip == 0.5:
             raise ValueError("flip=0.5 must be < 0.5 for an estimate: the messages do not depend on the data")
+
+
+class IndependentSums(ClosedForms):
+    """Answers of a protocol whose output is a function of `times` independent sums, each that of `one`; None for other protocols.
+
+    `exact`: the output is the sums themselves, and one pair of neighbours is the worst for all sums at once, so that the Renyi
+    divergences are exactly `times` those of one sum. `pure` is the pure budget of the protocol.
+    """
+
+    def __init__(self, one: PrivacyProfile | None, times: int, exact: bool, pure: float) -> None:
+        self.one, self.times, self.exact, self.pure = one, times, exact, pure
+
+    def _total(self, one: PrivacyProfile, orders: FloatArray, upper: bool) -> FloatArray:
+        return np.asarray(self.times * one._rdp(orders, upper) * (1 + 2 * ULP if upper else 1 - 2 * ULP))
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        if self.one is None or not self.exact:
+            return None
+        value = self._total(self.one, orders, upper)
+        return np.minimum(value, self.pure) if upper else value
+
+    def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
+        # The lower bound must be that of a pair that neighbours attain.
+        return super().renyi_limit(orders, upper) if self.one is None or not upper else self._total(self.one, orders, True)
+
+    def mu_limit(self) -> float:
+        # The squares of mu add for independent outputs (Dong, Roth and Su 2022, Corollary 2).
+        return math.inf if self.one is None else math.sqrt(self.times) * self.one._gdp_mu(True) * (1 + 4 * ULP)
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,82 @@ def repeated(pair: DominatingPair, times: int) -> tuple[DominatingPairInfo, ...]
     """Return the information on (P, Q) and on (Q, P) of `times` independent sums with the same target."""
     both = pair._pair_info(), pair.reverse()._pair_info()
     return tuple(replace(one, releases=Releases(parts=((one, times),))) for one in both)
+
+
+def _either_order(ones: int, zeros: int, flip: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of the larger log delta of both orders of a pair."""
+    # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
+    data = np.array([[ones], [zeros]], dtype=np.float64)
+    lower, upper = bit_sides(data, data[::-1], flip, eps)
+    return IntervalArray(lower.max(axis=0), upper.max(axis=0))
+
+
+def _worst_sides(users: int, fakes: int, flip: float, tolerance: float, eps: FloatArray) -> IntervalArray:
+    """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
+
+    Without dummy zeros, the target's bit 1 against 0 with m ones gives the same pair as 0 against 1 with n - 1 - m ones, so the
+    maximum over m covers both orders.
+    """
+    budget = log_odds(flip)
+    if flip in (0, 0.5):
+        return bit_sides(0.0, users + fakes - 1.0, flip, eps)
+    # As in `bit_sides`, e^eps must not overflow.
+    near = np.minimum(eps, LARGEST_EXPONENT)
+    inside = np.asarray(budget.less(near)) > 0
+    lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+    found = _worst.worst_log_delta(users - 1, fakes, 1, flip, near[inside], np.asarray(budget.less(near[inside])), tolerance)
+    lower[inside], upper[inside] = found
+    return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
+
+
+class _WorstBits(ClosedForms):
+    """Answers for the maximum over all datasets of the other users' bits, if 0 < flip < 1/2."""
+
+    def __init__(self, users: int, fakes: int, flip: float) -> None:
+        self.users, self.flip, self.others = users, flip, users + fakes - 1
+        self.listed = users + fakes <= MANY and not fakes
+        """Whether the distributions for all datasets are enumerated."""
+
+    def rough(self, upper: bool) -> Curve | None:
+        few = self.others < MANY
+        # With many users, the number of ones changes delta by a few per cent only, and the bounds have a gap (_worst.pyx).
+        data = np.array([0.0, self.others]) if few else np.zeros(1)
+        settles = 0.0 if few else 5e-7 if upper else 1e-8
+        budget = log_odds(self.flip)
+
+        def value(eps: float) -> float:
+            if settles and eps < min(budget.below, LARGEST_EXPONENT):
+                # the same value for one dataset, ten times as fast; it is infinite if the kernel overflows
+                near = float(_bits.shuffled_bits_log_delta(0.0, self.others, self.flip, eps, budget.less(eps))[0])
+                if math.isfinite(near):
+                    return min(0.0, near)
+            return min(0.0, float(bit_sides(data, self.others - data, self.flip, np.full(1, eps))[upper].max()))
+
+        return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
+
+    def _pair(self, ones: int) -> BitPair:
+        return BitPair(ones, self.others - ones, self.flip)
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        if self.listed:
+            return _all_data.curve_of_all(self.users, self.flip, upper)
+        if not upper:
+            return None
+        # 0, 0.1, 1, 10 and 50 % of the other users' bits are 1. At every eps one of these datasets is close to the worst one, which
+        # has few ones for large eps and half ones at eps = 0.
+        tried = sorted({int((self.users - 1) * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})
+        curves = [self._pair(ones)._tradeoff(True) for ones in tried]
+        return convex_hull([*curves, *(curve.inverse() for curve in curves)])
+
+    def mu(self, upper: bool) -> float | None:
+        # In 120 random protocols, the dataset without ones had the largest mu and Renyi divergences of the five datasets above.
+        return None if upper else self._pair(0)._gdp_mu(False)
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        if not self.listed:
+            return None
+        value = _all_data.renyi_of_all(self.users, self.flip, np.minimum(orders, 1e6), upper)
+        return np.where(orders <= 1e6, value, log_odds(self.flip).above) if upper else np.where(orders < math.inf, value, math.nan)
 
 
 @with_passages
@@ -300,54 +377,33 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
         pair = self.pair(self.ones)
         return pair, pair.reverse()
 
-    def _pair_info(self) -> DominatingPairInfo:
-        known = super()._pair_info()
+    def describe(self) -> DominatingPairInfo:
+        bits, pure, unbounded = self._bits, log_odds(self.flip).above, self.flip == 0
         if self.ones != "worst":
-            lattice = partial(middle_losses, self.ones, self._bits - 1 - self.ones, self.flip)
-            return replace(known, attained=known.attained._replace(single=2 * self.ones == self._bits - 1),
-                           losses=known.losses._replace(lattice=lattice), sampling=known.sampling._replace(spacing=0.12))
-        effort = 1e-4 if self._similar else 2e-3
-        curve = CurveBounds(lambda eps: self._worst_sides(eps, self._curve_tolerance))
-        return replace(known, sampling=known.sampling._replace(effort=effort, spacing=0.12, curve=curve),
-                       attained=known.attained._replace(blocks=blocks_of_ones(self._bits - 1, 1, self.flip)))
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
-        if self.ones != "worst":
-            return self.pairs()
+            data, pairs = (self.ones, bits - 1 - self.ones, self.flip), self.pairs()
+            return DominatingPairInfo(
+                partial(_either_order, *data), pure, sampling=Sampling(spacing=0.12),
+                losses=Losses(lattice=partial(middle_losses, *data), unbounded=unbounded),
+                attained=Attained(2 * self.ones == bits - 1, all_pairs=True, profiles=lambda: pairs),
+            )
         pair = self.pair(0)
-        return pair, pair.reverse()
+        effort = 1e-4 if self._similar else 2e-3
+        sampling = Sampling(effort, 0.12, curve=CurveBounds(partial(self._sides, self._curve_tolerance)))
+        attained = Attained(blocks=blocks_of_ones(bits - 1, 1, self.flip), profiles=lambda: (pair, pair.reverse()))
+        return DominatingPairInfo(partial(self._sides, 0.0), pure, None, sampling, Losses(unbounded=unbounded), attained)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if self.ones != "worst":
-            # One call serves both orders, because (Q, P) is (P, Q) with 0 and 1 exchanged in all bits.
-            data = np.array([[self.ones], [self._bits - 1 - self.ones]], dtype=np.float64)
-            lower, upper = bit_sides(data, data[::-1], self.flip, eps)
-            return IntervalArray(lower.max(axis=0), upper.max(axis=0))
-        return self._worst_sides(eps, 0.0)
+    def closed_forms(self) -> ClosedForms:
+        given = self.ones != "worst" or self.flip in (0, 0.5)
+        return ClosedForms() if given else _WorstBits(self.users, self.fakes, self.flip)
 
-    def _rough(self, upper: bool) -> Curve | None:
-        if self.ones != "worst" or self.flip in (0, 0.5):
-            return None
-        few = self._bits <= MANY
-        # With many users, the number of ones changes delta by a few per cent only, and the bounds have a gap (_worst.pyx).
-        data = np.array([0.0, self._bits - 1.0]) if few else np.zeros(1)
-        settles = 0.0 if few else 5e-7 if upper else 1e-8
-
-        budget, others = log_odds(self.flip), self._bits - 1.0
-
-        def value(eps: float) -> float:
-            if settles and eps < min(budget.below, LARGEST_EXPONENT):
-                # the same value for one dataset, ten times as fast; it is infinite if the kernel overflows
-                near = float(_bits.shuffled_bits_log_delta(0.0, others, self.flip, eps, budget.less(eps))[0])
-                if math.isfinite(near):
-                    return min(0.0, near)
-            return min(0.0, float(bit_sides(data, others - data, self.flip, np.full(1, eps))[upper].max()))
-
-        return Curve(value, rtol=1e-9 if settles else 2e-3, settles=settles)
+    @property
+    def _sides(self) -> Callable[[float, FloatArray], IntervalArray]:
+        """Returns bounds of log delta over all datasets, given the tolerance of the search and eps."""
+        return partial(_worst_sides, self.users, self.fakes, self.flip)
 
     def _coarse_sides(self, eps: FloatArray) -> IntervalArray:
         """Return bounds of log delta over all datasets in a few milliseconds per eps; their gap grows with the number of users."""
-        return self._worst_sides(eps, 0.0 if self._bits <= 10**4 else self._curve_tolerance)
+        return self._sides(0.0 if self._bits <= 10**4 else self._curve_tolerance, eps)
 
     @property
     def _similar(self) -> bool:
@@ -358,67 +414,6 @@ class ShuffledBits(SumOfBits, FlippedProtocol[int, float], CountErrorLaw):
     def _curve_tolerance(self) -> float:
         """Gap in log delta that is permitted for curves, which take about a hundred searches over datasets."""
         return 0.0 if self._similar else 2e-4
-
-    def _worst_sides(self, eps: FloatArray, tolerance: float) -> IntervalArray:
-        """Return bounds of the maximum of log delta over all datasets; their gap is about `tolerance` plus the error of the kernel.
-
-        Without dummy zeros, the target's bit 1 against 0 with m ones gives the same pair as 0 against 1 with n - 1 - m ones, so the
-        maximum over m covers both orders.
-        """
-        budget = log_odds(self.flip)
-        if self.flip in (0, 0.5):
-            return bit_sides(0.0, self._bits - 1.0, self.flip, eps)
-        # As in `bit_sides`, e^eps must not overflow.
-        near = np.minimum(eps, LARGEST_EXPONENT)
-        inside = np.asarray(budget.less(near)) > 0
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        found = _worst.worst_log_delta(
-            self.users - 1, self.fakes, 1, self.flip, near[inside], np.asarray(budget.less(near[inside])), tolerance
-        )
-        lower[inside], upper[inside] = found
-        return IntervalArray(np.where(near == eps, lower, -np.inf), np.where(budget.less(eps) > 0, upper, -np.inf))
-
-    def _listed(self) -> bool:
-        """Return whether the distributions for all datasets are enumerated."""
-        return self._bits <= MANY and not self.fakes
-
-    def _tried(self) -> list[DominatingPair]:
-        """Return the pairs of five datasets, in which 0, 0.1, 1, 10 and 50 % of the other users' bits are 1.
-
-        At every eps one of them is close to the worst dataset, which has few ones for large eps and half ones at eps = 0. Among
-        these five datasets, the first one had the largest mu and Renyi divergences in 120 random protocols; lower bounds of both
-        use it alone.
-        """
-        others = self.users - 1
-        return [self.pair(ones) for ones in sorted({int(others * part) for part in (0.0, 1e-3, 0.01, 0.1, 0.5)})]
-
-    def _tradeoff(self, upper: bool) -> Tradeoff:
-        if self.ones != "worst" or self.flip in (0, 0.5) or not (upper or self._listed()):
-            return super()._tradeoff(upper)
-        if self._listed():
-            return _all_data.curve_of_all(self.users, self.flip, upper)
-        curves = [pair._tradeoff(True) for pair in self._tried()]
-        return convex_hull([*curves, *(curve.inverse() for curve in curves)])
-
-    def _gdp_mu(self, upper: bool) -> float:
-        if self.flip == 0:
-            return math.inf
-        return super()._gdp_mu(upper) if upper or self.ones != "worst" or self.flip == 0.5 else self.pair(0)._gdp_mu(upper)
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        if self.flip == 0:
-            return np.full(orders.size, math.inf)
-        if self.ones != "worst" or self.flip == 0.5:
-            return super()._rdp(orders, upper)
-        if self._listed():
-            finite = np.minimum(orders, 1e6)
-            value = _all_data.renyi_of_all(self.users, self.flip, finite, upper)
-            pure = self._pure_epsilon() if upper else self._last_positive(self._pure_epsilon())
-            return np.where(orders <= 1e6, value, pure if upper else np.where(orders == math.inf, pure, value))
-        return super()._rdp(orders, upper)
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).above
 
     @classmethod
     def calibrate(cls, users: int, *, eps: float, delta: float, fakes: int = 0, releases: int = 1) -> Self:

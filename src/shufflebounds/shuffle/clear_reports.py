@@ -16,9 +16,10 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import CountsOfLabels
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, never
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, never
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.pair import Described
+from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.shuffle.clones import CLONE_SAMPLING, ClonePair
 from shufflebounds.shuffle.noise import BinomialNoise
 
@@ -27,7 +28,7 @@ __all__ = ["ClearReports"]
 
 @with_passages
 @dataclass(frozen=True)
-class ClearReports(CountsOfLabels, Described, ErrorLaw):
+class ClearReports(CountsOfLabels, PrivacyProfile, ErrorLaw):
     r"""Every user reports the exact bin, among m dummy reports with uniformly random bins; the analyst sees the shuffled reports.
 
     Let N be the number of dummy reports in the target's two possible bins. Each of these is in either bin with probability 1/2:

@@ -18,10 +18,11 @@ from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, MANY
 from shufflebounds._base.types import FloatArray, IntervalArray
 from shufflebounds._core import _binomial, _clones, _tradeoff
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import rounded
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Releases, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases, Sampling
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds.profile.pair import Described
+from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.tradeoff import Tradeoff
 
@@ -83,7 +84,7 @@ class _SharedBudget(ClonePair):
 
 @with_passages
 @dataclass(frozen=True)
-class _UniformClones(Described):
+class _UniformClones(PrivacyProfile):
     """Every user runs the same eps0-LDP randomizer; the number of clones is Bin(users - 1, rate)."""
 
     users: int

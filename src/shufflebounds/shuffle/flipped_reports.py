@@ -28,10 +28,11 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, bits_exceeded
 from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, DominatingPairInfo, Losses, Releases, Sampling
 from shufflebounds.mechanisms.oracles.rappor import Rappor
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle.bits import FlippedProtocol, ShuffledBits, repeated
+from shufflebounds.shuffle.bits import FlippedProtocol, IndependentSums, ShuffledBits, repeated
 from shufflebounds.shuffle.clear_reports import ClearReports
 from shufflebounds.shuffle.shuffled import Shuffled
 from shufflebounds.tails._poisson_tables import WideWindowError
@@ -48,6 +49,259 @@ tables, each dataset takes one kernel call for each value of the sum of a bin, 3
 SEARCHED = 128
 """Largest number of reports for which all datasets with uniform dummy reports are searched; with more than two bins, an eighth of
 this number. Raised: longer run time. Lowered: less tight bounds."""
+
+
+class _OfRappor(ClosedForms):
+    """Answers of shuffled records as reports `rappor` of one hash."""
+
+    def __init__(self, rappor: Shuffled, flip: float) -> None:
+        self.rappor, self.flip, self.pure = rappor, flip, log_odds(flip).times(2).above
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return IntervalArray(self.side(eps, False), self.side(eps, True))
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        # Just below the pure budget the local guarantee is more accurate than the bounds of `Shuffled`.
+        local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
+        return np.asarray(np.minimum(self.rappor._log_side(eps, upper=upper), local))
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        return min(self.rappor._epsilon(delta, upper), self.pure)
+
+    def rough(self, upper: bool) -> Curve | None:
+        return self.rappor._rough(upper)
+
+
+class _Reports(IndependentSums):
+    """Answers by searches over datasets, with tables that serve several eps; the fields are those of `protocol`.
+
+    `uniform`: whether there are dummy reports whose bins the analyst does not know.
+    """
+
+    def __init__(self, protocol: FlippedReports) -> None:
+        self.users, self.fakes, self.bins, self.flip = protocol.users, protocol.fakes, protocol.bins, protocol.flip
+        self.view, self.fake, self.clear = protocol.view, protocol.fake, protocol.clear
+        self.uniform = self.fake == "uniform" and self.fakes > 0
+        # Number of reports other than the target's: those of the other users and the dummies.
+        self._others = self.users - 1 + self.fakes
+        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
+        # and all others in the bin that it enters, one sum is the other with 0 and 1 exchanged.
+        column = None if self.view == "records" or not 0 < self.flip < 0.5 else ShuffledBits(self.users + self.fakes, self.flip)
+        super().__init__(column, 2, not self.uniform, log_odds(self.flip).times(2).above)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return at_each(self._at, eps)
+
+    def roughly(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds with a gap of about .03 in log delta, in less time than `log_delta`, because curves take many values."""
+        return at_each(partial(self._at, rough=True), eps)
+
+    def _at(self, eps: float, *, rough: bool = False) -> Interval:
+        if eps >= self.pure:
+            return Interval(-math.inf, -math.inf)
+        if self.flip == 0:
+            if self.fake == "uniform":
+                return self.clear._log_delta(np.array([eps])).alone()
+            return Interval(0.0, 0.0)
+        if eps > 700:
+            # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
+            return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
+        high = min(0.0, _record_pair.local(self.flip, eps))
+        if self.uniform:
+            high = min(high, self.clear._log_side_at(eps, upper=True))
+        low, other = self._records(eps) if self.view == "records" else self._sums(eps, rough, high)
+        return Interval(low, max(low, min(high, other)))
+
+    def _records(self, eps: float) -> Interval:
+        if not self.uniform:
+            # q is below 1/SQUARABLE here. More flips are post-processing, so the lower bound at q = 1/SQUARABLE is valid.
+            more = FlippedReports(self.users, self.fakes, self.bins, 1 / SQUARABLE, view="records", fake=self.fake)
+            return Interval(float(more._log_side(np.array([eps]), upper=False)[0]), 0.0)
+        if self.enumerated:
+            return _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
+        low = _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)
+        if self._tested is not None:
+            low = max(low, float(self._tested.log_delta(np.array([eps])).lower[0]))
+        high = _record_pair.blanket_bound(self._blanket, self.flip, eps)
+        return Interval(low, high if self._labels is None else min(high, self._labels.log_delta(eps)))
+
+    @property
+    def enumerated(self) -> bool:
+        """Whether the distributions of records among uniform dummies are enumerated for all datasets."""
+        return self.view == "records" and self.uniform and self.bins == 2 and self._others < _record_pair.ENUMERATED
+
+    @cached_property
+    def _tested(self) -> LossAtoms | None:
+        """A pair whose divergences are lower bounds, from tests of sums over the records; None if there are too many records."""
+        return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
+
+    @cached_property
+    def _labels(self) -> WeightedLabels | None:
+        """The bound for records among uniform dummies by weighted labels, if it may be below 1."""
+        return WeightedLabels.of_records(self.users - 1, self.fakes, self.bins, self.flip)
+
+    @cached_property
+    def _blanket(self) -> CloneLaw:
+        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
+        return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
+
+    @property
+    def _counted(self) -> tuple[int, int, int]:
+        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
+        return (self.users - 1, self.fakes, self.bins) if self.uniform else (self._others, 0, 2)
+
+    def _sums(self, eps: float, rough: bool, most: float) -> Interval:
+        """Return bounds of log delta for sums.
+
+        `most` is another upper bound of log delta. The returned upper bound may be 0 where the search cannot go below `most`.
+        """
+        if not self.uniform:
+            return self._known_sums(eps, rough, most)
+        if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
+            low, high = self._searched_sums(eps)
+            if self.bins == 2:
+                return Interval(low, high)
+        else:
+            low = self._uniform_at_worst(eps)
+        # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
+        # lower bound.
+        return Interval(low, self._known_sums(eps, rough, most).upper)
+
+    @cached_property
+    def fake_table(self) -> _bin_pair.FakeTable:
+        return _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
+
+    def _uniform_at_worst(self, eps: float) -> float:
+        """Return a lower bound of log delta with uniform dummies: that of the dataset with all other users in the target's bin."""
+        others = self.users - 1
+        sides = self.fake_table.log_delta((others, 0), (0, others), eps)
+        return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
+
+    def _known_sums(self, eps: float, rough: bool, most: float) -> Interval:
+        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports.
+
+        `most` is as for `_sums`.
+        """
+        try:
+            return self._known_sums_searched(eps, rough, most)
+        except WideWindowError:
+            # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
+            # two bins with eps/2 each.
+            one = ShuffledBits(self._others + 1, self.flip)
+            low, high = one._log_delta(np.array([eps, eps / 2]))
+            return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
+
+    @cached_property
+    def _bin_tables(self) -> _bin_pair.BinTables:
+        """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
+        return Kept(CACHED_BYTES, _bin_pair.bytes_of)
+
+    def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins | None]:
+        """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
+
+        The tables are None if log delta is below -540 or the sums are too wide.
+        """
+        ends = (0, self._others), (0, self._others)
+        if self._others * self.flip > WIDEST:
+            return _bin_pair.log_delta(*ends, self.flip, eps), None
+        log_tail = -60.0
+        while True:
+            tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
+            near = tables.log_delta(*ends)
+            # The lower bound may be far below delta, even 0. So delta is assumed to be at least its upper bound to the power 2.2,
+            # and the truncated mass is at most e^-45 times that.
+            wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
+            # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
+            wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
+            if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
+                break
+            log_tail = wanted
+            if near.upper - near.lower < 1:
+                return near, _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
+        if near.upper < DEEPEST:
+            near = _bin_pair.log_delta(*ends, self.flip, eps)
+        return near, None if near.upper < DEEPEST else _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
+
+    def _known_sums_searched(self, eps: float, rough: bool, most: float = 0.0) -> Interval:
+        others, (near, tables) = self._others, self._tables(eps)
+        if near.lower >= most:
+            return Interval(near.lower, 0.0)
+        # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
+        rtol = 30 * SEARCH_GAP if rough else None
+        if tables is None:
+            least = 0.0 if others * self.flip > WIDEST else self._least_tabled
+            if rough and least < 0:
+                return Interval(near.lower, least)
+
+            # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
+            def deep(i: int, j: int, b: int, c: int) -> Interval:
+                return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
+
+            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
+            return Interval(max(low, near.lower), min(high, least))
+
+        # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
+        # and c from that of the second.
+        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
+            return tables.log_delta((i, others - b - i), (j, others - c - j))
+
+        width = 1 + min(others, 20 * math.sqrt(others * self.flip))
+        evaluations = int(min(20_000, max(12, 5e6 / width)))
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, evaluations, rtol)
+
+    @cached_property
+    def _least_tabled(self) -> float:
+        """An upper bound of log delta of known sums, valid at all eps that are too large for tables of the bins.
+
+        It is the upper bound at an eps that tables still reach, where log delta is about DEEPEST + 40. At larger eps, the search
+        over datasets without tables uses up its evaluations with a large gap.
+        """
+        def small(eps: float) -> bool:
+            tables = _bin_pair.TwoBins(self.flip, eps, DEEPEST - 60)
+            return tables.log_delta((0, self._others), (0, self._others)).upper < DEEPEST + 40
+
+        at = bracket(small, 0.0, self.pure, rtol=0.02)[0]
+        return self._known_sums_searched(at, True).upper
+
+    def _searched_sums(self, eps: float) -> Interval:
+        """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
+
+        A dataset has i other users who are not in the first bin, and j in the second.
+        """
+        others = self.users - 1
+
+        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
+            sides = self.fake_table.log_delta((others - b - i, i), (j, others - c - j), eps)
+            assert sides is not None
+            return sides
+
+        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, 20_000)
+
+    def rough(self, upper: bool) -> Curve | None:
+        # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst one.
+        if self.view == "records" or self._others < SEARCHED or not 0 < self.flip < 0.5:
+            return None
+
+        def log_delta(eps: float) -> float:
+            if eps >= min(700.0, self.pure):
+                return -math.inf
+            if not upper and self.uniform:
+                return self._uniform_at_worst(eps)
+            near, tables = self._tables(eps)
+            return min(0.0, (tables.log_delta((0, self._others), (0, self._others)) if tables else near)[upper])
+
+        return Curve(log_delta, settles=1e-9)
+
+    @cached_property
+    def listed_below(self) -> tuple[DominatingPairInfo, ...]:
+        """Enumerated pairs whose compositions are lower bounds: for records, or for sums with uniform dummies."""
+        if self.view == "records":
+            atoms = self._tested
+            if atoms is None:
+                pair = _record_pair.projected_pair(self.users - 1, self.fakes, self.bins, self.flip)
+                return (pair,) if pair else ()
+            return (DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE),)
+        return _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
 
 
 @with_passages
@@ -172,288 +426,35 @@ class FlippedReports(CountsOfColumns, FlippedProtocol[NDArray[np.int64], FloatAr
         """The same protocol without flips. With uniform dummies, the protocol with flips is a post-processing of this one."""
         return ClearReports(self.fakes, self.bins)
 
-    @cached_property
-    def _as_rappor(self) -> Shuffled | None:
-        """The shuffled records as reports of RAPPOR with one hash; None for sums, and among dummies of unknown bins."""
-        # For smaller flip probabilities q, q^2 may underflow.
-        if self.view == "sums" or self._uniform or not 1 / SQUARABLE <= self.flip < 0.5:
-            return None
-        return Shuffled(Rappor(2 * self.flip, bits=self.bins), self.users + self.fakes)
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if self._as_rappor is None:
-            return at_each(self._at, eps)
-        return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
-
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
-        if self._as_rappor is None:
-            return super()._log_side(eps, upper=upper)
-        # Just below the pure budget the local guarantee is more accurate than the bounds of `Shuffled`.
-        local = np.array([_record_pair.local(self.flip, e) for e in eps.tolist()])
-        return np.asarray(np.minimum(self._as_rappor._log_side(eps, upper=upper), local))
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        if self._as_rappor is None:
-            return super()._epsilon(delta, upper)
-        return min(self._as_rappor._epsilon(delta, upper), self._pure_epsilon())
-
-    def _rough_log_delta(self, eps: FloatArray) -> IntervalArray:
-        """Return bounds with a gap of about .03 in log delta, in less time than `_log_delta`, because curves take many values."""
-        return at_each(partial(self._at, rough=True), eps)
-
-    def _at(self, eps: float, *, rough: bool = False) -> Interval:
-        if eps >= self._pure_epsilon():
-            return Interval(-math.inf, -math.inf)
-        if self.flip == 0:
-            if self.fake == "uniform":
-                return self.clear._log_delta(np.array([eps])).alone()
-            return Interval(0.0, 0.0)
-        if eps > 700:
-            # e^eps would overflow. delta decreases in eps, so the upper bound at eps = 700 is valid.
-            return Interval(-math.inf, min(self._at(700.0, rough=rough).upper, _record_pair.local(self.flip, eps)))
-        high = min(0.0, _record_pair.local(self.flip, eps))
-        if self._uniform:
-            high = min(high, self.clear._log_side_at(eps, upper=True))
-        low, other = self._records(eps) if self.view == "records" else self._sums(eps, rough, high)
-        return Interval(low, max(low, min(high, other)))
-
-    def _records(self, eps: float) -> Interval:
-        if not self._uniform:
-            # q is below 1/SQUARABLE here. More flips are post-processing, so the lower bound at q = 1/SQUARABLE is valid.
-            more = replace(self, flip=1 / SQUARABLE)
-            return Interval(float(more._log_side(np.array([eps]), upper=False)[0]), 0.0)
-        if self._enumerated:
-            return _record_pair.enumerated(self.users - 1, self.fakes, self.flip, eps)
-        low = _record_pair.projected(self.users - 1, self.fakes, self.bins, self.flip, eps)
-        if self._tested is not None:
-            low = max(low, float(self._tested.log_delta(np.array([eps])).lower[0]))
-        high = _record_pair.blanket_bound(self._blanket, self.flip, eps)
-        return Interval(low, high if self._labels is None else min(high, self._labels.log_delta(eps)))
-
-    @property
-    def _enumerated(self) -> bool:
-        """Whether the distributions of records among uniform dummies are enumerated for all datasets."""
-        return self.view == "records" and self._uniform and self.bins == 2 and self._others < _record_pair.ENUMERATED
-
-    @cached_property
-    def _tested(self) -> LossAtoms | None:
-        """A pair whose divergences are lower bounds, from tests of sums over the records; None if there are too many records."""
-        return scored_pair(self.users - 1, self.fakes, self.bins, self.flip)
-
-    @cached_property
-    def _labels(self) -> WeightedLabels | None:
-        """The bound for records among uniform dummies by weighted labels, if it may be below 1."""
-        return WeightedLabels.of_records(self.users - 1, self.fakes, self.bins, self.flip)
-
-    @cached_property
-    def _blanket(self) -> CloneLaw:
-        """The number of clones in the privacy blanket of records. Its tables serve several eps."""
-        return _record_pair.blanket(self.users - 1, self.fakes, self.bins, self.flip)
-
-    @property
-    def _uniform(self) -> bool:
-        """Whether there are dummy reports whose bins the analyst does not know."""
-        return self.fake == "uniform" and self.fakes > 0
-
-    @property
-    def _others(self) -> int:
-        """Number of reports other than the target's: those of the other users and the dummies."""
-        return self.users - 1 + self.fakes
-
-    @property
-    def _counted(self) -> tuple[int, int, int]:
-        """Numbers of other reports whose bins the analyst may know, of uniform dummies, and of bins (2 if no dummy is uniform)."""
-        return (self.users - 1, self.fakes, self.bins) if self._uniform else (self._others, 0, 2)
-
-    def _sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums.
-
-        `most` is another upper bound of log delta. The returned upper bound may be 0 where the search cannot go below `most`.
-        """
-        if not self._uniform:
-            return self._known_sums(eps, rough, most)
-        if self.users + self.fakes <= (SEARCHED if self.bins == 2 else SEARCHED // 8):
-            low, high = self._searched_sums(eps)
-            if self.bins == 2:
-                return Interval(low, high)
-        else:
-            low = self._uniform_at_worst(eps)
-        # The sums of the other bins reveal how many dummies are not in the target's two bins, so the two sums alone give only a
-        # lower bound.
-        return Interval(low, self._known_sums(eps, rough, most).upper)
-
-    @cached_property
-    def _fake_table(self) -> _bin_pair.FakeTable:
-        return _bin_pair.FakeTable(self.fakes, self.bins, self.flip)
-
-    def _uniform_at_worst(self, eps: float) -> float:
-        """Return a lower bound of log delta with uniform dummies: that of the dataset with all other users in the target's bin."""
-        others = self.users - 1
-        sides = self._fake_table.log_delta((others, 0), (0, others), eps)
-        return sides[0] if sides else _record_pair.one_bin(others, self.fakes, self.bins, self.flip, eps)
-
-    def _known_sums(self, eps: float, rough: bool, most: float) -> Interval:
-        """Return bounds of log delta for sums, over all datasets, if the analyst may know the bins of all other reports.
-
-        `most` is as for `_sums`.
-        """
-        try:
-            return self._known_sums_searched(eps, rough, most)
-        except WideWindowError:
-            # The truncation range is too wide for a table. The lower bound is that of one bin alone; the upper bound composes the
-            # two bins with eps/2 each.
-            one = ShuffledBits(self._others + 1, self.flip)
-            low, high = one._log_delta(np.array([eps, eps / 2]))
-            return Interval(float(low[0]), min(0.0, float(high[1]) + math.log(2) + 1e-15))
-
-    @cached_property
-    def _bin_tables(self) -> _bin_pair.BinTables:
-        """Tables of the distributions of bins, which several eps share. Their values do not depend on earlier calls."""
-        return Kept(CACHED_BYTES, _bin_pair.bytes_of)
-
-    def _tables(self, eps: float) -> tuple[Interval, _bin_pair.TwoBins | None]:
-        """Return bounds of log delta for all others in the target's bin, and tables for the search over datasets.
-
-        The tables are None if log delta is below -540 or the sums are too wide.
-        """
-        ends = (0, self._others), (0, self._others)
-        if self._others * self.flip > WIDEST:
-            return _bin_pair.log_delta(*ends, self.flip, eps), None
-        log_tail = -60.0
-        while True:
-            tables = _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
-            near = tables.log_delta(*ends)
-            # The lower bound may be far below delta, even 0. So delta is assumed to be at least its upper bound to the power 2.2,
-            # and the truncated mass is at most e^-45 times that.
-            wanted = min(-60.0, max(near.lower, 2.2 * near.upper) - 45)
-            # The log of the truncated mass is rounded to a grid with ratio 1.2, so that several eps share tables.
-            wanted = -60 * 1.2 ** math.ceil(math.log(wanted / -60) / math.log(1.2))
-            if wanted == log_tail or tables.log_tail > log_tail or near.upper < DEEPEST:
-                break
-            log_tail = wanted
-            if near.upper - near.lower < 1:
-                return near, _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
-        if near.upper < DEEPEST:
-            near = _bin_pair.log_delta(*ends, self.flip, eps)
-        return near, None if near.upper < DEEPEST else _bin_pair.TwoBins(self.flip, eps, log_tail, self._bin_tables)
-
-    def _known_sums_searched(self, eps: float, rough: bool, most: float = 0.0) -> Interval:
-        others, (near, tables) = self._others, self._tables(eps)
-        if near.lower >= most:
-            return Interval(near.lower, 0.0)
-        # The run time of a rough search grows with the inverse square of its gap, here at most the fraction `rtol` of delta.
-        rtol = 30 * SEARCH_GAP if rough else None
-        if tables is None:
-            least = 0.0 if others * self.flip > WIDEST else self._least_tabled
-            if rough and least < 0:
-                return Interval(near.lower, least)
-
-            # Without tables at most 24 datasets are evaluated, because each needs many kernel calls.
-            def deep(i: int, j: int, b: int, c: int) -> Interval:
-                return _bin_pair.log_delta((i, others - b - i), (j, others - c - j), self.flip, eps)
-
-            low, high = _worst_data.maximize_over_two_counts(deep, others + 1, self.bins == 2, 4 if rough else 24, rtol)
-            return Interval(max(low, near.lower), min(high, least))
-
-        # Of the other users, i are not in the first bin and j are in the second. b users are removed from the sum of the first bin,
-        # and c from that of the second.
-        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
-            return tables.log_delta((i, others - b - i), (j, others - c - j))
-
-        width = 1 + min(others, 20 * math.sqrt(others * self.flip))
-        evaluations = int(min(20_000, max(12, 5e6 / width)))
-        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, evaluations, rtol)
-
-    @cached_property
-    def _least_tabled(self) -> float:
-        """An upper bound of log delta of known sums, valid at all eps that are too large for tables of the bins.
-
-        It is the upper bound at an eps that tables still reach, where log delta is about DEEPEST + 40. At larger eps, the search
-        over datasets without tables uses up its evaluations with a large gap.
-        """
-        def small(eps: float) -> bool:
-            tables = _bin_pair.TwoBins(self.flip, eps, DEEPEST - 60)
-            return tables.log_delta((0, self._others), (0, self._others)).upper < DEEPEST + 40
-
-        at = bracket(small, 0.0, self._pure_epsilon(), rtol=0.02)[0]
-        return self._known_sums_searched(at, True).upper
-
-    def _searched_sums(self, eps: float) -> Interval:
-        """Return bounds of log delta for sums with uniform dummies, over all datasets of the other users.
-
-        A dataset has i other users who are not in the first bin, and j in the second.
-        """
-        others = self.users - 1
-
-        def bounds_at(i: int, j: int, b: int, c: int) -> Interval:
-            sides = self._fake_table.log_delta((others - b - i, i), (j, others - c - j), eps)
-            assert sides is not None
-            return sides
-
-        return _worst_data.maximize_over_two_counts(bounds_at, others + 1, self.bins == 2, 20_000)
-
-    def _rough(self, upper: bool) -> Curve | None:
-        if self._as_rappor is not None:
-            return self._as_rappor._rough(upper)
-        # For many reports with known bins, the dataset with all other users in the target's bin is close to the worst one.
-        if self.view == "records" or self._others < SEARCHED or not 0 < self.flip < 0.5:
-            return None
-
-        def log_delta(eps: float) -> float:
-            if eps >= min(700.0, self._pure_epsilon()):
-                return -math.inf
-            if not upper and self._uniform:
-                return self._uniform_at_worst(eps)
-            near, tables = self._tables(eps)
-            return min(0.0, (tables.log_delta((0, self._others), (0, self._others)) if tables else near)[upper])
-
-        return Curve(log_delta, settles=1e-9)
-
-    @cached_property
-    def _listed_below(self) -> tuple[DominatingPairInfo, ...]:
-        """Enumerated pairs whose compositions are lower bounds: for records, or for sums with uniform dummies."""
-        if self.view == "records":
-            atoms = self._tested
-            if atoms is None:
-                pair = _record_pair.projected_pair(self.users - 1, self.fakes, self.bins, self.flip)
-                return (pair,) if pair else ()
-            return (DominatingPairInfo(atoms.log_delta, losses=Losses(lambda log_tail: atoms), attained=SINGLE),)
-        return _bin_pair.both_bins(*self._counted, self.flip) or _record_pair.one_bin_pairs(*self._counted, self.flip)
-
-    def _pair_info(self) -> DominatingPairInfo:
-        if self._as_rappor is not None:
-            return self._as_rappor._pair_info()
+    def describe(self) -> DominatingPairInfo:
+        forms = self._closed
+        if isinstance(forms, _OfRappor):
+            return replace(forms.rappor.describe(), pure=forms.pure)
+        assert isinstance(forms, _Reports)
         if self.view == "records":
             # Unless all datasets are enumerated, the gap of the two bounds of delta is large, and samples are farther apart.
-            exact = self._enumerated
-            sampling = Sampling(2e-3 + 2e-5 * min(self.bins, MANY), 0.05 if exact else 0.1)
-            known = replace(super()._pair_info(), sampling=sampling)
-            return replace(known, attained=Attained(pairs=self._listed_below)) if 0 < self.flip < 0.5 else known
+            sampling = Sampling(2e-3 + 2e-5 * min(self.bins, MANY), 0.05 if forms.enumerated else 0.1)
+            attained = Attained(pairs=forms.listed_below if 0 < self.flip < 0.5 else ())
+            return DominatingPairInfo(forms.log_delta, forms.pure, sampling=sampling, attained=attained)
         # For sums, each value of delta is the result of a search over datasets, so compositions use a coarse grid of eps.
-        known = replace(super()._pair_info(), sampling=Sampling(1.0, 0.6, curve=CurveBounds(self._rough_log_delta)))
-        if not 0 < self.flip < 0.5:
+        known = DominatingPairInfo(forms.log_delta, forms.pure, sampling=Sampling(1.0, 0.6, curve=CurveBounds(forms.roughly)))
+        if forms.one is None:
             return known
         # The attained pair is that for the dataset with all others in the target's bin.
-        column = ShuffledBits(self.users + self.fakes, self.flip)
-        releases = Releases(parts=((column._pair_info(), 2),))
-        if not self._uniform:
-            return replace(known, releases=releases, attained=Attained(pairs=repeated(column.pair(0), 2)))
-        known = replace(known, attained=Attained(pairs=self._listed_below))
-        if self.clear.variance > self.users * self.flip:
+        pairs = forms.listed_below if forms.uniform else repeated(ShuffledBits(self._reports, self.flip).pair(0), 2)
+        known = replace(known, attained=Attained(pairs=pairs))
+        if forms.uniform and self.clear.variance > self.users * self.flip:
             return known
         # The sums of the two bins are composed, each with its worst dataset. The composition of two columns is an upper bound
-        # only, because it assumes that the analyst knows the dummy reports.
-        return replace(known, releases=releases)
+        # only among uniform dummies, because it assumes that the analyst knows the dummy reports.
+        return replace(known, releases=Releases(parts=((forms.one._pair_info(), 2),)))
 
-    def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
-        # Only the sums of the target's two bins depend on the target. If m of the other users are in the bin that the target leaves
-        # and all others in the bin that it enters, one sum is the other with 0 and 1 exchanged.
-        if self.view == "records" or not 0 < self.flip < 0.5:
-            return None
-        return ShuffledBits(self.users + self.fakes, self.flip), 2, self.fake == "known" or self.fakes == 0
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).times(2).above
+    def closed_forms(self) -> _Reports | _OfRappor:
+        forms = _Reports(self)
+        # For smaller flip probabilities q, q^2 may underflow.
+        if self.view == "sums" or forms.uniform or not 1 / SQUARABLE <= self.flip < 0.5:
+            return forms
+        return _OfRappor(Shuffled(Rappor(2 * self.flip, bits=self.bins), self.users + self.fakes), self.flip)
 
     @classmethod
     def calibrate(

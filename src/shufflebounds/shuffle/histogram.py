@@ -22,7 +22,7 @@ from shufflebounds._engines.errors.counted import CountsOfColumns, bernoulli
 from shufflebounds._losses.atoms import union_probability
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Releases, Sampling, never
 from shufflebounds.profile.calibration import one_of_releases
-from shufflebounds.profile.pair import Described
+from shufflebounds.profile.profile import PrivacyProfile
 from shufflebounds.shuffle.noise import BinomialNoise
 from shufflebounds.shuffle.zero_sum import ZeroSum, log_missed, smallest_gamma
 
@@ -47,7 +47,7 @@ def _log_delta(n: float, gamma: float, eps: float) -> Interval:
 
 @with_passages
 @dataclass(frozen=True)
-class ShuffledHistogram(CountsOfColumns, Described, CountErrorLaw):
+class ShuffledHistogram(CountsOfColumns, PrivacyProfile, CountErrorLaw):
     r"""A histogram of users' bins by :class:`ZeroSum` in every bin, exactly zero on empty bins.
 
     Every user sends the name of the own bin. In addition, every user sends the name of each bin with probability :math:`1-\gamma`,

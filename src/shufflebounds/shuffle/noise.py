@@ -19,10 +19,12 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, atoms_of_sum, 
 from shufflebounds._engines.errors.accuracy import COUNTED, ErrorLaw, log_exceeded, shift_rounding
 from shufflebounds._engines.errors.counted import Counted
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses, Sampling
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count, one_of_releases
-from shufflebounds.profile.pair import GivenCurve, LargestPair
+from shufflebounds.profile.pair import GivenCurve
+from shufflebounds.profile.profile import PrivacyProfile
 
 __all__ = ["BinomialNoise"]
 
@@ -94,7 +96,7 @@ class _Noise(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class BinomialNoise(Counted[FloatArray, float | FloatArray], LargestPair, ErrorLaw):
+class BinomialNoise(Counted[FloatArray, float | FloatArray], PrivacyProfile, ErrorLaw):
     r"""A count with binomial noise, for datasets whose counts differ by one.
 
     The released number is :math:`c + B`, where c is the count and :math:`B \sim \mathrm{Bin}(N, g)`.

@@ -23,12 +23,12 @@ from shufflebounds._engines.clones.families import Family, GaussianFamily, Lapla
 from shufflebounds._engines.clones.law import CloneLaw, log_clone_delta
 from shufflebounds._engines.clones.population import Population, SearchBox
 from shufflebounds._losses.budget import Budget, log_odds
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.curves import gdp_mu
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Sampling
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Sampling
 from shufflebounds._losses.samples import FULL_DETAIL, SampledProfile
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.pair import Described
 
 __all__ = ["OfEveryUser", "OfOneUser", "PersonalizedClones"]
 
@@ -146,7 +146,7 @@ class _EveryUser(_OneUser):
 
 
 @dataclass(frozen=True, eq=False)
-class _Guarantee(EqualByKey, Described):
+class _Guarantee(EqualByKey, PrivacyProfile):
     """Base class of the guarantees of one user and of all users: the fields, equality and repr that both classes share."""
 
     population: Population
@@ -235,7 +235,7 @@ class OfEveryUser(_Guarantee):
 
 @with_passages
 @dataclass(frozen=True, eq=False, repr=False)
-class PersonalizedClones(EqualByKey, Described):
+class PersonalizedClones(EqualByKey, PrivacyProfile):
     r"""Clone bound of one target user, where each other user sends a clone of the target's message at a personalized rate.
 
     .. math::

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -22,10 +22,11 @@ from shufflebounds._engines.bits.curve_of_sum import MOST_LISTED, BitTable, atom
 from shufflebounds._engines.bits.personal_sum import BernoulliGroups, WorstTarget, by_kind
 from shufflebounds._engines.datasets.weighted_labels import WeightedLabels
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses, Sampling
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses, Sampling
 from shufflebounds._losses.samples import DEPTH
 from shufflebounds.profile import DominatingPair, PrivacyProfile
-from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile.between import Between
 from shufflebounds.shuffle.personalized import PersonalizedClones
 from shufflebounds.tails._poisson_tables import WideWindowError, bits_window
 from shufflebounds.tradeoff import Tradeoff
@@ -117,9 +118,74 @@ class _PersonalPair(DominatingPair):
         return self._sum
 
 
+class _GivenPairs(ClosedForms):
+    """Answers for a given target in a given dataset."""
+
+    def __init__(self, pairs: tuple[DominatingPair, ...]) -> None:
+        self.pairs = pairs
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return largest(pair._log_delta(eps) for pair in self.pairs)
+
+
+class _EveryTarget(ClosedForms):
+    """Answers for the worst target in a given dataset."""
+
+    def __init__(self, worst: WorstTarget) -> None:
+        self.worst = worst
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return at_each(self.worst.sides, eps)
+
+    def rough(self, upper: bool) -> Curve | None:
+        return self.worst.rough()
+
+
+class _EveryDataset(Between):
+    """Answers for the maximum over all datasets: below by the dataset of zeros, above by clones or weighted labels."""
+
+    def __init__(self, budgets: FloatArray, target: int | None, pure: float) -> None:
+        zeros = PersonalizedBits(budgets, bits=np.zeros(budgets.size), target=target)
+        # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
+        # and the result remains an upper bound.
+        super().__init__(zeros, PersonalizedClones.randomized_response(np.maximum(budgets, TINY), 2, target=target), pure)
+        self.budgets, self.target = budgets, target
+
+    @cached_property
+    def labels(self) -> WeightedLabels | None:
+        """The bound over all datasets by weighted labels, if it is used."""
+        # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
+        # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
+        # `budgets[1:]`, is valid for every target.
+        if self.budgets.size == 1:
+            return None
+        others = np.sort(self.budgets)[1:] if self.target is None else np.delete(self.budgets, self.target)
+        found = WeightedLabels.of_bits(self.pure, others)
+        return found if found.offered else None
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        found = super().side(eps, upper)
+        return found if self.labels is None or not upper else np.minimum(found, [self.labels.log_delta(e) for e in eps.tolist()])
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        if self.budgets.size <= MANY:
+            return None
+        # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
+        # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
+        # over targets leaves a gap of up to 1e-3 in log delta.
+        found, labels = self.sides[upper]._epsilon(delta, upper), self.labels
+        if not upper or labels is None or not 0 < delta < 1:
+            return found
+
+        def meets(eps: float) -> bool:
+            return labels.log_delta(eps) <= math.log(delta)
+
+        return bracket(meets, 0.0, found, rtol=1e-9)[1] if found < math.inf and meets(found) else found
+
+
 @with_passages
 @dataclass(frozen=True, eq=False)
-class PersonalizedBits(EqualByKey, BetweenProfiles):
+class PersonalizedBits(EqualByKey, PrivacyProfile):
     r"""The bit of user i is flipped with probability :math:`q_i = 1/(e^{\varepsilon_i}+1)`; the analyst sees the shuffled bits.
 
     Let W be the other users' sum, which has a Poisson-binomial distribution, and q = 1 - p the target's flip probability. Then
@@ -226,96 +292,41 @@ class PersonalizedBits(EqualByKey, BetweenProfiles):
         others = np.arange(self.local_eps.size) != chosen
         return _PersonalPair(float(self.local_eps[chosen]), BernoulliGroups.of(*by_kind(self.local_eps[others], self.bits[others])))
 
-    @cached_property
-    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        """Profiles that are a lower and an upper bound of the guarantee over all datasets; None if the dataset is given."""
-        if self.bits is not None:
-            return None
-        zeros = np.zeros(self.local_eps.size)
-        return (
-            type(self)(self.local_eps, bits=zeros, target=self.target),
-            # PersonalizedClones needs positive budgets, so budgets of 0 are raised to TINY. A larger budget only weakens privacy,
-            # and the result remains an upper bound.
-            PersonalizedClones.randomized_response(np.maximum(self.local_eps, TINY), 2, target=self.target),
-        )
-
     def pairs(self) -> tuple[DominatingPair, ...]:
         if self.bits is None or self.target is None:
             return super().pairs()
         pair = self.pair()
         return pair, pair.reverse()
 
-    @cached_property
-    def _labels(self) -> WeightedLabels:
-        """The bound over all datasets by weighted labels."""
-        budgets = np.sort(self.local_eps)
-        # For any target, the sorted budgets of the other users are at most `budgets[1:]`, one by one. A larger budget is less
-        # flipping, and flipping is post-processing. So the bound for the largest budget, where the other users have the budgets
-        # `budgets[1:]`, is valid for every target.
-        others = budgets[1:] if self.target is None else np.delete(self.local_eps, self.target)
-        return WeightedLabels.of_bits(float(budgets[-1] if self.target is None else self.local_eps[self.target]), others)
-
     @property
-    def _labelled(self) -> bool:
-        """Whether the bound by weighted labels is used."""
-        return self.bits is None and self.local_eps.size > 1 and self._labels.offered
+    def _budget(self) -> float:
+        return float(self.local_eps.max() if self.target is None else self.local_eps[self.target])
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        if self.bits is None:
-            lower, upper = super()._log_delta(eps)
-            if self._labelled:
-                upper = np.minimum(upper, [self._labels.log_delta(e) for e in eps.tolist()])
-            return IntervalArray(lower, upper)
-        if self.target is not None:
-            return largest(pair._log_delta(eps) for pair in self.pairs())
-        return at_each(self._all_users.sides, eps)
-
-    @cached_property
-    def _all_users(self) -> WorstTarget:
-        assert self.bits is not None
-        return WorstTarget.of(self.local_eps, self.bits)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        if self._enclosing is not None and self.local_eps.size > MANY:
-            # Each bound of eps is searched with the profile that gives this bound of delta: the clone bound (or the bound by
-            # weighted labels) and the dataset in which all bits are equal. A common search would save no time, because the search
-            # over targets leaves a gap of up to 1e-3 in log delta.
-            found = self._enclosing[upper]._epsilon(delta, upper)
-            if not upper or not self._labelled or not 0 < delta < 1:
-                return found
-            meets = partial(self._meets, math.log(delta))
-            return bracket(meets, 0.0, found, rtol=1e-9)[1] if found < math.inf and meets(found) else found
-        return super()._epsilon(delta, upper)
-
-    def _meets(self, log_delta: float, eps: float) -> bool:
-        """Return whether the bound by weighted labels is at most `log_delta` at eps."""
-        return self._labels.log_delta(eps) <= log_delta
-
-    def _rough(self, upper: bool) -> Curve | None:
-        return None if self.bits is None or self.target is not None else self._all_users.rough()
-
-    def _pair_info(self) -> DominatingPairInfo:
-        known = replace(super()._pair_info(), sampling=Sampling(5e-2, 0.3))
-        if self.bits is None:
-            return known
-        if self.target is not None:
-            pairs = [pair._pair_info() for pair in self.pairs()]
-            sampling = Sampling(1e-4, 0.3)
-            return replace(known, hockey_stick=lambda eps: largest(pair.hockey_stick(eps) for pair in pairs), sampling=sampling)
-        # With many users a search takes longer, and fewer eps are evaluated.
-        sampling = Sampling(max(5e-2, 2e-5 * self.local_eps.size), 0.3)
-        return replace(known, sampling=sampling, attained=known.attained._replace(blocks=blocks_of_targets(self._all_users.exact)))
-
-    def _attained_pairs(self) -> tuple[DominatingPair, ...]:
+    def describe(self) -> DominatingPairInfo:
+        given, alone = self.bits is not None, self.target is not None
         # The delta of any target in any dataset is a lower bound. The target with the largest budget, among users with bits 0, is
         # often close to the worst.
-        bits = np.zeros(self.local_eps.size) if self.bits is None else self.bits
-        target = int(np.argmax(self.local_eps)) if self.target is None else self.target
-        return type(self)(self.local_eps, bits=bits, target=target).pairs()
+        source = self if given else type(self)(self.local_eps, bits=np.zeros(self.local_eps.size))
+        pair = source.pair(self.target if alone else int(np.argmax(self.local_eps)))
+        both = pair, pair.reverse()
+        if given and alone:
+            sides = [pair._pair_info().hockey_stick for pair in both]
+            return DominatingPairInfo(lambda eps: largest(side(eps) for side in sides), self._budget, sampling=Sampling(1e-4, 0.3),
+                                      attained=Attained(all_pairs=True, profiles=lambda: both))
+        # With many users a search takes longer, and fewer eps are evaluated.
+        effort, blocks, forms = 5e-2, None, self._closed
+        if isinstance(forms, _EveryTarget):
+            effort, blocks = max(5e-2, 2e-5 * self.local_eps.size), blocks_of_targets(forms.worst.exact)
+        assert isinstance(forms, _EveryTarget | _EveryDataset)
+        return DominatingPairInfo(forms.log_delta, self._budget, sampling=Sampling(effort, 0.3),
+                                  attained=Attained(blocks=blocks, profiles=lambda: both))
 
-    def _pure_epsilon(self) -> float:
-        budget = self.local_eps.max() if self.target is None else self.local_eps[self.target]
-        return float(budget)
+    def closed_forms(self) -> ClosedForms:
+        if self.bits is None:
+            return _EveryDataset(self.local_eps, self.target, self._budget)
+        if self.target is None:
+            return _EveryTarget(WorstTarget.of(self.local_eps, self.bits))
+        return _GivenPairs(self.pairs())
 
     def ascend(self, eps: float, *, steps: int = 100) -> Self:
         """Return the mechanism with a dataset of large delta at `eps`, found by greedy ascent.

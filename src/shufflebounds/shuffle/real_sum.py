@@ -18,24 +18,110 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.limits import LARGEST_EXPONENT, SEARCH_GAP
 from shufflebounds._base.quadrature import capped_exp
-from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
+from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._core import _worst
 from shufflebounds._engines.bits.blocks import blocks_of_ones
 from shufflebounds._engines.errors.accuracy import log_chernoff, log_exceeded
 from shufflebounds._engines.errors.counted import bernoulli, message_rows
 from shufflebounds._losses.budget import log_odds
+from shufflebounds._losses.closed_forms import ClosedForms
 from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Releases, Reverse, Sampling
-from shufflebounds.profile import Composition, PrivacyProfile
-from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile import Composition
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import least_parameter, meets, one_of_releases
-from shufflebounds.shuffle.bits import FlippedProtocol, ShuffledBits, repeated
+from shufflebounds.shuffle.bits import FlippedProtocol, IndependentSums, ShuffledBits, repeated
 
 __all__ = ["RealSum"]
 
 
+class _Total(ClosedForms):
+    """Answers for the total of all bits, of which `others` are those of the other users, and `bits` those of the target."""
+
+    def __init__(self, others: int, bits: int, flip: float) -> None:
+        self.others, self.bits, self.flip, self.pure = others, bits, flip, log_odds(flip).times(bits).above
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
+        tolerance = 2e-4 if self.others > 2**32 else 0.0
+
+        def sides(at: FloatArray) -> IntervalArray:
+            return IntervalArray(*_worst.worst_log_delta(self.others, 0, self.bits, self.flip, at, self.pure - at, tolerance))
+
+        return self._within(eps, sides, lambda far: np.maximum(*(self.known_data(ones, far).lower for ones in (0, self.others))))
+
+    def rough(self, upper: bool) -> Curve | None:
+        if self.flip == 0:
+            return None
+        # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
+        return Curve(lambda eps: min(0.0, self.known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
+
+    def _within(
+        self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
+    ) -> IntervalArray:
+        """Return the bounds of log delta that `kernel` computes; `kernel` is called only at eps below the pure budget.
+
+        For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
+        returns lower bounds.
+        """
+        if self.flip == 0:
+            return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        inside = eps < self.pure
+        lower[inside], upper[inside] = kernel(np.minimum(eps[inside], LARGEST_EXPONENT))
+        far = inside & (eps > LARGEST_EXPONENT)
+        if far.any():
+            lower[far] = np.minimum(beyond(eps[far]), upper[far])
+        return IntervalArray(lower, upper)
+
+    def known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta if `ones` of the other users' bits are 1, and the target's bits are all 0 against all 1."""
+        def sides(at: FloatArray) -> IntervalArray:
+            return IntervalArray(*_worst.sum_log_delta(ones, self.others - ones, self.bits, self.flip, at))
+
+        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
+        # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
+        return self._within(eps, sides, lambda far: sides(far).lower)
+
+
+class _Columns(IndependentSums):
+    """Answers for the sums of all columns."""
+
+    def __init__(self, total: RealSum, column: ShuffledBits, bits: int, pure: float) -> None:
+        # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
+        # column, and all bits of the target change in one direction.
+        super().__init__(column if column.flip < 0.5 else None, bits, True, pure)
+        self.total, self.column = total, column
+
+    @cached_property
+    def composed(self) -> tuple[Composition, Composition]:
+        """Two compositions of the columns: one for lower bounds, one for upper bounds.
+
+        For lower bounds, all other users' bits are 0, and the target's number is 0 against 1, so that the bit of every column
+        changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
+        column to column; a lower bound of this composition is not valid for the protocol.
+        """
+        # The gap of the bounds comes mainly from the different datasets of the two compositions: a smaller rtol would reduce it by
+        # less than 10 %.
+        below, above = (Composition(((one, self.times),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
+        return below, above
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
+        below, above = self.composed
+        low = np.maximum(self.total._log_side(eps, upper=False), below._log_side(eps, upper=False))
+        return IntervalArray(low, above._log_side(eps, upper=True))
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        if delta == 0:
+            return None
+        # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
+        found = self.composed[upper]._epsilon(delta, upper)
+        return found if upper else max(found, self.total._epsilon(delta, upper))
+
+
 @with_passages
 @dataclass(frozen=True)
-class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
+class RealSum(FlippedProtocol[int | NDArray[np.int64], float]):
     r"""Users encode a number in [0, 1] in r bits of expected mean x, flip each with probability lam/(2 n), and shuffle.
 
     The encoder sets the first :math:`\mu - 1` bits, :math:`\mu = \lceil x r \rceil`, and bit :math:`\mu` with probability
@@ -128,116 +214,36 @@ class RealSum(BetweenProfiles, FlippedProtocol[int | NDArray[np.int64], float]):
         """The protocol of a single column."""
         return ShuffledBits(self.users, self.flip)
 
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
+    def describe(self) -> DominatingPairInfo:
+        column, total, forms = self.column, self._total, self._closed
         if self.bits == 1:
-            return self.column._log_delta(eps)
-        low, high = self._total(eps)
-        if self.view == "columns" and self.flip > 0:
-            # The lower bound for the total is valid for the columns, too, because the total is a function of the columns.
-            below, above = self._composed
-            low = np.maximum(low, below._log_side(eps, upper=False))
-            high = above._log_side(eps, upper=True)
-        return consistent(IntervalArray(low, high), "log delta at eps={!r}", eps)
-
-    def _total(self, eps: FloatArray) -> IntervalArray:
-        others, pure = (self.users - 1) * self.bits, self._pure_epsilon()
-        # With many bits delta depends little on the dataset, so searching the worst one with a smaller tolerance would be slow.
-        tolerance = 2e-4 if others > 2**32 else 0.0
-
-        def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.worst_log_delta(others, 0, self.bits, self.flip, at, pure - at, tolerance))
-
-        found = self._within(eps, sides, lambda far: np.maximum(*(self._known_data(ones, far).lower for ones in (0, others))))
-        return consistent(found, "log delta at eps={!r}", eps)
-
-    def _rough(self, upper: bool) -> Curve | None:
-        if self.bits == 1 or self.view == "columns" or self.flip == 0:
-            return None
-        # The rough curve is that of the dataset in which all other bits are 0, which is usually the worst.
-        return Curve(lambda eps: min(0.0, self._known_data(0, np.array([eps])).alone()[upper]), settles=1e-12)
-
-    def _within(
-        self, eps: FloatArray, kernel: Callable[[FloatArray], IntervalArray], beyond: Callable[[FloatArray], FloatArray]
-    ) -> IntervalArray:
-        """Return the bounds of log delta that `kernel` computes; `kernel` is called only at eps below the pure budget.
-
-        For eps above LARGEST_EXPONENT, where e^eps would overflow, the upper bound is that at LARGEST_EXPONENT, and `beyond`
-        returns lower bounds.
-        """
-        if self.flip == 0:
-            return IntervalArray(np.zeros(eps.size), np.zeros(eps.size))
-        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
-        inside = eps < self._pure_epsilon()
-        lower[inside], upper[inside] = kernel(np.minimum(eps[inside], LARGEST_EXPONENT))
-        far = inside & (eps > LARGEST_EXPONENT)
-        if far.any():
-            lower[far] = np.minimum(beyond(eps[far]), upper[far])
-        return IntervalArray(lower, upper)
-
-    @cached_property
-    def _composed(self) -> tuple[Composition, Composition]:
-        """Two compositions of the columns: one for lower bounds, one for upper bounds.
-
-        For lower bounds, all other users' bits are 0, and the target's number is 0 against 1, so that the bit of every column
-        changes in the same direction. For upper bounds, every column has its worst dataset and direction, which may differ from
-        column to column; a lower bound of this composition is not valid for the protocol.
-        """
-        # The gap of the bounds comes mainly from the different datasets of the two compositions: a smaller rtol would reduce it by
-        # less than 10 %.
-        below, above = (Composition(((one, self.bits),), rtol=SEARCH_GAP) for one in (self.column.pair(0), self.column))
-        return below, above
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        if self.bits == 1 or self.view == "total" or self.flip == 0 or delta == 0:
-            return super()._epsilon(delta, upper)
-        # The composition of the columns has its own search for eps, which needs fewer evaluations of its delta.
-        found = self._composed[upper]._epsilon(delta, upper)
-        return found if upper else max(found, replace(self, view="total")._epsilon(delta, upper))
-
-    def _pair_info(self) -> DominatingPairInfo:
-        if self.bits == 1:
-            return self.column._pair_info()
+            return column.describe()
+        assert isinstance(forms, _Total | _Columns)
         # The grid of eps is coarse: every eps needs a search over the datasets and, if the analyst sees the columns, a composition.
         spacing, effort = (0.15, 2e-2) if self.view == "total" else (0.6, 0.5)
-        known = replace(super()._pair_info(), sampling=Sampling(effort, spacing))
-        pure = self._pure_epsilon()
-        if not 0 < pure < math.inf:
+        known = DominatingPairInfo(forms.log_delta, total.pure, sampling=Sampling(effort, spacing))
+        if not 0 < total.pure < math.inf:
             return known
         if self.view == "columns":
-            return replace(known, releases=Releases(parts=((self.column._pair_info(), self.bits),)),
-                           attained=Attained(pairs=repeated(self.column.pair(0), self.bits)))
+            return replace(known, releases=Releases(parts=((column._pair_info(), self.bits),)),
+                           attained=Attained(pairs=repeated(column.pair(0), self.bits)))
         # The attained pairs, for lower bounds, are those with all other bits 0 or all other bits 1. They are close to the worst.
-        others = (self.users - 1) * self.bits
-        hockey_sticks = partial(self._known_data, 0), partial(self._known_data, others)
-        pairs = [DominatingPairInfo(one, pure, Reverse(other, pure), Sampling(1e-3), attained=SINGLE)
+        hockey_sticks = partial(total.known_data, 0), partial(total.known_data, total.others)
+        pairs = [DominatingPairInfo(one, total.pure, Reverse(other, total.pure), Sampling(1e-3), attained=SINGLE)
                  for one, other in (hockey_sticks, hockey_sticks[::-1])]
-        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(others, self.bits, self.flip)))
+        return replace(known, attained=Attained(pairs=tuple(pairs), blocks=blocks_of_ones(total.others, self.bits, self.flip)))
 
-    def _independent_sums(self) -> tuple[ShuffledBits, int, bool] | None:
-        # One pair of neighbours is the worst for all columns at once: the other users' bits have the worst number of ones in every
-        # column, and all bits of the target change in one direction.
-        if self.view == "total" or self.bits == 1 or not 0 < self.flip < 0.5:
-            return None
-        return self.column, self.bits, True
-
-    def _known_data(self, ones: int, eps: FloatArray) -> IntervalArray:
-        """Return bounds of log delta if `ones` of the other users' bits are 1, and the target's bits are all 0 against all 1."""
-        others = (self.users - 1) * self.bits
-
-        def sides(at: FloatArray) -> IntervalArray:
-            return IntervalArray(*_worst.sum_log_delta(ones, others - ones, self.bits, self.flip, at))
-
-        # The lower bound of `sides` is P(S > k) - e^eps Q(S > k) at one threshold k, at most delta(eps) for every k. So it is valid
-        # for eps above LARGEST_EXPONENT, too, where the kernel need not find the best threshold.
-        return self._within(eps, sides, lambda far: sides(far).lower)
+    def closed_forms(self) -> ClosedForms:
+        # With one bit for each user, the protocol is a single column.
+        if self.bits == 1:
+            return Between(self.column, self.column, self._total.pure)
+        if self.view == "total" or self.flip == 0:
+            return self._total
+        return _Columns(replace(self, view="total"), self.column, self.bits, self._total.pure)
 
     @property
-    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        # With one bit for each user, the protocol is a single column.
-        return (self.column, self.column) if self.bits == 1 else None
-
-    def _pure_epsilon(self) -> float:
-        return log_odds(self.flip).times(self.bits).above
+    def _total(self) -> _Total:
+        return _Total((self.users - 1) * self.bits, self.bits, self.flip)
 
     @classmethod
     def calibrate(

@@ -27,10 +27,11 @@ from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.datasets.largest_message import mean_renyi
 from shufflebounds._engines.excess.blanket_moments import BlanketRenyi
 from shufflebounds._engines.excess.laws import ExcessLaw, Randomizer
+from shufflebounds._losses.closed_forms import ClosedForms, mixture_limit
 from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds._losses.renyi import Tail
 from shufflebounds.profile import PrivacyProfile
-from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile.between import Between
 from shufflebounds.profile.calibration import one_of_releases
 from shufflebounds.profile.sizing import fewest_users, largest_budget
 from shufflebounds.shuffle.bits import ShuffledBits
@@ -42,9 +43,85 @@ _CLOSE = 0.02
 Lowered: longer run time."""
 
 
+class _OfBits(Between):
+    """Answers of randomized response of one bit, which are those of two protocols of shuffled bits."""
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        return self.pure if delta == 0 and upper else min(self.sides[upper]._epsilon(delta, upper), self.pure)
+
+
+class _ByBounds(ClosedForms):
+    """Answers by the engine `bounds`, and by the randomizer if it is a profile; `anywhere` if users may have any value.
+
+    `noise` is the randomizer if its outputs may be truncated at any probability, as those of normal and discrete normal noise.
+    """
+
+    def __init__(self, bounds: Bounds, laws: Distributions, users: int, one: PrivacyProfile | None, anywhere: bool) -> None:
+        self.bounds, self.laws, self.users, self.one = bounds, laws, users, one
+        self.noise = one if anywhere and laws.deepest_cut > -math.inf else None
+        self.mu_in_tails: float | None = getattr(one, "_mu_in_tails", None) if anywhere else None
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self.bounds.log_delta(eps)
+
+    def epsilon(self, delta: float, upper: bool) -> float:
+        return self.bounds.epsilon(delta, upper)
+
+    def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
+        return self.bounds.epsilons(deltas, upper)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        return self.bounds.side(eps, upper=upper)
+
+    def mu(self, upper: bool) -> float | None:
+        # mu of the randomizer is an upper bound by joint convexity. For the lower bound all other users have the target's first
+        # value; consider the event that some message exceeds T. The normal quantiles of its probabilities under the target's two
+        # inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The limit
+        # is mu for normal noise, and slightly less for discrete noise.
+        return self.one._gdp_mu(True) if upper and self.one and self.mu_in_tails is not None else self.mu_in_tails
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        mixed, found = self.bounds.mixed, np.full(orders.size, math.nan)
+        if mixed is not None and mixed.every and not self.bounds.pair_info.losses.unbounded:
+            # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
+            # all datasets at each eps, may have a larger divergence than every dataset.
+            finite = orders < math.inf
+            found[finite] = np.minimum(mixed.renyi(orders[finite], upper=upper), self.bounds.pair_info.pure)
+        elif self.blanket is not None:
+            # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
+            sides = self.renyi_limit(orders, False), self.blanket.divergences(orders)
+            found = np.where(sides[1] > sides[0] * (1 + _CLOSE), math.nan, sides[upper])
+        return found
+
+    @cached_property
+    def blanket(self) -> BlanketRenyi | None:
+        """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
+        if self.noise is None or len(self.laws.pairs) > 1:
+            return None
+        return BlanketRenyi(self.laws.above[0], self.users, partial(mixture_limit, *self.mixture()))
+
+    def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if not upper and self.noise is not None and self.laws.participation == 1:
+            return mean_renyi(partial(self.noise._rdp, upper=False), self.users, orders)
+        return super().renyi_limit(orders, upper) if not upper or self.blanket is None else self.blanket.divergences(orders)
+
+    def tail(self) -> Tail | None:
+        local, blanket = super().tail(), self.blanket
+        if local is None or blanket is None:
+            return local
+        return lambda power, start: min(local(power, start), blanket.tail(power, start))
+
+    def mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
+        # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
+        # sent for either input.
+        if self.one is None:
+            return (), 1.0
+        return tuple({id(side): side for side in (self.one, self.one.reverse())}.values()), self.laws.participation
+
+
 @with_passages
 @dataclass(frozen=True, repr=False)
-class Shuffled(BetweenProfiles):
+class Shuffled(PrivacyProfile):
     r"""The shuffled messages of users who each run the same local randomizer, with an upper and a lower bound.
 
     .. math:: \delta(\varepsilon) = \frac{1}{n}\, \mathbb{E}(X_1 + \cdots + X_n)_+, \qquad
@@ -207,7 +284,7 @@ class Shuffled(BetweenProfiles):
         They exist for randomized response of one bit, whose flip probability is known up to rounding; otherwise the result is None.
         """
         flip = self._laws.flip
-        if flip is None or not 0 < self._pure_epsilon() < LARGEST_EXPONENT:
+        if flip is None or not 0 < self._local.pure < LARGEST_EXPONENT:
             return None
         low, high = flip
         # For budgets below 1e-4 the rounding error of the flip probability is larger, and the bounds by the blanket are tighter.
@@ -225,88 +302,26 @@ class Shuffled(BetweenProfiles):
         """
         if self._exact is not None:
             return self._exact[1]
-        budget = self._pure_epsilon()
+        budget = self._local.pure
         if not self._laws.two_inputs or not 0 < budget < LARGEST_EXPONENT:
             return None
         # The flip probability is rounded down, which gives an upper bound of delta.
         return ShuffledBits(self.users, flip_probability(budget).lower)
 
-    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+    def describe(self) -> DominatingPairInfo:
+        if self._exact is None:
+            return self._bounds.pair_info
+        below, above = self._exact
+        known = above.describe()
+        return replace(known, hockey_stick=_OfBits(below, above, self._local.pure).log_delta, pure=self._local.pure,
+                       attained=known.attained._replace(pairs=below.describe().below, profiles=None),
+                       sampling=known.sampling._replace(curve=None, effort=2 * known.sampling.effort))
+
+    def closed_forms(self) -> ClosedForms:
         if self._exact is not None:
-            return self._exact[upper]._log_delta(eps)[upper]
-        return self._bounds.side(eps, upper=upper)
-
-    def _log_delta(self, eps: FloatArray) -> IntervalArray:
-        return IntervalArray(self._log_side(eps, upper=False), self._log_side(eps, upper=True))
-
-    @property
-    def _enclosing(self) -> tuple[PrivacyProfile, PrivacyProfile] | None:
-        return self._exact
-
-    def _gdp_mu(self, upper: bool) -> float:
-        limit: float | None = None if self.inputs is not None else getattr(self.randomizer, "_mu_in_tails", None)
-        if limit is None or not isinstance(self.randomizer, PrivacyProfile):
-            return super()._gdp_mu(upper)
-        # mu of the randomizer is an upper bound by joint convexity. For the lower bound all other users have the target's first
-        # value; consider the event that some message exceeds T. The normal quantiles of its probabilities under the target's two
-        # inputs differ by Delta/sigma + O(log(n)/T), as those of one message do, and T may be arbitrarily large. The limit
-        # is mu for normal noise, and slightly less for discrete noise.
-        return self.randomizer._gdp_mu(True) if upper else limit
-
-    def _rdp(self, orders: FloatArray, upper: bool) -> FloatArray:
-        mixed = self._bounds.mixed if self._exact is None else None
-        if mixed is not None and mixed.every and not self._pair_info().losses.unbounded:
-            # Every dataset is enumerated, so the divergence of each is known. The dominating pair, which has the largest delta of
-            # all datasets at each eps, may have a larger divergence than every dataset.
-            value, finite, pure = np.full(orders.size, math.inf), orders < math.inf, self._pure_epsilon()
-            value[finite] = mixed.renyi(orders[finite], upper=upper)
-            return np.asarray(np.minimum(value, pure if upper or finite.all() else self._last_positive(pure)))
-        if self._noise is None:
-            return super()._rdp(orders, upper)
-        below = np.full(orders.size, -np.inf)
-        if self.participation == 1:
-            below = mean_renyi(partial(self._noise._rdp, upper=False), self.users, orders)
-        if self._blanket_rdp is None:
-            found = super()._rdp(orders, upper)
-            return found if upper else np.maximum(found, below)
-        # Where one rare message dominates, both bounds are known without values of delta, which take up to a minute.
-        above = self._blanket_rdp.divergences(orders)
-        found = above.copy() if upper else below.copy()
-        rest = above > below * (1 + _CLOSE)
-        if rest.any():
-            values = super()._rdp(orders[rest], upper)
-            found[rest] = values if upper else np.maximum(values, below[rest])
-        return found
-
-    @property
-    def _noise(self) -> PrivacyProfile | None:
-        """The randomizer if it is normal or discrete normal noise, whose outputs may be truncated at any probability; else None."""
-        noise = self.randomizer if self._laws.deepest_cut > -math.inf and self.inputs is None else None
-        return noise if isinstance(noise, PrivacyProfile) else None
-
-    @cached_property
-    def _blanket_rdp(self) -> BlanketRenyi | None:
-        """Renyi divergences of the privacy blanket of Gaussian noise on an interval; None for other randomizers."""
-        if self._noise is None or len(self._laws.pairs) > 1:
-            return None
-        return BlanketRenyi(self._laws.above[0], self.users, super()._mixture_rdp)
-
-    def _mixture_rdp(self, orders: FloatArray) -> FloatArray:
-        return super()._mixture_rdp(orders) if self._blanket_rdp is None else self._blanket_rdp.divergences(orders)
-
-    def _mixture_tail(self) -> Tail | None:
-        local, blanket = super()._mixture_tail(), self._blanket_rdp
-        if local is None or blanket is None:
-            return local
-        return lambda power, start: min(local(power, start), blanket.tail(power, start))
-
-    def _mixture(self) -> tuple[tuple[PrivacyProfile, ...], float]:
-        # The shuffled messages are a post-processing of the target's message. If the target does not participate, no message is
-        # sent for either input.
-        if not isinstance(self.randomizer, PrivacyProfile):
-            return (), 1.0
-        sides = self.randomizer, self.randomizer.reverse()
-        return tuple({id(side): side for side in sides}.values()), self.participation
+            return _OfBits(*self._exact, self._local.pure)
+        one = self.randomizer if isinstance(self.randomizer, PrivacyProfile) else None
+        return _ByBounds(self._bounds, self._laws, self.users, one, self.inputs is None)
 
     def data(self, eps: float) -> str:
         """Return a description of the dataset of the other users for the lower bound at one eps.
@@ -350,33 +365,6 @@ class Shuffled(BetweenProfiles):
         """
         eps = _validate.real("eps", eps, 0)
         return "shuffled bits" if self._exact is not None else self._bounds.upper.argument(eps)
-
-    def _epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray:
-        return super()._epsilons(deltas, upper) if self._exact is not None else self._bounds.epsilons(deltas, upper)
-
-    def _epsilon(self, delta: float, upper: bool) -> float:
-        if self._exact is None:
-            return self._bounds.epsilon(delta, upper)
-        pure = self._pure_epsilon()
-        return pure if delta == 0 and upper else min(self._exact[upper]._epsilon(delta, upper), pure)
-
-    def _pure_epsilon(self) -> float:
-        return self._local.pure
-
-    def _pair_info(self) -> DominatingPairInfo:
-        return self._known_pair
-
-    @cached_property
-    def _known_pair(self) -> DominatingPairInfo:
-        if self._exact is None:
-            return self._bounds.pair_info
-        below, above = self._exact
-        known = above._pair_info()
-        pairs = tuple(pair._pair_info() for pair in below._attained_pairs())
-        return replace(
-            known, hockey_stick=self._log_delta, attained=known.attained._replace(pairs=pairs),
-            sampling=known.sampling._replace(curve=None, effort=2 * known.sampling.effort),
-        )
 
     @classmethod
     def calibrate(cls, randomizer: Randomizer | Callable[[float], Randomizer], *, eps: float, delta: float,

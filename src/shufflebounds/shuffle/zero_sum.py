@@ -21,7 +21,6 @@ from shufflebounds._engines.errors.accuracy import CountErrorLaw, shift_rounding
 from shufflebounds._engines.errors.counted import SumOfBits
 from shufflebounds.profile import DominatingPair, PrivacyProfile
 from shufflebounds.profile.calibration import least_count, least_parameter, meets, one_of_releases
-from shufflebounds.profile.pair import LargestPair
 from shufflebounds.shuffle.noise import BinomialNoise
 
 __all__ = ["ZeroSum"]
@@ -29,7 +28,7 @@ __all__ = ["ZeroSum"]
 
 @with_passages
 @dataclass(frozen=True)
-class ZeroSum(SumOfBits, LargestPair, CountErrorLaw):
+class ZeroSum(SumOfBits, PrivacyProfile, CountErrorLaw):
     r"""Every user sends the own bit and a noise bit, as copies of one message; the estimate is exactly 0 if all bits are 0.
 
     User i sends :math:`x_i + z_i` copies of the message, :math:`z_i \sim \mathrm{Ber}(1-\gamma)`. The analyst sees their number

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shufflebounds import plotting
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.types import FloatArray
+from shufflebounds.plotting import alphas, axes, draw_tradeoff, legend, tradeoff_frame
 from shufflebounds.tradeoff.closed_curves import GaussianCurve, LaplaceCurve
 from shufflebounds.tradeoff.envelope import envelope
 from shufflebounds.tradeoff.piecewise import Piecewise
@@ -444,17 +444,17 @@ class Tradeoff(CurveValues):
         >>> [text.get_text().partition("\n")[0] for text in ax.get_legend().get_texts()]
         ['perfect privacy, $1-\\alpha$', 'Gaussian, mu = 1']
         """
-        ax = plotting.axes(ax)
-        plotting.tradeoff_frame(ax, "Trade-off function")
+        ax = axes(ax)
+        tradeoff_frame(ax, "Trade-off function")
         self._draw(ax, r"$f(\alpha)$" if label is None else label, shade=True)
-        plotting.legend(ax)
+        legend(ax)
         return ax
 
     def _draw(self, ax: Any, label: str, place: int = 0, *, shade: bool = False) -> None:
         """Draw the curve and its advantage, without the diagonal."""
-        alpha = plotting.alphas(self.knots[0] if isinstance(self._form, Piecewise) else None)
-        plotting.draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
-                               shade=shade)
+        alpha = alphas(self.knots[0] if isinstance(self._form, Piecewise) else None)
+        draw_tradeoff(ax, alpha, np.asarray(self.beta(alpha)), label=label, place=place, advantage=self.advantage(),
+                      shade=shade)
 
 
 def _three_lines(eps: float, log_kept: float, log_lost: float, label: str) -> Piecewise:

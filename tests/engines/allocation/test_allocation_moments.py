@@ -76,7 +76,7 @@ def test_a_pair_that_is_not_symmetric_by_enumeration(steps, order):
 def test_closed_form_agrees_with_samples_of_delta(mechanism):
     pair = AllocationPair(mechanism, 30)
     orders = np.array([2.0, 3.0, 5.0])
-    low, high = (DominatingPair._rdp(pair, orders, upper) for upper in (False, True))
+    low, high = (pair._sampled_rdp(orders, upper) for upper in (False, True))
     assert (low <= pair.rdp(orders) * (1 + 1e-12)).all()
     assert (pair.rdp(orders, bound="lower") <= high).all()
 

@@ -146,7 +146,7 @@ def test_ten_epochs():
 def test_the_additive_bound_is_below_the_composition():
     allocation = RandomAllocation(GaussianMechanism(1.0), 100, 10)
     removed = allocation._ways[0]
-    assert removed.epsilon(1e-6) < 6.67 < 6.89 < removed._blocks.epsilon(1e-6)
+    assert removed.epsilon(1e-6) < 6.67 < 6.89 < removed._forms.blocks.epsilon(1e-6)
 
 
 @pytest.mark.slow

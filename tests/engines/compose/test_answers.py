@@ -13,6 +13,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._base.types import IntervalArray
 from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.samples import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse
 from shufflebounds.profile import Composition
@@ -62,7 +63,10 @@ class Shift(DominatingPair):
     def reverse(self):
         return self
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds, attained=SINGLE)
+
+    def bounds(self, eps):
         first, second = log_ndtr(self.mu / 2 - eps / self.mu), eps + log_ndtr(-self.mu / 2 - eps / self.mu)
         value = first + np.log(-np.expm1(second - first))
         return IntervalArray(value - 1e-9 * (1 - value), value + 1e-9 * (1 - value))

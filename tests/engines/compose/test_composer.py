@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
 from shufflebounds import DominatingPair, PrivacyProfile
-from shufflebounds._losses.release import Attained
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds.profile import Composition
 from shufflebounds.shuffle import BinomialNoise, Clones, ShuffledBits, StrongerClones
 from tests.oracles import log_hockey_stick, logs
@@ -29,13 +28,13 @@ class Gaussian(PrivacyProfile):
 
     theorem, neighbours = "exact", "any"
 
-    def _pair_info(self):
-        return replace(super()._pair_info(), attained=Attained(single=True))
-
     def __init__(self, mu):
         self.mu = mu
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds, attained=SINGLE)
+
+    def bounds(self, eps):
         from scipy.special import erfcx
 
         x, y = eps / self.mu - self.mu / 2, eps / self.mu + self.mu / 2
@@ -53,7 +52,10 @@ class UnknownPairs(PrivacyProfile):
 
     theorem, neighbours = "bound", "any"
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds)
+
+    def bounds(self, eps):
         return Gaussian(0.5)._log_delta(eps)
 
 

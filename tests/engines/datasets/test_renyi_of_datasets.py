@@ -7,6 +7,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms import FiniteRandomizer, GaussianMechanism, KaryResponse, LaplaceMechanism
 from shufflebounds.profile import PrivacyProfile
 from shufflebounds.sampling import AllocationPair, RandomAllocation, WithoutReplacement
@@ -135,12 +136,12 @@ class Largest(PrivacyProfile):
     def __init__(self, *pairs):
         self.several = pairs
 
-    def _log_delta(self, eps):
+    def describe(self):
+        return DominatingPairInfo(self.bounds, max(pair._pure_epsilon() for pair in self.several))
+
+    def bounds(self, eps):
         sides = [pair._log_delta(eps) for pair in self.several]
         return type(sides[0])(*np.max(sides, axis=0))
-
-    def _pure_epsilon(self):
-        return max(pair._pure_epsilon() for pair in self.several)
 
 
 def test_a_profile_without_pairs_has_a_lower_bound_that_some_pair_attains():

@@ -29,9 +29,9 @@ from shufflebounds._engines.inputs.integer_mu import mu_bounds
 from shufflebounds._engines.inputs.interval import BLUR, checked, ends_are_worst, group_outcomes, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import DiscreteGaussianNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product, shift_by_error
-from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.piecewise import Piecewise
 
@@ -148,7 +148,7 @@ class _Shift(ClosedForms):
 
 
 @dataclass(frozen=True)
-class DiscreteGaussianMechanism(AdditiveNoise, Described):
+class DiscreteGaussianMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability proportional to :math:`e^{-k^2/(2\sigma^2)}`.
 
     .. math::

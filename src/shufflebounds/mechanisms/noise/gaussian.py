@@ -26,10 +26,10 @@ from shufflebounds._engines.inputs.gaussian_blocks import FEWEST_LEFT, WIDEST, n
 from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import GaussianNoise, gaussian_ratio_tail, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, gaussian_cells, named
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Releases
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Releases
 from shufflebounds.mechanisms._base import AdditiveNoise, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import least_parameter, meets
-from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import GaussianCurve
 
@@ -90,7 +90,7 @@ class _Shift(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class GaussianMechanism(AdditiveNoise, Described):
+class GaussianMechanism(AdditiveNoise):
     r"""A real value, or vector, plus independent normal noise.
 
     .. math::

@@ -28,7 +28,7 @@ from shufflebounds._losses.release import DominatingPairInfo
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms._vectors import VectorRandomizer
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
-from shufflebounds.profile.between import BetweenProfiles
+from shufflebounds.profile.between import Between
 
 __all__ = ["GaussianVector"]
 
@@ -38,7 +38,7 @@ _LOG_CUT = -60.0
 
 @with_passages
 @dataclass(frozen=True)
-class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
+class GaussianVector(VectorRandomizer, LocalRandomizer):
     r"""A vector of the cube :math:`[0,1]^d`, or a unit vector, plus independent normal noise in every coordinate.
 
     .. math:: R_x = N(x, \sigma^2 I), \qquad m = \inf_x R_x: \quad \prod_j \min(R_0, R_1)(y_j) \text{ on the cube}, \qquad
@@ -98,17 +98,13 @@ class GaussianVector(VectorRandomizer, BetweenProfiles, LocalRandomizer):
         """The noise along the line through two opposite vectors, as noise on a number; the distance of the vectors is rounded."""
         return GaussianMechanism(self.sigma, math.sqrt(self.dimension) if self.domain == "cube" else 2.0)
 
-    @cached_property
-    def _enclosing(self) -> tuple[GaussianMechanism, GaussianMechanism]:
-        """The noise along the line with the distance rounded down and up."""
+    def closed_forms(self) -> Between:
+        # The distance is rounded down and up.
         nearer, farther = (math.nextafter(self._line.sensitivity, end) for end in (0.0, math.inf))
-        return GaussianMechanism(self.sigma, nearer), GaussianMechanism(self.sigma, farther)
+        return Between(GaussianMechanism(self.sigma, nearer), GaussianMechanism(self.sigma, farther), math.inf)
 
-    def _eps_scale(self) -> float:
-        return self._line._eps_scale()
-
-    def _pair_info(self) -> DominatingPairInfo:
-        return replace(self._line._pair_info(), hockey_stick=self._log_delta)
+    def describe(self) -> DominatingPairInfo:
+        return replace(self._line.describe(), hockey_stick=self.closed_forms().log_delta)
 
     @property
     def _mu_in_tails(self) -> float:

@@ -21,11 +21,11 @@ from shufflebounds._engines.excess.laws import PairLaws
 from shufflebounds._engines.inputs.interval import BLUR, checked, group_outcomes, interval_laws, matrix_laws
 from shufflebounds._engines.inputs.interval_kinds import GeometricNoise, interval_datasets
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, Attained, ClosedForms, DominatingPairInfo, Losses
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, Attained, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exact_product
 from shufflebounds.profile import DominatingPair
 from shufflebounds.profile.calibration import least_count
-from shufflebounds.profile.pair import Described
 
 __all__ = ["GeometricMechanism"]
 
@@ -226,7 +226,7 @@ class _Shifts(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class GeometricMechanism(AdditiveNoise, Described):
+class GeometricMechanism(AdditiveNoise):
     r"""A whole number plus noise of probability :math:`\frac{1-q}{1+q} q^{|k|}`, :math:`q = e^{-\varepsilon/\Delta}`.
 
     With a bound B the noise is clipped to [-B, B] (truncated double geometric): errors never exceed B, and delta is positive

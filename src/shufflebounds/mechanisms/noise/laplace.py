@@ -20,10 +20,10 @@ from shufflebounds._engines.inputs.interval import BLUR, checked, interval_laws
 from shufflebounds._engines.inputs.interval_kinds import LaplaceNoise, interval_datasets
 from shufflebounds._engines.inputs.listed import ListedInputs, laplace_cells, named
 from shufflebounds._losses.atoms import LossAtoms
-from shufflebounds._losses.release import SINGLE, ClosedForms, DominatingPairInfo, Losses
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import AdditiveNoise, exp_remainder, next_float, ratio, shift_by_error
 from shufflebounds.profile.calibration import meets
-from shufflebounds.profile.pair import Described
 from shufflebounds.tradeoff import Tradeoff
 from shufflebounds.tradeoff.closed_curves import LaplaceCurve
 
@@ -93,7 +93,7 @@ class _Shift(ClosedForms):
 
 @with_passages
 @dataclass(frozen=True)
-class LaplaceMechanism(AdditiveNoise, Described):
+class LaplaceMechanism(AdditiveNoise):
     r"""A real value plus noise of density :math:`e^{-|y|/b}/(2b)`.
 
     .. math::

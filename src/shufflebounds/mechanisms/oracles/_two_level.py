@@ -23,7 +23,6 @@ from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
-from shufflebounds.profile.pair import Described
 
 __all__ = ["Others", "Shares", "TwoLevel"]
 
@@ -65,7 +64,7 @@ def _atoms(local_eps: float, error: float, log_masses: tuple[float, float, float
     return LossAtoms(log_p[seen], loss[seen], -math.inf, -math.inf, -math.inf, 4 * SLACK * (1 + local_eps), 2 * error)
 
 
-class TwoLevel(LocalRandomizer, Described):
+class TwoLevel(LocalRandomizer):
     """A local randomizer whose output has mass gamma B(y), times e^local_eps for y in the lifted set of the user's value.
 
     B is a distribution that does not depend on the value.

@@ -26,7 +26,6 @@ from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo, Losses
 from shufflebounds.mechanisms._base import LocalRandomizer
 from shufflebounds.mechanisms.oracles._counts import CountEstimate
-from shufflebounds.profile.pair import Described
 
 __all__ = ["Rappor"]
 
@@ -78,7 +77,7 @@ class _Losses:
 
 
 @dataclass(frozen=True)
-class Rappor(CountEstimate, LocalRandomizer, Described):
+class Rappor(CountEstimate, LocalRandomizer):
     r"""One report of a value that sets `hashes` distinct bits of a Bloom filter.
 
     Each bit is first replaced, permanently, by 1 with probability f/2 and by 0 with probability f/2. Each bit of a report is then 1

@@ -1,0 +1,104 @@
+"""Answers of a profile that need neither a search nor samples of its divergence, collected in :class:`ClosedForms`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.types import FloatArray, IntervalArray
+from shufflebounds._losses.renyi import Tail, mixture_renyi, mixture_tail
+from shufflebounds.tradeoff import Tradeoff
+
+__all__ = ["ClosedForms", "mixture_limit"]
+
+
+class ClosedForms:
+    """Formulas that need neither a search nor samples of the divergence. A method returns None if no formula is known.
+
+    A subclass holds the parameters of a family of pairs and defines the formulas that the family has.
+    """
+
+    __slots__ = ()
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray | None:
+        """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
+        return None
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        """Return a bound of eps for one delta in [0, 1]."""
+        return None
+
+    def mu(self, upper: bool) -> float | None:
+        """Return a bound of mu."""
+        return None
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray | None:
+        """Return bounds of the Renyi divergences of these orders in [1, inf]; NaN if the formula does not apply to an order."""
+        return None
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray | None:
+        """Return one bound of log delta at each eps, if it is computed without the other one."""
+        return None
+
+    def epsilons(self, deltas: FloatArray, upper: bool) -> FloatArray | None:
+        """Return a bound of eps for each delta in [0, 1], if computing them together takes less time."""
+        return None
+
+    def last_positive(self, pure: float) -> float | None:
+        """Return an eps, at most the pure budget `pure`, below which delta is positive."""
+        return None
+
+    def tradeoff(self, upper: bool) -> Tradeoff | None:
+        """Return a bound of the trade-off function."""
+        return None
+
+    def mixture(self) -> tuple[tuple[Any, ...], float]:
+        """Return several profiles and a rate q, if every output distribution is a mixture that they cover; () and 1 otherwise.
+
+        Every pair of neighbours must yield a mixture of pairs :math:`(q P + (1-q) R, q Q + (1-q) R)`, or a post-processing
+        of it, where one of the profiles covers (P, Q) and R is any distribution. The Renyi divergences and mu of the mechanism
+        are then at most those of (P, Q), which are finite for Gaussian noise.
+        """
+        return (), 1.0
+
+    def renyi_limit(self, orders: FloatArray, upper: bool) -> FloatArray:
+        """Return bounds of the Renyi divergences that hold beside those from values of delta, by joint convexity of a mixture."""
+        return mixture_limit(*self.mixture(), orders) if upper else np.full(orders.size, -np.inf)
+
+    def tail(self) -> Tail | None:
+        """Return a function (`Tail`) that bounds the integral in `rdp` beyond an eps, or None if this is no mixture."""
+        parts, rate = self.mixture()
+        if not parts:
+            return None
+        orders = 1 + np.geomspace(0.01, 1e6, 400)
+        divergences = _largest_renyi(parts, orders)
+        return lambda power, start: mixture_tail(power, start, orders, divergences, rate)
+
+    def mu_limit(self) -> float:
+        """Return an upper bound of mu that holds beside that from values of delta, by joint convexity of a mixture; inf if none."""
+        return max((part._gdp_mu(True) for part in self.mixture()[0]), default=math.inf)
+
+    def tradeoff_of_outcomes(self, upper: bool, log_tail: float = -100.0) -> Tradeoff | None:
+        """Return a bound of the trade-off function; where it enumerates outcomes, up to a mass of e^log_tail at either end."""
+        return self.tradeoff(upper)
+
+    def rough(self, upper: bool) -> Curve | None:
+        """Return a curve that is close to a bound of log delta and takes less time, for the search for eps."""
+        return None
+
+    @property
+    def eps_scale(self) -> float:
+        """A typical size of eps, at least 1. The search for eps ends at a million times it."""
+        return 1.0
+
+
+def _largest_renyi(parts: tuple[Any, ...], orders: FloatArray) -> FloatArray:
+    return np.asarray(np.max([part._rdp(orders, True) for part in parts], axis=0))
+
+
+def mixture_limit(parts: tuple[Any, ...], rate: float, orders: FloatArray) -> FloatArray:
+    """Return upper bounds of the Renyi divergences of a mixture (`ClosedForms.mixture`); inf without parts."""
+    return mixture_renyi(orders, _largest_renyi(parts, orders), rate) if parts else np.full(orders.size, np.inf)
