@@ -21,7 +21,7 @@ from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._engines.compose.composer import Composer
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.lattice import common_step
 from shufflebounds._losses.release import DominatingPairInfo, Losses

@@ -20,7 +20,8 @@ from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
 from shufflebounds._base.progress import announced
 from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
-from shufflebounds._engines.compose.grid import LOOSE, Composer
+from shufflebounds._engines.compose.composer import Composer
+from shufflebounds._engines.compose.grid import LOOSE
 from shufflebounds._engines.compose.released import Released, matched
 from shufflebounds._losses.atoms import LossAtoms, union_probability
 from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
@@ -245,25 +246,7 @@ class Composition(PrivacyProfile):
         if self._by_gaussian_rule:
             return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
                     "a single release below"]
-        inverted = self._composer.inverted(eps)
-        if inverted is not None:
-            return ["method: the moment generating function of the loss, inverted along a tilted contour",
-                    f"contour: {inverted.nodes} nodes {inverted.spacing:.3g} apart, tilt {inverted.tilt:.3g}"]
-        if self._composer.summed(eps):
-            return ["method: sums over all pairs of outcomes, at losses whose distance is proportional to the loss"]
-        account = self._composer.account(eps)
-        lines = ["method: losses on a grid, composed by one tilted Fourier transform from above and one from below"]
-        if account.adaptive:
-            lines.append("pairs: the pair of neighbouring datasets and its order may change after every release")
-        else:
-            pairs = {len(known.below) for known, _ in self._released.pairs}
-            several = "above, the larger order of all pairs at each eps; below, one pair for all releases"
-            none = "not listed; below, one test repeated in every release, or a single release"
-            lines.append(f"pairs: {'every release is one pair' if pairs == {1} else several if min(pairs) else none}")
-        lattice = " (a lattice that holds all losses)" if self._composer.on_lattice else ""
-        lines.append(f"grid: step {account.step:.3g}{lattice}, transform of {account.points} points, tilt {account.tilt:.3g}")
-        lines.append(f"depth: losses are listed down to a mass of e^{account.log_tail:.0f} under P")
-        return lines
+        return self._composer.method(eps)
 
     def _epsilon(self, delta: float, upper: bool) -> float:
         if 0 < delta < 1 and self._pure_epsilon() == math.inf and not self._without_grid:
@@ -359,7 +342,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _enumerated(self) -> LossAtoms | None:
         """The joint outcomes of all releases if they are few; None on a lattice, where the grid is exact anyway."""
-        return None if self._composer.on_lattice else self._all_outcomes
+        return None if self._composer.steps.lattice is not None else self._all_outcomes
 
     @cached_property
     def _all_outcomes(self) -> LossAtoms | None:

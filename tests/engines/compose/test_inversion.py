@@ -162,7 +162,7 @@ def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
         eps = 0.2 * pure
     composer = composition._composer
     low, high = composer.bounds(eps)
-    below, above = composer._bounds_on_grid(eps)
+    below, above = composer.grid.bounds(eps)[0]
     assert low <= above
     assert below <= high
     assert high - low <= above - below

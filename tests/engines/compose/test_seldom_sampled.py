@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._engines.compose.grid import Grid
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.release import Scale
 from shufflebounds.mechanisms import GaussianMechanism
@@ -50,7 +50,7 @@ def test_eps_of_rarely_sampled_noise_needs_no_grid(times, monkeypatch):
     def refused(self, eps):
         raise AssertionError(f"grid at eps {eps}")
 
-    monkeypatch.setattr(Composer, "_bounds_on_grid", refused)
+    monkeypatch.setattr(Grid, "bounds", refused)
     releases = GaussianMechanism(1.5818).subsampled(5.855e-4).self_compose(times)
     upper, lower = releases.epsilon(1e-6), releases.epsilon(1e-6, bound="lower")
     assert 0 <= upper - lower <= 2e-8 * upper
