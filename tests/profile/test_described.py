@@ -22,7 +22,7 @@ HOOKS = {
 
 WITH_HOOKS = {
     "mechanisms": ["GaussianVector"],
-    "profile": ["BetweenProfiles", "Composition", "KnownPair"],
+    "profile": ["BetweenProfiles", "KnownPair"],
     "sampling": ["AllocationPair", "RandomAllocation", "ReplaceOne", "_SeveralPair"],
     "shuffle": ["FlippedProtocol", "FlippedReports", "PersonalizedBits", "RealSum", "Shuffled", "ShuffledBits"],
 }

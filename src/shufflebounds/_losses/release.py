@@ -277,8 +277,16 @@ class ClosedForms:
         """Return bounds of log delta at each eps, if they are tighter than those that are sampled for curves and compositions."""
         return None
 
+    def side(self, eps: FloatArray, *, upper: bool) -> FloatArray | None:
+        """Return one bound of log delta at each eps, if it takes less time than both."""
+        return None
+
     def epsilon(self, delta: float, upper: bool) -> float | None:
         """Return a bound of eps for one delta in [0, 1]."""
+        return None
+
+    def last_positive(self, pure: float) -> float | None:
+        """Return the largest eps with a positive lower bound of delta, if it needs no search; `pure` is the pure budget."""
         return None
 
     def mu(self, upper: bool) -> float | None:

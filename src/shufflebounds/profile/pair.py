@@ -76,6 +76,14 @@ class Described(PrivacyProfile):
         found = self._closed.log_delta(eps)
         return self._described.hockey_stick(eps) if found is None else found
 
+    def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
+        found = self._closed.side(eps, upper=upper)
+        return super()._log_side(eps, upper=upper) if found is None else found
+
+    def _last_positive(self, pure: float) -> float:
+        found = self._closed.last_positive(pure)
+        return super()._last_positive(pure) if found is None else found
+
     def _pure_epsilon(self) -> float:
         return self._described.pure
 

@@ -29,8 +29,8 @@ from shufflebounds._losses.release import Attained, CurveBounds, DominatingPairI
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
-from shufflebounds.profile.composition import CURVE_DEPTH
 from shufflebounds.profile.pair import LargestPair
+from shufflebounds.profile.product import CURVE_DEPTH
 from shufflebounds.profile.profile import KnownPair
 from shufflebounds.sampling._of_mechanism import OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests

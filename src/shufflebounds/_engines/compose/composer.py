@@ -2,7 +2,7 @@
 
 There are four engines: `Inversion` of a moment generating function, sums over all pairs of outcomes (`PairSums`), distributions of
 losses on a grid (`Grid`), and an adversary who chooses pairs of datasets adaptively (`Adaptive`). Each has the methods `bounds` and
-`method`. `Composer.engines` lists those that are tried, in this order, until the bounds of one are tight.
+`method`. `Composer.engines` yields those that are tried, in this order, until the bounds of one are tight.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -122,11 +122,19 @@ class Composer:
         return self.steps.accurate(self.steps.rtol) < self.steps.shortest or self.grid.is_long(FIRST_TAIL)
 
     @cached_property
-    def engines(self) -> tuple[Engine, ...]:
-        """The engines, in the order in which they are tried."""
-        first = (self.inversion, self.sums) if self.needs_no_grid else ()
-        last = None if self._free is None else Adaptive(self.grid, self._free)
-        return tuple(engine for engine in (*first, self.grid, last) if engine is not None)
+    def _adaptive(self) -> Adaptive | None:
+        return None if self._free is None else Adaptive(self.grid, self._free)
+
+    def engines(self) -> Iterator[Engine]:
+        """Yield the engines in the order in which they are tried; each is made when it is needed."""
+        if self.needs_no_grid:
+            if self.inversion is not None:
+                yield self.inversion
+            if self.sums is not None:
+                yield self.sums
+        yield self.grid
+        if self._adaptive is not None:
+            yield self._adaptive
 
     def bounds(self, eps: float) -> Interval:
         """Return a lower and an upper bound of the log hockey-stick divergence of the composition at eps."""
@@ -150,10 +158,10 @@ class Composer:
 
     def _combined(self, eps: float) -> tuple[Interval, Engine]:
         """Return the tightest bounds of the engines that are tried, and the last of these engines."""
-        found, engine = Interval(-math.inf, 0.0), self.engines[0]
-        if self.inversion is not None and self._deepest > -math.inf and self.roughly(eps) < self._deepest:
-            return Interval(-math.inf, self.roughly(eps)), engine
-        for engine in self.engines:
+        if self.inversion is not None and self.roughly(eps) < self._deepest:
+            return Interval(-math.inf, self.roughly(eps)), self.inversion
+        found = Interval(-math.inf, 0.0)
+        for engine in self.engines():
             if eps > self.steps.farthest and engine is not self.inversion:
                 # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
                 (_, high), engine = self._answer(self.steps.farthest)
