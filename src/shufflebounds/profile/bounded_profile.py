@@ -39,6 +39,11 @@ class BoundedProfile(metaclass=Explaining):
         """Return the upper or the lower bound of log delta at each eps. Classes that can compute one bound alone override this."""
         return consistent(self._log_delta(eps), "log delta at eps={!r}", eps)[upper]
 
+    @property
+    def _bounds_apart(self) -> bool:
+        """Whether each bound is computed alone, so that it is compared with an earlier answer of the other one."""
+        return type(self)._log_side is not BoundedProfile._log_side
+
     @cached_property
     def _given(self) -> dict[tuple[str, bool, float], float]:
         """Cache of the bounds that were returned; the key is (question, whether an upper bound, argument)."""
@@ -114,7 +119,7 @@ class BoundedProfile(metaclass=Explaining):
         array = _validate.real_array("eps", eps, 0)
         with announced("delta"):
             value = self._known_side(array.ravel(), upper=upper)
-        if type(self)._log_side is not BoundedProfile._log_side:
+        if self._bounds_apart:
             self._compared("log delta at eps={!r}", array.ravel(), value, upper)
         return plain(value.reshape(array.shape))
 

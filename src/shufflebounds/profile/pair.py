@@ -76,6 +76,10 @@ class Described(PrivacyProfile):
         found = self._closed.log_delta(eps)
         return self._described.hockey_stick(eps) if found is None else found
 
+    @property
+    def _bounds_apart(self) -> bool:
+        return type(self)._log_side is not Described._log_side or type(self._closed).side is not ClosedForms.side
+
     def _log_side(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         found = self._closed.side(eps, upper=upper)
         return super()._log_side(eps, upper=upper) if found is None else found

@@ -162,7 +162,7 @@ class Composer:
             return Interval(-math.inf, self.roughly(eps)), self.inversion
         found = Interval(-math.inf, 0.0)
         for engine in self.engines():
-            if eps > self.steps.farthest and engine is not self.inversion:
+            if engine is not self.inversion and eps > self.steps.farthest:
                 # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
                 (_, high), engine = self._answer(self.steps.farthest)
                 return Interval(found.lower, min(high, found.upper)), engine
