@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval
@@ -480,7 +480,7 @@ class Inversion:
         after = slice(window.places.index(place) + 1, None)
         apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
         log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
-        right = capped_exp(float(log_right.min(initial=700.0)))
+        right = capped_exp(float(log_right.min(initial=LARGEST_EXPONENT)))
         low, high = total - error - (left + right) * (1 + 1e-9), total + error
         return Interval(
             base + math.log(low) - slack if low > 0 else -math.inf,
