@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST
+from shufflebounds._base.limits import LARGEST, LARGEST_EXPONENT
 from shufflebounds._base.types import SLACK
 from shufflebounds._base.validate import MAX_COUNT
 
@@ -121,7 +121,7 @@ def point_error_lower_bound(d: int, eps: float, delta: float, sum_rmse: float) -
     21.33
     """
     cells = _validate.integer("d", d, 2)
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
     delta = _validate.real("delta", delta, 0, 1)
     error = _validate.real("sum_rmse", sum_rmse, 0)
 
@@ -177,7 +177,7 @@ def point_error_lower_bound_zcdp(d: int, rho: float, sum_rmse: float) -> float:
     47.96
     """
     cells = _validate.integer("d", d, 2)
-    rho = _validate.real("rho", rho, 0, 700, open_low=True)
+    rho = _validate.real("rho", rho, 0, LARGEST_EXPONENT, open_low=True)
     error = _validate.real("sum_rmse", sum_rmse, 0)
 
     def chance(t: int) -> float:

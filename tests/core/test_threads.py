@@ -183,7 +183,7 @@ import os, threading
 from shufflebounds.shuffle import BinomialNoise
 year = BinomialNoise(10**4, 0.5).self_compose(10)
 year.log_delta(0.5)
-composer = year._composer
+composer = year._closed.composer
 inside, done = threading.Event(), threading.Event()
 def ask():
     with composer._lock:

@@ -1,4 +1,4 @@
-"""A class states what it is, by `describe` and `closed_forms`; only compositions override private methods of the base class."""
+"""A class states what it is, by `describe` and `closed_forms`; no class overrides a private method of the base class."""
 
 import dataclasses
 import importlib
@@ -10,15 +10,8 @@ import pytest
 import shufflebounds
 from shufflebounds import PrivacyProfile
 from shufflebounds._losses import release
-from shufflebounds.profile import Composition, DominatingPair
+from shufflebounds.profile import DominatingPair
 from tests.examples import EXAMPLES
-
-HOOKS = {
-    "_pair_info", "_log_delta", "_pure_epsilon", "_gdp_mu", "_tradeoff", "_rdp", "_rough", "_epsilon", "_eps_scale",
-    "_last_positive", "_log_side",
-}
-"""Private methods of the base class that compositions override. No other class does, and none is added."""
-
 
 def classes():
     """Return all subclasses of `PrivacyProfile` in the package."""
@@ -34,26 +27,25 @@ def classes():
     return found
 
 
-def test_only_compositions_override_private_methods_of_the_base_class():
+def test_no_class_overrides_a_private_method_of_the_base_class():
     bases = {name for base in PrivacyProfile.__mro__ for name, value in vars(base).items() if inspect.isfunction(value)}
     private = {name for name in bases if name.startswith("_") and not name.startswith("__")}
     kinds = classes()
     assert len(kinds) > 50
     found = {kind.__name__: private & set(vars(kind)) for kind in kinds}
-    assert {name: hooks for name, hooks in found.items() if hooks} == {"Composition": HOOKS}
+    assert {name: hooks for name, hooks in found.items() if hooks} == {}
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_a_description_keeps_no_reference_to_its_profile(name):
     # A profile keeps what it states, so that a function in it that refers to the profile would be a reference cycle.
     for profile in EXAMPLES[name].profiles():
-        if not isinstance(profile, Composition):
-            known, forms = profile.describe(), profile.closed_forms()
-            functions = [known.hockey_stick, known.losses.listed, known.losses.density, known.attained.profiles, forms]
-            for function in functions:
-                cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
-                held = [function, getattr(function, "__self__", None), *getattr(function, "args", ()), *cells]
-                assert all(one is not profile for one in [*held, *getattr(forms, "__dict__", {}).values()])
+        known, forms = profile.describe(), profile.closed_forms()
+        functions = [known.hockey_stick, known.losses.listed, known.losses.density, known.attained.profiles, forms]
+        for function in functions:
+            cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+            held = [function, getattr(function, "__self__", None), *getattr(function, "args", ()), *cells]
+            assert all(one is not profile for one in [*held, *getattr(forms, "__dict__", {}).values()])
 
 
 def test_an_ordered_pair_without_bounds_says_what_to_define():

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from shufflebounds._base.limits import TINY
+from shufflebounds._base.limits import TINY, UNDERFLOW_EXPONENT
 from shufflebounds._base.search import bracket, expand_bracket, narrowed
 from shufflebounds._base.types import EXP_SLACK, ULP
 
@@ -71,7 +71,7 @@ def eps_at(bound: Callable[[float], float], delta: float, *, upper: bool, rough:
     # delta() rounds the exponential conservatively. Adjusting the target by this rounding makes delta(epsilon(d)) <= d exact.
     outward = -1 if upper else 1
     reach = delta * (1 + outward * 4 * EXP_SLACK) + outward * 1e-323
-    target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -746.0
+    target = min(0.0, math.nextafter(math.log(reach), outward * math.inf)) if reach > 0 else -UNDERFLOW_EXPONENT
     if delta == 1:
         target = 0.0
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED
+from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core import _losses, _tradeoff
 from shufflebounds.tradeoff.divergences import renyi_of_losses
@@ -280,7 +280,7 @@ def union_probability(chances: list[tuple[float, int]]) -> float:
     Each entry of `chances` has the log of the probability of an event and the number of its repetitions.
     """
     chances = [(log, times) for log, times in chances if times and log > -math.inf]
-    if max((log for log, _ in chances), default=-math.inf) < -600:
+    if max((log for log, _ in chances), default=-math.inf) < -SAFE_EXPONENT:
         return float(np.logaddexp.reduce([log + math.log(times) for log, times in chances]))
     none = sum(times * (math.log1p(-math.exp(log)) if log < -1 else math.log(-math.expm1(log))) if log < 0 else -math.inf
                for log, times in chances)

@@ -171,10 +171,10 @@ def mixture_renyi(orders: FloatArray, divergences: FloatArray, rate: float) -> F
     step = orders - 1
     with np.errstate(all="ignore"):
         grown = step * divergences
-        near = np.log1p(rate * np.expm1(np.minimum(grown, 700.0)))
+        near = np.log1p(rate * np.expm1(np.minimum(grown, LARGEST_EXPONENT)))
         # The argument log(rate) + grown has an absolute error of a few ulp of |log(rate)| + grown, which is added.
         far = np.logaddexp(math.log1p(-rate) if rate < 1 else -math.inf, math.log(rate) + grown)
         far = far + 8 * ULP * (grown - math.log(rate))
-        value = np.where(step == 0, rate * divergences, np.where(grown < 700, near, far) / step)
+        value = np.where(step == 0, rate * divergences, np.where(grown < LARGEST_EXPONENT, near, far) / step)
         value = np.where(np.isinf(orders) | np.isinf(divergences), divergences, np.minimum(value, divergences))
     return np.asarray(value * (1 + 16 * ULP))

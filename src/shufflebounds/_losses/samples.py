@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.limits import MOST_ROUNDS, TINY
+from shufflebounds._base.limits import MOST_ROUNDS, SAFE_EXPONENT, TINY
 from shufflebounds._base.progress import tick
 from shufflebounds._base.quadrature import STEEPEST, gauss_legendre, log_sum
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray, consistent
@@ -109,13 +109,13 @@ class SampledProfile:
             # concave, so the resulting eps is too small; the loop below increases it.
             here, there = (math.sqrt(-2 * self._at(eps)) for eps in (0.0, scale))
             ahead = (deepest - here) / max(there - here, 1e-9)
-            end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, 600.0)
-        while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, 600.0):
+            end = min(scale * 1.5 ** max(0, math.floor(math.log(max(ahead, 1.0), 1.5))), self.pure, SAFE_EXPONENT)
+        while not whole and (value := self._at(end)) > -0.5 * deepest**2 and end < min(self.pure, SAFE_EXPONENT):
             stays = end > scale and value > last - 1e-3
             if stays and (self.depth is not None or self.low[np.searchsorted(self.eps, end)] == -math.inf):
                 # The remaining mass has infinite loss, or is truncated: the bounds do not change at larger eps.
                 break
-            last, end = value, min(1.5 * end, self.pure, 600.0)
+            last, end = value, min(1.5 * end, self.pure, SAFE_EXPONENT)
         octaves = max(4, math.ceil(math.log2(end / scale)) + 4)
         rough = end * 2.0 ** -np.arange(0, octaves + 0.5, 0.5 if step < 0.3 else 1.0)
         self.add(rough if self.depth is not None and end < self.pure else np.append(rough, end * np.array([0.85, 0.95, 0.999])))
@@ -169,14 +169,14 @@ class SampledProfile:
             self.add(np.concatenate([np.linspace(eps[i], eps[i + 1], int(parts[i]), endpoint=False)[1:] for i in wide]))
 
     def _reach(self, deepest: float) -> float:
-        """Return an eps at which delta is at most e^(-deepest**2/2), or beyond which it no longer decreases, or 600."""
+        """Return an eps at which delta is at most e^(-deepest**2/2), or beyond which it no longer decreases, or SAFE_EXPONENT."""
         finite = self.eps[self.high > -np.inf]
         end = self._scale() if finite.size < 2 else float(finite[-1])
         first, value = math.sqrt(-2 * self.high[0]), self._at(end)
-        while value > -0.5 * deepest**2 and end < min(self.pure, 600.0):
+        while value > -0.5 * deepest**2 and end < min(self.pure, SAFE_EXPONENT):
             # Extrapolate sqrt(-2 log delta) linearly to `deepest`, by at most a factor of 4 in eps.
             growth = (deepest - first) / max(math.sqrt(-2 * value) - first, 1e-9)
-            end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, 600.0), value
+            end, before = min(end * min(max(1.02 * growth, 1.05), 4.0), self.pure, SAFE_EXPONENT), value
             value = self._at(end)
             if value > before - 1e-3:
                 # The remaining mass has infinite loss, or is truncated: the bounds do not change at larger eps.

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import search as _search
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.limits import LARGEST_EXPONENT, MOST_ENUMERATED, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logcdf, binom_logpmf, binom_logsf
 from shufflebounds._core._special import log_add_exp
 from shufflebounds._core._tradeoff import ratio_argsort, tradeoff_knots
-from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._engines.compose.composer import Composer
 from shufflebounds._losses.atoms import LossAtoms
 from shufflebounds._losses.lattice import common_step
 from shufflebounds._losses.release import DominatingPairInfo, Losses
@@ -159,7 +159,7 @@ class BudgetSum:
         if not large.any():
             return _AdverseRange(first, last, -math.inf)
         theta = self._tilt(e)
-        adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, 700.0)))
+        adverse = 1 / (1 + np.exp(np.minimum((2 * theta + 1) * eps, LARGEST_EXPONENT)))
         mean, var = counts * adverse, counts * adverse * (1 - adverse)
         # By Bernstein's inequality the tilted mass outside first..last is at most e^-NEGLIGIBLE at either end. The truncated mass
         # that is added to the upper bound is the exact tail.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE
+from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, NEGLIGIBLE
 from shufflebounds._base.types import FloatArray, plain
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
@@ -81,7 +81,7 @@ def exp_remainder(x: FloatArray) -> FloatArray:
 class LocalRandomizer(PrivacyProfile):
     """A mechanism that each user can run on their own value before a shuffle."""
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; :meth:`shuffled` needs them.
 
         X is the privacy-amplification random variable (R_0 - e^eps R_1)/m, see

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property, kept
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import BLOCK, LARGEST_EXPONENT
+from shufflebounds._base.limits import BLOCK, FIRST_TAIL, LARGEST_EXPONENT, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
@@ -170,7 +170,7 @@ class DensityRandomizer(LocalRandomizer):
     @cached_property
     def _coarse(self) -> Cells:
         """Cells for the local guarantee, which is computed within them by bisection."""
-        return self._cells(32 * (len(self.breakpoints) - 1), -600.0)
+        return self._cells(32 * (len(self.breakpoints) - 1), -SAFE_EXPONENT)
 
     def _check_between(self) -> None:
         """Evaluate the likelihood ratios at random outputs in the cells, which raises ValueError where one is not monotone."""
@@ -208,12 +208,12 @@ class DensityRandomizer(LocalRandomizer):
         return tuple(PairLaws(one.inputs, one.upper, partial(getattr, other, "lower"), one.symmetric, one.attained)
                      for one, other in zip(over, under))
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         return self._laws(*checked(cells, log_cut))
 
     @cached_property
     def _datasets(self) -> MatrixDatasets | None:
-        rows, revealed, error = upper_rows(self._densities, self._cells(SEARCHED // len(self.inputs), -60.0))
+        rows, revealed, error = upper_rows(self._densities, self._cells(SEARCHED // len(self.inputs), FIRST_TAIL))
         # Outputs that some input cannot produce are omitted. Dividing by the probability of the remaining outputs changes the
         # likelihood ratios, so the relative error increases.
         certain = rows.min(axis=0) > 0

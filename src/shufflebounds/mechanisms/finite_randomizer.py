@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import COMPARED, LARGEST_EXPONENT
+from shufflebounds._base.limits import COMPARED, FIRST_TAIL, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, largest
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.datasets.matrix import MatrixDatasets
@@ -127,7 +127,7 @@ class FiniteRandomizer(CountsOfLabels, LocalRandomizer):
     def closed_forms(self) -> ClosedForms:
         return _ClosestRows(self._rows, self._all_pairs) if len(self._all_pairs) > COMPARED else ClosedForms()
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         return matrix_laws(self._rows, list(permutations(range(len(self.matrix)), 2)))
 
     def dataset_laws(self) -> DatasetLaws | None:

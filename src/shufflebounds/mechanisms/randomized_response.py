@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.limits import LARGEST_EXPONENT, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, plain
 from shufflebounds._engines.bits.given_bits import flip_probability
 from shufflebounds._engines.errors.counted import SumOfBits
@@ -44,9 +44,9 @@ class _Bit(ClosedForms):
             # This form has no cancellation for orders close to 1 or small eps.
             rate = -np.expm1(-orders * self.budget) / (1 + math.exp(-self.budget))
             grown = step * self.budget
-            near = np.log1p(np.expm1(np.minimum(grown, 600.0)) * rate) / step
+            near = np.log1p(np.expm1(np.minimum(grown, SAFE_EXPONENT)) * rate) / step
             far = self.budget + np.log(rate) / step
-            value = np.where(step == 0, self.budget * rate, np.where(grown < 600, near, far))
+            value = np.where(step == 0, self.budget * rate, np.where(grown < SAFE_EXPONENT, near, far))
         return shift_by_error(value, 32 * ULP, upper)
 
     def tradeoff(self, upper: bool) -> Tradeoff:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from shufflebounds._base import validate as _validate
-from shufflebounds._base.limits import LARGEST_EXPONENT
+from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT
 from shufflebounds._base.types import ULP
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
 from shufflebounds.mechanisms.oracles._two_level import Shares, TwoLevel
@@ -143,7 +143,7 @@ class RatioBounded(TwoLevel):
         rest = max(0.0, 1 - (self.p + 1) * a)
         return Shares(a / (2 * a + rest), 0.0, rest / (2 * a + rest))
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # X has the values q(p-E)/p and q(1-pE)/p with mass pa/q each, and q(1-E), where E = e^eps and a = beta/(p-1).
         upper, lower = (_distribution(self.p, self.beta, self.q, upper=side) for side in (True, False))
         text = "of four outputs, every other user has a third input"
@@ -189,7 +189,7 @@ class PureLocal(TwoLevel):
     def _shares(self) -> Shares:
         return Shares(0.5, 0.0, 0.0)
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # For the upper bound X has the values e^eps0 - e^eps and 1 - e^(eps + eps0) with mass 1/(e^eps0 + 1) each. The lower bound
         # is that of 2-ary or 3-ary randomized response.
         eps0 = self.local_eps

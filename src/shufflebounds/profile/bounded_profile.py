@@ -142,7 +142,7 @@ class BoundedProfile(metaclass=Explaining):
         array = _validate.real_array("eps", eps, 0)
         with announced("delta"):
             value = self._known_side(array.ravel(), upper=upper)
-        if type(self)._log_side is not BoundedProfile._log_side or type(self._closed).side is not ClosedForms.side:
+        if type(self._closed).side is not ClosedForms.side:
             self._compared("log delta at eps={!r}", array.ravel(), value, upper)
         return plain(value.reshape(array.shape))
 

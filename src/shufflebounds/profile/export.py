@@ -94,7 +94,7 @@ class ExportMixin(BoundedProfile):
         4.114890085e-05 4.114890085e-05
         """
         interval = _validate.real("interval", interval, 0, 10, open_low=True)
-        log_tail = _validate.real("log_tail", log_tail, -700, -1)
+        log_tail = _validate.real("log_tail", log_tail, -LARGEST_EXPONENT, -1)
         try:
             from dp_accounting.pld import privacy_loss_distribution as pld
         except ImportError as problem:
@@ -308,7 +308,7 @@ class ExportMixin(BoundedProfile):
         >>> print(ball.str(12, radius=False))
         0.00338278421502
         """
-        eps = _validate.real("eps", eps, 0, 700)
+        eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT)
         digits = _validate.integer("digits", digits, 1, 1000)
         from shufflebounds.certify import certify
 

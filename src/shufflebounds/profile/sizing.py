@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from shufflebounds._base import validate as _validate
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.search import bracket, expand_bracket
 from shufflebounds.profile.calibration import least_count, meets
 from shufflebounds.profile.profile import PrivacyProfile
@@ -16,7 +17,7 @@ from shufflebounds.profile.profile import PrivacyProfile
 __all__ = ["fewest_users", "largest_budget"]
 
 _Profile = TypeVar("_Profile", bound=PrivacyProfile)
-_BUDGETS = (1e-12, 700.0)
+_BUDGETS = (1e-12, LARGEST_EXPONENT)
 """Smallest and largest local budget of the search; shuffled randomizers refuse budgets above 700."""
 
 

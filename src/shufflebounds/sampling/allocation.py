@@ -28,7 +28,7 @@ from shufflebounds._losses.release import SINGLE, Attained, CurveBounds, Dominat
 from shufflebounds.mechanisms.noise.gaussian import GaussianMechanism
 from shufflebounds.mechanisms.noise.laplace import LaplaceMechanism
 from shufflebounds.profile import Composition, DominatingPair, PrivacyProfile
-from shufflebounds.profile.composition import CURVE_DEPTH
+from shufflebounds.profile.product import CURVE_DEPTH
 from shufflebounds.profile.profile import KnownPair, largest_of
 from shufflebounds.sampling._of_mechanism import OfMechanismForms, OfPresence
 from shufflebounds.sampling._several import AdditiveBound, PairOfTests, StepTests

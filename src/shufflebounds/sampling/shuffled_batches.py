@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
 from shufflebounds._engines.allocation.ratios import smaller_tails
@@ -119,7 +120,7 @@ def _kept_edges(laws: list[tuple[FloatArray, FloatArray]]) -> NDArray[np.intp]:
     kept: list[int] = []
     least = -math.log1p(-1e-3)
     for i in range(laws[0][0].size):
-        if any(max(below[i], -1e300) < -700 or above[i] < -700 for below, above in laws):
+        if any(max(below[i], -1e300) < -LARGEST_EXPONENT or above[i] < -LARGEST_EXPONENT for below, above in laws):
             continue
         if not kept or all(
             (below[i] - below[kept[-1]] if below[i] < above[i] else above[kept[-1]] - above[i]) > least for below, above in laws

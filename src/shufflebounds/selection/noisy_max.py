@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from shufflebounds._base.limits import NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE, TABLE_SIZE
 from shufflebounds._base.quadrature import STEEPEST, gauss_legendre
 from shufflebounds._base.types import FloatArray
 
@@ -133,7 +133,7 @@ def _log_product(y: FloatArray, counts: FloatArray, x: FloatArray) -> FloatArray
 def _slope(y: FloatArray, counts: FloatArray, x: float) -> float:
     """Return the derivative of `_log_product` at x."""
     gap = np.maximum(x - y, 0)
-    return float((counts / (2 * np.exp(np.minimum(gap, 700)) - 1)).sum())
+    return float((counts / (2 * np.exp(np.minimum(gap, LARGEST_EXPONENT)) - 1)).sum())
 
 
 def _log_exponential(m: float, a: float, b: float) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds.selection.noisy_max import log_flip_and_permute, log_noisy_max
 
@@ -106,7 +107,7 @@ def selection_log_probs(
     >>> selection_log_probs([0, 1000], 2.0, noise="laplace").round(9).tolist()
     [-994.476541079, 0.0]
     """
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)
     _validate.choice("noise", noise, _NOISES)
     if not isinstance(monotone, bool | np.bool_):
@@ -180,7 +181,7 @@ def selection_error(candidates: float, eps: float, beta: float, *, optimal: floa
     19.806975
     """
     k = _validate.real("candidates", candidates, 1)
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
     beta = _validate.failure(beta)
     best = _validate.real("optimal", optimal, 1, k)
     sensitivity = _validate.real("sensitivity", sensitivity, 0, open_low=True)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import MOST_ITEMS
+from shufflebounds._base.limits import LARGEST_EXPONENT, MOST_ITEMS
 from shufflebounds._base.scipy_functions import betaln
 from shufflebounds._base.types import FloatArray
 from shufflebounds._base.validate import MAX_COUNT
@@ -82,7 +82,7 @@ def small_db_error(domain: int, queries: int, records: int, eps: float, beta: fl
     cells = _validate.integer("domain", domain, 1)
     asked = _validate.integer("queries", queries, 1)
     people = _validate.integer("records", records, 1)
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
     beta = _validate.failure(beta)
 
     def bound(m: int) -> float:
@@ -162,7 +162,7 @@ def small_db(counts: ArrayLike, queries: ArrayLike, eps: float, size: int, rng: 
     """
     data = _validate.whole_array("counts", counts, 0)
     asked = _validate.real_array("queries", queries, 0, 1)
-    eps = _validate.real("eps", eps, 0, 700, open_low=True)
+    eps = _validate.real("eps", eps, 0, LARGEST_EXPONENT, open_low=True)
     size = _validate.integer("size", size, 1)
     if data.ndim != 1 or asked.ndim != 2 or asked.shape[1] != data.size:
         raise ValueError(f"queries has shape {asked.shape}: it must be (queries, domain) with domain {data.shape} as in counts")

@@ -15,7 +15,7 @@ import numpy as np
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, UNDERFLOW_EXPONENT
+from shufflebounds._base.limits import LARGEST_EXPONENT, TINY, UNDERFLOW_EXPONENT
 from shufflebounds._base.quadrature import gauss_legendre
 from shufflebounds._core._special import log1mexp
 from shufflebounds.composition.budgets import BudgetSum
@@ -93,7 +93,7 @@ def svt_scales(
     [58.2, 148.68]
     """
     # The noise scale overflows if eps is below 1e-290.
-    eps = _validate.real("eps", eps, 1e-290, 700)
+    eps = _validate.real("eps", eps, TINY, LARGEST_EXPONENT)
     delta = _validate.real("delta", delta, 0, 1, open_high=True)
     # The run time of the calibration grows with `cutoff`, hence the limit.
     c = _validate.integer("cutoff", cutoff, 1, 10**6)

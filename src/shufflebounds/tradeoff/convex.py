@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray
 from shufflebounds._core import _tradeoff
 from shufflebounds.tradeoff.representation import log1mexp
@@ -93,8 +94,8 @@ def below(x: FloatArray, low: FloatArray, high: FloatArray) -> Chain:
         at[:-1] = np.minimum(np.expm1(vertex - eps) / stretch, 1.0)[:-1]
         value = np.maximum(np.fmin(1 - left * at, end + right * (1 - at)), 0.0)
         log_value = low + np.log(value)
-        steep = np.where(end > 0, low - np.append(low[1:], -np.inf), 700.0)
-        log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, 700.0))
+        steep = np.where(end > 0, low - np.append(low[1:], -np.inf), LARGEST_EXPONENT)
+        log_value -= 4 * ULP * (2 + np.abs(log_value) + np.minimum(steep, LARGEST_EXPONENT))
     # The right line is at least its value at the end. This value may underflow in units of the value at E_i.
     log_value = np.fmax(np.where(value > 0, log_value, -np.inf), np.append(low[1:], -np.inf))
     log_value[-1] = -np.inf
@@ -121,7 +122,7 @@ def joined(right: Chain, left: Chain, *, lower: bool = False) -> tuple[Chain, Ch
             break
         # The line from the left neighbour at e^-u[1] to the right one at e^x[1], evaluated at the join.
         whole = x[1] + u[1]
-        share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < 700 else math.exp(x[0] - x[1])
+        share = math.expm1(x[0] + u[1]) / math.expm1(whole) if whole < LARGEST_EXPONENT else math.exp(x[0] - x[1])
         chord = (1 - share) * math.exp(across(-u[1], v[1])) + share * math.exp(y[1])
         y[0] = min(math.log(chord) if chord > 0 else -math.inf, y[0])
         y[0] -= 2.0**turn * ULP * (1 + abs(y[0])) if lower else 0.0

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from shufflebounds._base.crossing import Curve, crossing
+from shufflebounds._base.limits import LARGEST_EXPONENT
 from shufflebounds._base.scipy_functions import erfcx, log_ndtr, ndtri_exp
 from shufflebounds._base.search import expand_bracket
 from shufflebounds._base.types import ULP, FloatArray
@@ -75,7 +76,7 @@ def log_quantile(x: FloatArray, rest: FloatArray) -> FloatArray:
     """Return the normal quantile z of e^x, computed from the smaller of e^x and e^rest = 1 - e^x; error below 1e-15 max(1, |z|)."""
     small = np.minimum(x, rest)
     z = np.asarray(ndtri_exp(small))
-    deep = (small < -700) & (small > -1e300)
+    deep = (small < -LARGEST_EXPONENT) & (small > -1e300)
     if deep.any():
         # SciPy's ndtri_exp has errors up to 5e-13 here, which one Newton step with Mills' ratio removes.
         z[deep] -= (log_ndtr(z[deep]) - small[deep]) * math.sqrt(math.pi / 2) * erfcx(-z[deep] / math.sqrt(2))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shufflebounds import mechanisms, shuffle
-from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._engines.compose.adaptive import Adaptive
 from shufflebounds.profile import Composition
 from tests.strategies import slow
 
@@ -103,8 +103,8 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
     budgets, bits = [2.0, 350.0, 229.0, 1e-3, 1.0], [0, 1, 0, 1, 1]
     laws = [sum_of_bits(budgets, [bits[0], mine, *bits[2:]]) for mine in (0, 1)]
     exact = float(best([list(zip(*laws)), list(zip(*laws[::-1]))], 2, Fraction(math.exp(eps))))
-    composer = shuffle.PersonalizedBits(budgets, bits=bits, target=1).self_compose(2)._composer
-    lower, upper = (math.exp(side) for side in composer._chosen(composer._free, eps))
+    *_, adaptive = shuffle.PersonalizedBits(budgets, bits=bits, target=1).self_compose(2)._closed.composer.engines()
+    lower, upper = (math.exp(side) for side in adaptive.bounds(eps)[0])
     assert lower <= exact * (1 + 1e-10)
     assert exact <= upper * (1 + 1e-10)
 
@@ -118,8 +118,8 @@ def test_tilted_masses_beyond_the_doubles():
 
 def test_a_search_for_eps_needs_few_adaptive_strategies(monkeypatch):
     evaluated = []
-    chosen = Composer._chosen
-    monkeypatch.setattr(Composer, "_chosen", lambda self, free, eps: evaluated.append(eps) or chosen(self, free, eps))
+    bounds = Adaptive.bounds
+    monkeypatch.setattr(Adaptive, "bounds", lambda self, eps: evaluated.append(eps) or bounds(self, eps))
     composed = shuffle.ShuffledBits(100, 0.1).self_compose(3)
     lower, upper = composed.epsilon(1e-4, bound="lower"), composed.epsilon(1e-4)
     assert composed.delta(upper) <= 1e-4 <= composed.delta(lower)

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from shufflebounds import DominatingPair, Tradeoff
 from shufflebounds._base.types import IntervalArray
-from shufflebounds._engines.compose.grid import Composer
+from shufflebounds._engines.compose.composer import Composer
 from shufflebounds._losses.release import SINGLE, DominatingPairInfo
 from shufflebounds._losses.samples import SampledProfile
 from shufflebounds.mechanisms import GaussianMechanism, LaplaceMechanism, RandomizedResponse

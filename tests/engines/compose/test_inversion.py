@@ -160,9 +160,9 @@ def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
     pure = composition.epsilon(0.0)
     if pure < math.inf:
         eps = 0.2 * pure
-    composer = composition._composer
+    composer = composition._closed.composer
     low, high = composer.bounds(eps)
-    below, above = composer._bounds_on_grid(eps)
+    below, above = composer.grid.bounds(eps)[0]
     assert low <= above
     assert below <= high
     assert high - low <= above - below

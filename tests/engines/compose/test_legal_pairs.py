@@ -126,7 +126,7 @@ def test_infinite_losses_are_known_before_anything_is_composed(monkeypatch):
     def refuse(*_):
         raise AssertionError("a composition was formed")
 
-    monkeypatch.setattr("shufflebounds._engines.compose.grid.Composer.bounds", refuse)
+    monkeypatch.setattr("shufflebounds._engines.compose.composer.Composer.bounds", refuse)
     # The mass at infinite loss of one release, 1.6e-5, is above delta.
     many = ZeroSum(54656, 0.00026447).self_compose(30)
     assert many.epsilon(1e-6) == math.inf

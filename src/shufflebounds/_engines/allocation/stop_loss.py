@@ -20,7 +20,7 @@ import numpy as np
 
 from shufflebounds._base.caches import Kept, cached_property, kept
 from shufflebounds._base.convex_order import grid_spread, largest_charge, merged, shares, to_nodes
-from shufflebounds._base.limits import CACHED_ANSWERS, NEGLIGIBLE_ROUGHLY, ON_GRID
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY, ON_GRID, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logsf
 from shufflebounds._engines.allocation.ratios import Ratios
@@ -86,7 +86,7 @@ class Allocation:
         """The range of losses ln(dP/dQ) outside of which ratios are merged or count as infinite (CUT, LOWER_CUT)."""
         if math.isfinite(self.law.high):
             return self.law.low, self.law.high
-        at = np.linspace(-600.0, 600.0, 120_001)
+        at = np.linspace(-SAFE_EXPONENT, SAFE_EXPONENT, 120_001)
         low = at[int(np.argmax(self.law.tail_q(at)[0] > LOWER_CUT)) - 1]
         high = at[int(np.argmax(self.law.tail_p(at)[1] < CUT))]
         return float(low), float(high)
@@ -162,7 +162,7 @@ class Allocation:
         anchor, step, _ = grid
         if self.law.loss.size:
             return anchor
-        low, high = -700.0, math.log(anchor + 1000 * step)
+        low, high = -LARGEST_EXPONENT, math.log(anchor + 1000 * step)
         for _ in range(100):
             middle = (low + high) / 2
             q, p, _ = self.law.cells(np.array([-1e3, middle]))
@@ -270,12 +270,12 @@ class Allocation:
 
     def _remove(self, eps: FloatArray, *, upper: bool) -> FloatArray:
         t, sign = self.steps, 1 if upper else -1
-        levels = t * np.exp(np.minimum(eps, 600.0)) * (1 - sign * 8 * ULP)
+        levels = t * np.exp(np.minimum(eps, SAFE_EXPONENT)) * (1 - sign * 8 * ULP)
         if not upper:
             levels = levels + t * ON_GRID * self._grid.step
         # `alone` approximates log delta: the log probability that one ratio alone makes the sum large enough. Terms below
         # e^(alone - NEGLIGIBLE_ROUGHLY) need not be accurate.
-        alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, 600.0))))
+        alone = self.law.log_p_above(np.log1p(t * np.expm1(np.minimum(eps, SAFE_EXPONENT))))
         floor = np.maximum(alone, CUT) + math.log(t) - NEGLIGIBLE_ROUGHLY
         # The sum of t small ratios is evaluated at one level for each eps, the sums with large ratios at about BIG_CELLS levels for
         # each eps and j. So the floor of the former may be lower, by the factor e^CUT.
@@ -389,7 +389,7 @@ class Allocation:
         t = self.steps
         weight = eps - math.log(t)
         shift = t * ON_GRID * self._regimes[regime][1].step
-        levels, floor = -t * np.exp(-np.minimum(eps, 600.0)), LOWER_CUT + math.log(t) - NEGLIGIBLE_ROUGHLY
+        levels, floor = -t * np.exp(-np.minimum(eps, SAFE_EXPONENT)), LOWER_CUT + math.log(t) - NEGLIGIBLE_ROUGHLY
         below, above = self._lows.of(regime, partial(self._low_sums, regime))
         upper = above.log_stop_loss(levels * (1 + 8 * ULP), floor=floor)
         lower = below.log_stop_loss(levels * (1 - 8 * ULP) + shift, floor=floor)

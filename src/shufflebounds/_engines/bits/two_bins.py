@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import LARGE_TABLE_SIZE, MOST_ENUMERATED, TABLE_SIZE
+from shufflebounds._base.limits import FIRST_TAIL, LARGE_TABLE_SIZE, MOST_ENUMERATED, SAFE_EXPONENT, TABLE_SIZE
 from shufflebounds._base.quadrature import log_sum
 from shufflebounds._base.scipy_functions import toeplitz
 from shufflebounds._base.types import ULP, FloatArray, Interval
@@ -49,7 +49,7 @@ def log_delta(first: tuple[int, int], second: tuple[int, int], flip: float, eps:
     lower, upper = _without_law(first, second, flip, eps)
     # The truncated mass must be small relative to delta, whose lower bound is e^lower. If this bound is 0, the first attempt
     # assumes that delta is close to its upper bound.
-    log_tail = min(-60.0, (lower if lower > -math.inf else upper) - 40 - eps)
+    log_tail = min(FIRST_TAIL, (lower if lower > -math.inf else upper) - 40 - eps)
     while log_tail >= -1e6:
         try:
             # Each sum of the first bin in the truncation range takes one kernel call, so their number is limited.
@@ -104,7 +104,7 @@ class TwoBins:
     """
 
     def __init__(self, flip: float, eps: float, log_tail: float, laws: BinTables | None = None) -> None:
-        self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -600.0)
+        self.flip, self.eps, self.log_tail = flip, eps, max(log_tail, -SAFE_EXPONENT)
         # A cache passed by the caller is shared by several eps; eps with the same `log_tail` use the same tables.
         self.laws = Kept(math.inf) if laws is None else laws
 

@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE
+from shufflebounds._base.limits import DEEPEST, NEGLIGIBLE, TABLE_SIZE, TINY
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._core._binomial import binom_logpmf, binom_logsf
 from shufflebounds.tails._poisson_tables import bits_window
@@ -59,7 +59,7 @@ def log_blanket_table(
 
     `log_scale` is a rough upper bound of log delta, from which the truncated mass follows.
     """
-    if local_eps < 1e-290:
+    if local_eps < TINY:
         # No table is computed, because its weights would be subnormal numbers, which have fewer than 53 significant bits.
         return None
     log_tail = min(-NEGLIGIBLE, max(log_scale, DEEPEST) - 35.0)

@@ -24,15 +24,22 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shufflebounds._base.caches import kept
-from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE, TINY
+from shufflebounds._base.caches import Kept, kept
+from shufflebounds._base.limits import CACHED_TABLES, NEGLIGIBLE, TABLE_SIZE, TINY
+from shufflebounds._base.progress import tick
 from shufflebounds._base.quadrature import capped_exp, log_sum
 from shufflebounds._base.scipy_functions import fft
-from shufflebounds._base.types import ULP, FloatArray
+from shufflebounds._base.types import ULP, FloatArray, Interval
+from shufflebounds._engines.compose.grid import COMPOSED, Grid
 from shufflebounds._engines.compose.grid_product import Product
-from shufflebounds._losses.atoms import GridPLD, union_probability
+from shufflebounds._engines.compose.steps import Releases
+from shufflebounds._losses.atoms import GridPLD, TooLongError, union_probability
 
-__all__ = ["Adaptive", "Laws", "points"]
+__all__ = ["Adaptive", "AdaptiveChoice"]
+
+CHOSEN = 4e7
+"""Largest total number of points of all Fourier transforms of an adaptive strategy; they take about two seconds. Raised: longer run
+time. Lowered: a coarser grid, and less tight bounds."""
 
 Laws = Sequence[tuple[GridPLD, int]]
 """Distributions of independent releases, each with its number of releases."""
@@ -74,17 +81,103 @@ class _Tilted(NamedTuple):
     log_rest: float
 
 
-def points(spread: float, step: float, theta: float, eps: float) -> float:
-    """Return an estimate of the number of grid points of the recursion.
+class AdaptiveChoice(NamedTuple):
+    """The mechanism whose pair of datasets may change from release to release.
 
-    `spread` is the standard deviation of the total loss, `step` the grid step and `theta` the tilt.
+    `place` is its index among the distributions of the upper bound. For the lower bound, the adversary takes one of `pairs`
+    (products of pairs) in each of the `times` releases of the mechanism, and the releases in `others` have fixed pairs. `pairs` is
+    empty if there is no adaptive lower bound.
     """
-    theta = max(theta, SLOW / spread)
-    return (eps + 20 * spread + NEGLIGIBLE / theta) / step
+
+    place: int
+    times: int
+    pairs: Sequence[Releases]
+    others: Releases
 
 
 class Adaptive:
-    """Releases that each take one of several distributions on a common grid, and further releases without a choice.
+    """Bounds of the best adaptive strategy: the pair of one mechanism may change after each result.
+
+    Parameters
+    ----------
+    grid : Grid
+        The composition without adaptive choice.
+    free : AdaptiveChoice
+        The mechanism.
+    """
+
+    def __init__(self, grid: Grid, free: AdaptiveChoice) -> None:
+        self._grid, self._free = grid, free
+        self._strategies: Kept[tuple[float, float, float, bool], _Strategy] = Kept(COMPOSED)
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of :meth:`Composition.explain` about the method."""
+        return self._grid.method(eps, adaptive=True)
+
+    def bounds(self, eps: float) -> tuple[Interval, bool]:
+        """Return both bounds of log delta at eps, and True, because no other engine is tighter."""
+        grid, free, spread = self._grid, self._free, self._grid.steps.spread
+        log_tail, middle = grid.tail(eps), grid.middle(eps)
+        guide = grid.product(grid.steps.first, log_tail, middle, -1, grid.rtol)
+        if not guide.finite:
+            # All losses of one release are infinite: the bound without adaptive choice is already exact.
+            return Interval(-math.inf, 0.0), True
+        # The number of grid points of the recursion is about `size` divided by the step.
+        theta = max(guide.tilt(eps), SLOW / spread)
+        size = eps + 20 * spread + NEGLIGIBLE / theta
+        known, times = grid.upper[free.place]
+
+        def answer(transforms: int, upper: bool) -> float:
+            rtol, most = grid.rtol, CHOSEN
+            if known.attained.blocks:
+                # The bounds of the blocks of datasets leave a relative gap of eps above 5e-5, which a finer grid does not reduce.
+                rtol, most = max(rtol, 5e-5), most if upper else most / 2
+            # The step is large enough that the transforms have at most `most` points together, and none more than TABLE_SIZE.
+            step = max(grid.steps.accurate(rtol), size * transforms / most, size / TABLE_SIZE)
+            if step > 0.5 * spread / math.sqrt(grid.steps.count):
+                return 0.0 if upper else -math.inf
+            # The step is rounded down to a power of two, so that neighbouring values of eps share a grid.
+            step = 2.0 ** math.floor(math.log2(step))
+
+            def adaptive_strategy() -> _Strategy:
+                tick()
+
+                def laws(releases: Releases) -> Laws:
+                    return [(grid.law(one, 0.0, step, log_tail, middle, grid.rtol, upper=upper), r) for one, r in releases]
+
+                if not upper:
+                    return _Strategy([laws(pair) for pair in free.pairs], free.times, laws(free.others), guide, upper=False)
+                others = [pair for i, pair in enumerate(grid.upper) if i != free.place]
+                if known.attained.blocks is None:
+                    several = [laws([(one, 1)]) for one in known.below]
+                else:
+                    listed = known.attained.blocks.laws(grid.placed(known, log_tail, middle, grid.rtol)[0])
+                    several = [[(atoms.law(0.0, step, upper=True), 1)] for atoms in listed]
+                return _Strategy(several, times, laws(others), guide, upper=True)
+
+            releases = [*grid.upper, *(pair for pairs in free.pairs for pair in pairs)]
+            try:
+                key = (step, log_tail, grid.eps_of_key(releases, step, log_tail, middle), upper)
+                found = self._strategies.of(key, adaptive_strategy)
+            except TooLongError:
+                # A loss is too many grid steps away: keep the bounds without adaptive choice.
+                return 0.0 if upper else -math.inf
+            return found.log_delta(eps)
+
+        below, above = self._transforms()
+        return Interval(answer(below, False) if free.pairs else -math.inf, answer(above, True)), True
+
+    def _transforms(self) -> tuple[int, int]:
+        """Return the number of Fourier transforms of the adaptive recursion, for the lower and the upper bound."""
+        grid, free = self._grid, self._free
+        known, times = grid.upper[free.place]
+        # Each distribution takes a forward and an inverse transform; all choices share the first forward transform of a release.
+        below = free.times * (1 + sum(2 * sum(r for _, r in pair) - 1 for pair in free.pairs)) + 2 * sum(r for _, r in free.others)
+        return below, times * (1 + known.choices) + 2 * (grid.steps.count - times)
+
+
+class _Strategy:
+    """The best strategy on one grid, for releases that each take one of several distributions and for releases without a choice.
 
     Parameters
     ----------

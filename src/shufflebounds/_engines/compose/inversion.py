@@ -33,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import Kept
-from shufflebounds._base.limits import CACHED_ANSWERS, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
+from shufflebounds._base.limits import CACHED_ANSWERS, LARGEST_EXPONENT, MOST_ROUNDS, SAME_LOG, TABLE_SIZE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval
 from shufflebounds._losses.transform import LossTransform, TiltedTransform
 
-__all__ = ["Inversion", "InversionAccount"]
+__all__ = ["Inversion", "InversionAccount", "normal_estimate"]
 
 RATIO = 1.06
 """Ratio of neighbouring tilts theta. All tilts are powers of RATIO, so that neighbouring eps share transforms. Raised: tilts
@@ -218,7 +218,7 @@ class Inversion:
     """
 
     def __init__(self, releases: Sequence[tuple[LossTransform, int]], rtol: float, most: float = 4e8) -> None:
-        self._releases, self._most = tuple(releases), most
+        self._releases, self._rtol, self._most = tuple(releases), rtol, most
         # `_tolerance` is the goal for the relative gap of eps. A larger fraction of rtol gives a larger gap, a smaller fraction
         # needs more nodes.
         self._tolerance = max(0.01 * rtol, SAME_LOG)
@@ -314,6 +314,20 @@ class Inversion:
     def estimate(self, eps: float) -> float:
         """Return the saddle-point approximation of the log hockey-stick divergence at eps, which may be far too large."""
         return min(0.0, self._tilt(self._saddle(eps)).approximate(eps))
+
+    def bounds(self, eps: float) -> tuple[Interval, bool]:
+        """Return both bounds of the log hockey-stick divergence at eps, and whether the relative gap of eps is at most rtol."""
+        found, account = self.log_delta(eps)
+        # log delta has about the slope -tilt.
+        return found, account is not None and found.upper - found.lower <= self._rtol * max(account.tilt * eps, 1.0)
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of :meth:`Composition.explain` about the method."""
+        account = self.log_delta(eps)[1]
+        lines = ["method: the moment generating function of the loss, inverted along a tilted contour"]
+        if account is not None:
+            lines.append(f"contour: {account.nodes} nodes {account.spacing:.3g} apart, tilt {account.tilt:.3g}")
+        return lines
 
     def log_delta(self, eps: float) -> tuple[Interval, InversionAccount | None]:
         """Return both bounds of the log hockey-stick divergence at eps, and how the integral was computed.
@@ -466,7 +480,7 @@ class Inversion:
         after = slice(window.places.index(place) + 1, None)
         apart = (window.theta[after] - tilt.theta) * (period * (1 - 1e-9))
         log_right = window.chernoff(eps)[after] - base - apart - np.log(-np.expm1(-apart))
-        right = capped_exp(float(log_right.min(initial=700.0)))
+        right = capped_exp(float(log_right.min(initial=LARGEST_EXPONENT)))
         low, high = total - error - (left + right) * (1 + 1e-9), total + error
         return Interval(
             base + math.log(low) - slack if low > 0 else -math.inf,

@@ -97,14 +97,22 @@ class PairSums:
         single = all(known.attained.single and known.sampling.convex and not known.sampling.expensive for known, _ in releases)
         return single and 1 < sum(times for _, times in releases) <= cls.most
 
-    def bounds(self, eps: float) -> Interval:
-        """Return both bounds of the log divergence at eps; the lower bound is -inf if it is too small for sums of doubles."""
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of :meth:`Composition.explain` about the method."""
+        return ["method: sums over all pairs of outcomes, at losses whose distance is proportional to the loss"]
+
+    def bounds(self, eps: float) -> tuple[Interval, bool]:
+        """Return both bounds of the log divergence at eps, and whether there is a lower one.
+
+        The lower bound is -inf if it is too small for sums of doubles.
+        """
         place = math.ceil(math.log(max(eps, self._scale)) / math.log(self._ratio))
         below, above = self._tables.of(place, partial(self._made, self._ratio**place))
         low, high = below.log_delta(eps), above.log_delta(eps)
         if high <= LOG_TINY + eps:
-            return Interval(-math.inf, high)
-        return consistent(IntervalArray(np.array([low]), np.array([high])), "log delta at eps={!r}", np.array([eps])).alone()
+            return Interval(-math.inf, high), False
+        both = consistent(IntervalArray(np.array([low]), np.array([high])), "log delta at eps={!r}", np.array([eps]))
+        return both.alone(), low > -math.inf
 
     def _made(self, eps: float) -> tuple[_Table, _Table]:
         """Return the lower and the upper bound for the interval that ends at eps."""

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._engines.compose.grid import AdaptiveChoice, Composer
+from shufflebounds._engines.compose.adaptive import AdaptiveChoice
+from shufflebounds._engines.compose.composer import Composer
 from shufflebounds._losses.release import DominatingPairInfo, groups_alike
 
 __all__ = ["Released", "matched"]

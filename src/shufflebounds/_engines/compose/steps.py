@@ -38,7 +38,7 @@ class GridSteps:
 
     def __init__(self, upper: Releases, lower: Releases, tight: bool, rtol: float) -> None:
         self._upper, self._lower, self._tight, self._rtol = upper, lower, tight, rtol
-        self._count = sum(r for _, r in upper)
+        self.count = sum(r for _, r in upper)
 
     @cached_property
     def mean(self) -> float:
@@ -111,7 +111,7 @@ class GridSteps:
         The grid changes the variance of a release by about step^2/6 in either bound. The relative change of eps is half of the
         relative change of the total variance.
         """
-        return math.sqrt(0.6 * rtol * self.spread**2 / self._count)
+        return math.sqrt(0.6 * rtol * self.spread**2 / self.count)
 
     @property
     def shortest(self) -> float:

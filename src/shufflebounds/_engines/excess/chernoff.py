@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from shufflebounds._base.limits import NEGLIGIBLE
+from shufflebounds._base.limits import NEGLIGIBLE, SAFE_EXPONENT
 from shufflebounds._base.types import ULP, FloatArray
 
 __all__ = ["chernoff", "log_moment", "saddle"]
@@ -23,8 +23,9 @@ def chernoff(values: FloatArray, log_mass: FloatArray, users: float) -> float:
     if not top > 0:
         return -math.inf
     # Every theta gives a valid bound. The log of the bound is convex in theta, so its slope is bisected for the best theta up to
-    # 600/top. Negative values may be far larger than `top` in absolute value; their terms then underflow.
-    low, high = math.log(600 / top) - 80, math.log(600 / top)
+    # SAFE_EXPONENT/top. Negative values may be far larger than `top` in absolute value; their terms then underflow.
+    high = math.log(SAFE_EXPONENT / top)
+    low = high - 80
     for _ in range(30):
         theta = math.exp(0.5 * (low + high))
         terms = log_mass + theta * values
@@ -52,7 +53,7 @@ def saddle(values: FloatArray, mass: FloatArray, users: float) -> float:
 
     Chernoff's bound is valid at any theta > 0.
     """
-    low, high = 0.0, 600 / float(np.abs(values).max())
+    low, high = 0.0, SAFE_EXPONENT / float(np.abs(values).max())
     theta = min(4 / math.sqrt(8 * users * float(mass @ values**2) + 1e-300), 0.5 * high)
     for _ in range(30):
         weight = mass * np.exp(theta * values)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.convex_order import at_zero, merged_sum, rising, spread_sum
-from shufflebounds._base.limits import COMPARED, LOG_TINY, MANY, SQUARABLE
+from shufflebounds._base.limits import COMPARED, LOG_TINY, MANY, SAFE_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray
 from shufflebounds._engines.excess.tilted_inversion import LEFT, WIDE, Gains, Light
@@ -126,7 +126,7 @@ def sum_with_jumps(values: FloatArray, log_mass: FloatArray, users: float, upper
     jump, part, prob, log_none = jumps
     log_jump = np.log(part) + math.log(prob * users) + (users - 1) * log_none
     scale = max(_guess(light, np.append(jump, 0.0), np.append(log_jump, users * log_none)), _LEAST)
-    if not scale < 600:
+    if not scale < SAFE_EXPONENT:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, scale - LEFT)
     if not kept.any() or log_w[:heavy][kept].min() < LOG_TINY:
@@ -194,7 +194,7 @@ def _all_heavy(x: FloatArray, log_w: FloatArray, users: float, upper: bool) -> I
         return _NOTHING
     # `least` is the contribution of the event that one user has a positive value and all others have 0: a lower bound.
     least = _log_gain(x, log_w, users) + (users - 1) * _log_none(log_w, heavy)
-    if not -600 < least < 600:
+    if not -SAFE_EXPONENT < least < SAFE_EXPONENT:
         return _NOTHING
     kept, moved = _large(x[:heavy], log_w[:heavy], users, least - LEFT)
     heavy = int(kept.sum())
@@ -339,7 +339,7 @@ def _summed(gains: Gains | _NoLight, users: float, jumps: _Heavy, most: int, log
     nodes = gains.points((most + 1) * float(np.abs(jump).max()))
     lower, upper = (float(side[0, 0]) * math.exp(users * log_none) for side in gains.at(np.zeros(1), slice(0, 1)))
     below, above = gains.at(nodes, slice(min(2, most), None))
-    if not max(log_more, float(np.log(above.max(initial=1.0)))) < 600:
+    if not max(log_more, float(np.log(above.max(initial=1.0)))) < SAFE_EXPONENT:
         return _NOTHING
     # `lost` bounds the mass that underflows, or that moves to a neighbouring node because a subnormal mass is rounded.
     lost = _TINY * jump.size * nodes.size

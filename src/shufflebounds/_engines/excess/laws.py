@@ -18,7 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.caches import Kept, cached_property
-from shufflebounds._base.limits import CACHED_ANSWERS, COMPARED, FEW, LARGEST_EXPONENT, LOG_TINY, MANY, SAME_LOG, SEARCH_GAP
+from shufflebounds._base.limits import (
+    CACHED_ANSWERS,
+    COMPARED,
+    FEW,
+    FIRST_TAIL,
+    LARGEST_EXPONENT,
+    LOG_TINY,
+    MANY,
+    SAME_LOG,
+    SEARCH_GAP,
+)
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, at_each, consistent
 from shufflebounds._core import _deployments
 from shufflebounds._engines.excess.evaluation import (
@@ -554,7 +564,7 @@ class PairLaws:
 class Randomizer(Protocol):
     """A local randomizer that provides the distributions of X, the privacy-amplification random variable."""
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for the ordered pairs of inputs, up to symmetry; see ``excess_laws`` of the mechanisms."""
         ...
 

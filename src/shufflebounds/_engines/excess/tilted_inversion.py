@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shufflebounds._base.caches import cached_property
-from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY
+from shufflebounds._base.limits import LARGEST_EXPONENT, NEGLIGIBLE_ROUGHLY, SAFE_EXPONENT
 from shufflebounds._base.quadrature import capped_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
 from shufflebounds._core import _smoothed
@@ -79,7 +79,7 @@ class Light:
     @cached_property
     def tilts(self) -> FloatArray:
         """Grid of exponential tilts theta > 0, increasing by a constant ratio."""
-        most = 600 / float(np.abs(self.x).max())
+        most = SAFE_EXPONENT / float(np.abs(self.x).max())
         low = min(0.05 / self.deviation, most / 1000)
         return np.asarray(np.exp(np.linspace(math.log(low), math.log(most), max(8, int(8 * math.log(most / low))))))
 

@@ -28,7 +28,7 @@ __all__ = ["BLUR", "blanket_of", "checked", "ends_are_worst", "group_outcomes", 
 
 def checked(cells: int, log_cut: float) -> tuple[int, float]:
     """Return the arguments of `excess_laws` if they are valid, or raise ValueError."""
-    return _validate.integer("cells", cells, 1, TABLE_SIZE), _validate.real("log_cut", log_cut, -700, 0)
+    return _validate.integer("cells", cells, 1, TABLE_SIZE), _validate.real("log_cut", log_cut, -LARGEST_EXPONENT, 0)
 
 
 def ends_are_worst(logs: FloatArray) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from shufflebounds._base.caches import cached_property
+from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr
 from shufflebounds._base.types import FloatArray
@@ -26,7 +27,7 @@ _CELLS = 1200
 class _Noise(Protocol):
     """Noise on an interval whose two ends are the worst pair of inputs in the privacy blanket's bound."""
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]: ...
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]: ...
 
     def dataset_laws(self, inputs: tuple[float, ...] = ()) -> DatasetLaws | None: ...
 
@@ -64,7 +65,7 @@ class ListedInputs:
         """Whether the matrix does not change if the inputs and the outputs are both reversed."""
         return bool((np.abs(self.below[::-1, ::-1] - self.below) <= 0.5 * BLUR * self.below).all())
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         """Return the distributions of X for all ordered pairs of the inputs, up to symmetry.
 
         All pairs share the upper bound of the first and the last value, which are the worst pair.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.limits import (
+    FIRST_TAIL,
     LARGE_TABLE_SIZE,
     LARGEST_EXPONENT,
     MANY,
@@ -236,7 +237,7 @@ class DiscreteGaussianMechanism(AdditiveNoise):
         fits = farthest < LARGEST_EXPONENT * s * s and 2 * farthest * self.sensitivity < MANY
         return -LARGEST_EXPONENT if fits else -math.inf
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # The target's inputs are the ends of 0..sensitivity.
         s, d = self.sigma, self.sensitivity

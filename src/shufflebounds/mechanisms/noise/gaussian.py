@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import LARGEST_EXPONENT, SQUARABLE
+from shufflebounds._base.limits import FIRST_TAIL, LARGEST_EXPONENT, SQUARABLE
 from shufflebounds._base.quadrature import log_normal_masses
 from shufflebounds._base.scipy_functions import log_ndtr, ndtri_exp
 from shufflebounds._base.types import ULP, FloatArray, IntervalArray
@@ -322,7 +322,7 @@ class GaussianMechanism(AdditiveNoise):
         farthest = 0.5 + s * math.sqrt(2 * LARGEST_EXPONENT)
         return -LARGEST_EXPONENT if farthest < LARGEST_EXPONENT * s * s else -math.inf
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # The two ends of an interval of length `sensitivity` are the worst pair of inputs.
         s = self.sigma / self.sensitivity

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.crossing import Curve
 from shufflebounds._base.docs import with_passages
-from shufflebounds._base.limits import BLOCK, DEEPEST, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
+from shufflebounds._base.limits import BLOCK, DEEPEST, FIRST_TAIL, LARGEST_EXPONENT, MOST_ENUMERATED, ON_GRID, TABLE_SIZE
 from shufflebounds._base.search import least_int
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, probability
 from shufflebounds._engines.datasets.laws import DatasetLaws
@@ -312,7 +312,7 @@ class GeometricMechanism(AdditiveNoise):
         InfeasibleError
             If no bound up to 2**50 meets the target (a ValueError).
         """
-        eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=700)
+        eps, delta = _validate.target(eps, delta, open_eps=True, most_eps=LARGEST_EXPONENT)
 
         # For bounds below `least`, delta for one of a few shifts already exceeds the target, so the search starts at `least`.
         least = least_int(lambda bound: _Shifts(eps, sensitivity, bound).few_shifts(eps)[1] <= math.log(delta), 1, _MAX_BOUND) or 1
@@ -334,7 +334,7 @@ class GeometricMechanism(AdditiveNoise):
     def _inputs(self) -> int:
         return self.sensitivity + 1
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # Without a bound the two ends are proven to be the worst pair. With a bound all pairs are enumerated, because an output may
         # be possible for an inner input only, so that other pairs may be worse.

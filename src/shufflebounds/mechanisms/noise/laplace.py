@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shufflebounds._base import search as _search
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.docs import with_passages
+from shufflebounds._base.limits import FIRST_TAIL, SAFE_EXPONENT
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.laws import DatasetLaws
 from shufflebounds._engines.excess.laws import PairLaws
@@ -75,10 +76,10 @@ class _Shift(ClosedForms):
             # The linear terms of the two exponentials cancel exactly, which leaves a sum of positive terms.
             grown = step * e0
             part = a / (2 * a - 1)
-            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, 600.0)) + a * exp_remainder(-a * e0))
+            excess = part * e0 * e0 * (step * exp_remainder(np.minimum(grown, SAFE_EXPONENT)) + a * exp_remainder(-a * e0))
             near = np.where(step == 0, excess, np.log1p(step * excess) / step)
             far = e0 + np.log(np.where(a == np.inf, 0.5, part)) / step
-            value = np.where(grown < 600, near, far)
+            value = np.where(grown < SAFE_EXPONENT, near, far)
         return shift_by_error(value, 64 * ULP, upper)
 
     def tradeoff(self, upper: bool) -> Tradeoff:
@@ -227,7 +228,7 @@ class LaplaceMechanism(AdditiveNoise):
     def _near_quantile(self, log_prob: float) -> float:
         return -log_prob * self.scale
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         cells, log_cut = checked(cells, log_cut)
         # The two ends of an interval of length `sensitivity` are the worst pair of inputs. Beyond them the likelihood ratio is
         # constant, which gives atoms.

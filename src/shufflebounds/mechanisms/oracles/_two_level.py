@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shufflebounds._base.limits import FIRST_TAIL
 from shufflebounds._base.types import SLACK, FloatArray, IntervalArray
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
 from shufflebounds._engines.excess.laws import ExcessLaw, PairLaws
@@ -109,7 +110,7 @@ class TwoLevel(LocalRandomizer):
         return DominatingPairInfo(partial(_log_delta, local_eps, error, log_masses[2]), local_eps + error, losses=losses,
                                   attained=SINGLE)
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # The worst pair of values is one whose lifted sets overlap the least.
         one, both, neither = self._shares()
         known = (*self._targets(), *self._others())

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from shufflebounds._base import validate as _validate
 from shufflebounds._base.caches import cached_property
 from shufflebounds._base.convex_order import log_spread
-from shufflebounds._base.limits import COMPUTED_ERROR, MANY, SQUARABLE, TABLE_SIZE
+from shufflebounds._base.limits import COMPUTED_ERROR, FIRST_TAIL, MANY, SQUARABLE, TABLE_SIZE
 from shufflebounds._base.types import SLACK, ULP, FloatArray, IntervalArray
 from shufflebounds._core._binomial import binom_logpmf
 from shufflebounds._engines.datasets.laws import DatasetLaws, FiniteKinds
@@ -212,7 +212,7 @@ class Rappor(CountEstimate, LocalRandomizer):
         return SupportProbabilities(one, lost, other, rest, gap) if self._differ == self.hashes else SupportProbabilities(
             rest, other, lost, one, gap)
 
-    def excess_laws(self, cells: int = 800, log_cut: float = -60.0) -> tuple[PairLaws, ...]:
+    def excess_laws(self, cells: int = 800, log_cut: float = FIRST_TAIL) -> tuple[PairLaws, ...]:
         # The two values of the pair differ in as many bits as possible. For the upper bound, m(y) is (lost/rest)^hashes times the
         # probability of message y for a value that sets no bit. This is at most the probability of y for every value. For more than
         # about 30 hashes the values of R_0/m and R_1/m are reduced to nodes, which gives a larger X in the convex order.

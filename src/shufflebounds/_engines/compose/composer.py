@@ -1,0 +1,210 @@
+"""The choice among the engines of a composition, and the combination of their bounds, for `profile.Composition`.
+
+There are four engines: `Inversion` of a moment generating function, sums over all pairs of outcomes (`PairSums`), distributions of
+losses on a grid (`Grid`), and an adversary who chooses pairs of datasets adaptively (`Adaptive`). Each has the methods `bounds` and
+`method`. `Composer.engines` yields those that are tried, in this order, until the bounds of one are tight.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Protocol
+
+from shufflebounds._base.caches import Kept, cached_property
+from shufflebounds._base.limits import BLOCK, FIRST_TAIL
+from shufflebounds._base.types import Interval
+from shufflebounds._engines.compose.adaptive import Adaptive, AdaptiveChoice
+from shufflebounds._engines.compose.grid import LOOSE, Grid
+from shufflebounds._engines.compose.inversion import Inversion, normal_estimate
+from shufflebounds._engines.compose.pair_sums import PairSums
+from shufflebounds._engines.compose.steps import GridSteps, Releases
+
+__all__ = ["Composer", "Engine"]
+
+
+class Engine(Protocol):
+    """A method that bounds the hockey-stick divergence of a composition."""
+
+    def bounds(self, eps: float) -> tuple[Interval, bool]:
+        """Return both bounds of log delta at eps, and whether no other engine would make them much tighter."""
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of :meth:`Composition.explain` about the method."""
+
+
+class Composer:
+    """Lower and upper bound of the hockey-stick divergence of a composition.
+
+    The bounds depend on eps alone and not on earlier calls: grids are refined anew for every eps, and the losses at which an
+    expensive distribution is sampled depend on a fixed interval that contains eps (`Grid.middle`). Caches do not change results.
+
+    Parameters
+    ----------
+    upper : sequence of (DominatingPairInfo, int)
+        Distributions whose composition is an upper bound, each with its number of releases.
+    lower : sequence of sequences of (DominatingPairInfo, int)
+        Compositions, each of which is a lower bound.
+    rtol : float
+        The grid is refined until the relative gap of eps is at most rtol.
+    free : AdaptiveChoice, optional
+        A mechanism whose pair may change from release to release. The bounds are then those of the best adaptive strategy.
+    tested : sequence of (DominatingPairInfo, int)
+        Mechanisms for the lower bound if `lower` is empty: the best test of one release is repeated in every release (`repeated`).
+        The distributions in `upper` give no lower bound, because neighbouring datasets need not attain them.
+    deepest : float
+        If log delta is below this number, only an upper bound is computed, by inversion, and the lower bound is -inf. A trade-off
+        function sets this number, because its points end at a smallest delta.
+    """
+
+    def __init__(
+        self,
+        upper: Releases,
+        lower: Sequence[Releases],
+        rtol: float,
+        free: AdaptiveChoice | None = None,
+        tested: Releases = (),
+        deepest: float = -math.inf,
+    ) -> None:
+        self._upper, self._lower, self._rtol, self._free, self._tested = upper, lower, rtol, free, tested
+        self._deepest = deepest
+        # An entry is a few numbers, so BLOCK entries take about 3 MB.
+        self._known: Kept[float, tuple[Interval, Engine]] = Kept(BLOCK)
+        self._lock, self._process = threading.RLock(), os.getpid()
+        # Whether one lower bound has the distributions of the upper bound. If not, no grid makes the two bounds agree.
+        self.tight = any(all(a is b for (a, _), (b, _) in zip(upper, side)) for side in lower)
+        self.steps = GridSteps(upper, [pair for side in lower for pair in side], self.tight, rtol)
+
+    @cached_property
+    def inversion(self) -> Inversion | None:
+        """The inversion of the moment generating function of the total loss.
+
+        It is None if this function is not known for every release, or if the lower bound comes from other distributions.
+        """
+        releases = [(release.losses.transform, r) for release, r in self._upper if release.losses.transform is not None]
+        if not self.tight or len(releases) < len(self._upper):
+            return None
+        # Unless rtol is far below `PairSums.finest`, sums over all pairs of outcomes take less time than a long integral. So the
+        # length of an integral is limited to `most` if these sums are possible.
+        most = (2e7 if self.steps.count <= 32 else 1e8) * self.steps.rtol / self._rtol
+        inversion = Inversion(releases, self._rtol, min(most if PairSums.possible(self._upper) else math.inf, 4e8))
+        return inversion if inversion.possible else None
+
+    @cached_property
+    def sums(self) -> PairSums | None:
+        """Sums over all pairs of outcomes, used if inversion fails or a grid is too long or inaccurate; None if not possible."""
+        if not self.tight or self.steps.lattice is not None or not PairSums.possible(self._upper) or not self.steps.spread > 0:
+            return None
+        return PairSums(self._upper, min(self._rtol, 0.1 * LOOSE), self.steps.spread)
+
+    @cached_property
+    def _sums_roughly(self) -> PairSums | None:
+        return None if self.sums is None else PairSums(self._upper, LOOSE, self.steps.spread, ratio=4.0)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The composition on grids."""
+        sums = self.sums if self.inversion is None else None
+        return Grid(self._upper, self._lower, self._tested, self._rtol, self.steps, sums, tight=self.tight)
+
+    @cached_property
+    def needs_no_grid(self) -> bool:
+        """Whether no grid is needed: the bounds come from inversion or sums over all pairs of outcomes, unless delta is tiny.
+
+        Sums are used if no grid of TABLE_SIZE points is both long enough for the largest loss and fine enough, or if the values on
+        the grid take longer than the sums (`Grid.is_long`).
+        """
+        if self.inversion is not None or self.sums is None:
+            return self.inversion is not None
+        return self.steps.accurate(self.steps.rtol) < self.steps.shortest or self.grid.is_long(FIRST_TAIL)
+
+    @cached_property
+    def _adaptive(self) -> Adaptive | None:
+        return None if self._free is None else Adaptive(self.grid, self._free)
+
+    def engines(self) -> Iterator[Engine]:
+        """Yield the engines in the order in which they are tried; each is made when it is needed."""
+        if self.needs_no_grid:
+            if self.inversion is not None:
+                yield self.inversion
+            if self.sums is not None:
+                yield self.sums
+        yield self.grid
+        if self._adaptive is not None:
+            yield self._adaptive
+
+    def bounds(self, eps: float) -> Interval:
+        """Return a lower and an upper bound of the log hockey-stick divergence of the composition at eps."""
+        return self._answer(eps)[0]
+
+    def engine_of(self, eps: float) -> Engine:
+        """Return the engine of the bounds at eps: the last one that was tried."""
+        return self._answer(eps)[1]
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of :meth:`Composition.explain` about the method."""
+        engine = self.engine_of(eps)
+        return engine.method(eps if engine is self.inversion else min(eps, self.steps.farthest))
+
+    def _answer(self, eps: float) -> tuple[Interval, Engine]:
+        if self._process != os.getpid():
+            # After a fork the lock may be held by a thread that does not exist in this process.
+            self._lock, self._process = threading.RLock(), os.getpid()
+        with self._lock:
+            return self._known.of(eps, partial(self._combined, eps))
+
+    def _combined(self, eps: float) -> tuple[Interval, Engine]:
+        """Return the tightest bounds of the engines that are tried, and the last of these engines."""
+        if self.inversion is not None and self.roughly(eps) < self._deepest:
+            return Interval(-math.inf, self.roughly(eps)), self.inversion
+        found = Interval(-math.inf, 0.0)
+        for engine in self.engines():
+            if engine is not self.inversion and eps > self.steps.farthest:
+                # delta decreases in eps, so the upper bound at the largest eps of these engines is valid.
+                (_, high), engine = self._answer(self.steps.farthest)
+                return Interval(found.lower, min(high, found.upper)), engine
+            (low, high), enough = engine.bounds(eps)
+            found = Interval(max(low, found.lower), min(high, found.upper))
+            # Sums give no lower bound if delta is below about 1e-290. A grid gives one, unless it is too long.
+            if enough or found.upper < self._deepest or (engine is self.sums and self.grid.is_long(self.grid.tail(eps))):
+                break
+        return found, engine
+
+    def once(self, eps: float) -> float:
+        """Return an upper bound of log delta at eps, without a grid: tighter than `roughly`, and in less time than `bounds`."""
+        value, close = (0.0, False) if self.inversion is None else self.inversion.log_delta_once(eps)
+        if close or self._sums_roughly is None or eps > self.steps.farthest:
+            return value
+        return min(value, self._sums_roughly.bounds(eps)[0].upper)
+
+    def normal_estimate(self, eps: float) -> float:
+        """Return an estimate of log delta at eps in little time; it may be wrong by orders of magnitude."""
+        if self.inversion is not None:
+            return self.inversion.normal_estimate(eps)
+        return normal_estimate(eps, self.steps.mean, self.steps.spread)
+
+    def roughly(self, eps: float) -> float:
+        """Return an upper bound of log delta in little time, without a grid."""
+        return 0.0 if self.inversion is None else self.inversion.chernoff(eps)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether both bounds are those of an adversary who may choose the pair of each release after all earlier results."""
+        return self._free is not None and bool(self._free.pairs)
+
+    def without_choice(self, eps: float) -> float:
+        """Return a lower bound of log delta at eps, without adaptive choice, in less time than :meth:`bounds`."""
+        with self._lock:
+            return self.grid.bounds(min(eps, self.steps.farthest))[0].lower
+
+    def estimate(self, eps: float) -> float:
+        """Return an estimate of log delta at eps: by the saddle point or, without inversion, for a Gaussian total loss.
+
+        The estimate is 0 if all losses are 0.
+        """
+        if self.inversion is not None:
+            return self.inversion.estimate(eps)
+        return normal_estimate(eps, self.steps.mean, self.steps.spread)

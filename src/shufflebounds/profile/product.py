@@ -1,0 +1,425 @@
+"""What follows from the factors of a composition: the distributions to compose for each bound and for each adjacency relation.
+
+`_engines.compose` composes these distributions; `Composition` presents the answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from shufflebounds._base import validate as _validate
+from shufflebounds._base.caches import cached_property
+from shufflebounds._base.crossing import Curve
+from shufflebounds._base.types import EXP_SLACK, FloatArray, IntervalArray, consistent
+from shufflebounds._engines.compose.composer import Composer
+from shufflebounds._engines.compose.grid import LOOSE
+from shufflebounds._engines.compose.released import Released, matched
+from shufflebounds._losses.atoms import LossAtoms, union_probability
+from shufflebounds._losses.closed_forms import ClosedForms
+from shufflebounds._losses.curves import SKETCH, Staged, convex_hull, repeated_mu
+from shufflebounds._losses.release import SINGLE, CurveBounds, DominatingPairInfo, Losses, Reverse, Sampling
+from shufflebounds.profile.profile import KnownPair, PrivacyProfile
+from shufflebounds.tradeoff import Tradeoff
+from shufflebounds.tradeoff.closed_curves import GaussianCurve
+
+__all__ = ["Product", "flattened"]
+
+CURVE_DEPTH = 26.0
+"""The trade-off function of a composition has breakpoints down to delta = e^(-CURVE_DEPTH**2/2) = 1e-147. Smaller delta would need
+more grids. Raised: longer run time. Lowered: a less tight curve at small alpha."""
+
+CURVE_DEEPEST = -120.0
+"""Log delta below which the breakpoints of a trade-off function use only an upper bound, by inversion: a grid would take seconds
+for each eps, and for alpha below e^-50 the two bounds of the curve have a large gap in any case."""
+
+Factors = tuple[tuple[PrivacyProfile, int], ...]
+
+
+def flattened(factors: Sequence[tuple[PrivacyProfile, int]]) -> Factors:
+    """Return the factors, with compositions among them expanded and equal mechanisms combined."""
+    flat: list[tuple[PrivacyProfile, int]] = []
+    for profile, count in factors:
+        closed = profile._closed
+        for part, number in closed.factors if isinstance(closed, Product) else ((profile, 1),):
+            # `place` is the index of an equal factor, or the end of the list if there is none.
+            place = next((i for i, (other, _) in enumerate(flat) if part is other or part == other), len(flat))
+            before = sum(times for _, times in flat[place : place + 1])
+            flat[place : place + 1] = [(part, _validate.integer("times", before + number * count, 1))]
+    return tuple(flat)
+
+
+class Product(ClosedForms):
+    """The product of the pairs of several mechanisms, each released a number of times.
+
+    Parameters
+    ----------
+    factors, rtol
+        As for :class:`Composition`; the factors are flattened.
+    reverse : Product, optional
+        The product of the pairs in the other order, if it is known.
+    for_curve : bool
+        Whether the bounds are those for the breakpoints of a trade-off function: without adaptive choice, and with an upper bound
+        only where log delta is below CURVE_DEEPEST.
+    """
+
+    def __init__(self, factors: Factors, rtol: float, *, reverse: Product | None = None, for_curve: bool = False) -> None:
+        self.factors, self.rtol = factors, rtol
+        self._reverse, self._for_curve = reverse, for_curve
+
+    @cached_property
+    def ways(self) -> tuple[Product, ...]:
+        """The products for a removed and for an added record, or () if no factor distinguishes them."""
+        both = [(profile._adjacencies(), profile, times) for profile, times in self.factors]
+        if not any(ways for ways, _, _ in both):
+            return ()
+        removed, added = (
+            Product(flattened([(ways[i] if ways else profile, times) for ways, profile, times in both]), self.rtol) for i in (0, 1)
+        )
+        # The products for (P, Q) and for (Q, P) share their caches.
+        return removed, removed.reverse if removed.reverse.factors == added.factors else added
+
+    @cached_property
+    def reverse(self) -> Product:
+        """The product of the pairs in the other order, which is this one if all of them are symmetric."""
+        if self._reverse is not None:
+            return self._reverse
+        opposite: tuple[tuple[Any, int], ...] = tuple((profile.reverse(), times) for profile, times in self.factors)
+        if all(there is here for (there, _), (here, _) in zip(opposite, self.factors)):
+            return self
+        return Product(flattened(opposite), self.rtol, reverse=self)
+
+    @cached_property
+    def released(self) -> Released:
+        """The releases of all factors."""
+        return Released([(profile._pair_info(), times) for profile, times in self.factors], self.rtol)
+
+    @property
+    def above(self) -> tuple[tuple[DominatingPairInfo, int], ...]:
+        """The distributions of the upper bound."""
+        return self.released.above
+
+    @cached_property
+    def composer(self) -> Composer:
+        """The composer of all releases."""
+        deepest = CURVE_DEEPEST if self._for_curve else -math.inf
+        return self.released.composer(self.rtol, with_choice=not self._for_curve, deepest=deepest)
+
+    @cached_property
+    def _loose(self) -> Composer | None:
+        """A composer on a coarse grid, for the first steps of a search; None if it is not faster."""
+        if self.rtol >= LOOSE or self._is_one:
+            return None
+        loose = self.released.composer(LOOSE, with_choice=False)
+        return loose if loose.steps.first > 2 * self.composer.steps.first else None
+
+    @property
+    def _is_one(self) -> bool:
+        """Whether there is a single release. Its own bounds are tighter than those on a grid."""
+        single = len(self.factors) == 1 and self.factors[0][1] == 1
+        return single or (len(self.above) == 1 and self.above[0][1] == 1)
+
+    @cached_property
+    def pure(self) -> float:
+        """The sum of the pure budgets, or the larger one of both adjacencies."""
+        if self.ways:
+            return max(way.pure for way in self.ways)
+        total = math.fsum(times * profile._pure_epsilon() for profile, times in self.factors)
+        return math.nextafter(total * (1 + EXP_SLACK), math.inf) if total > 0 else 0.0
+
+    def describe(self) -> DominatingPairInfo:
+        """Return the pair of a composition; every call makes a new description."""
+        opposite = self.reverse
+        # A curve ends at CURVE_DEPTH, because smaller delta would need another grid for every value. With two adjacencies the curve
+        # follows from the larger delta of both, which is the same for (P, Q) and (Q, P).
+        curve = CurveBounds(self._curve_log_delta, opposite._curve_log_delta, CURVE_DEPTH)
+        known = DominatingPairInfo(self.log_delta, self.pure, sampling=Sampling(spacing=self._spacing, curve=curve))
+        if not self.ways and self._all_outcomes:
+            known = replace(known, attained=SINGLE, losses=Losses(lambda log_tail: self._all_outcomes))
+        return known if self.ways or opposite is self else replace(known, reverse=Reverse(opposite.log_delta, opposite.pure))
+
+    @cached_property
+    def _searched(self) -> KnownPair:
+        """The profile whose answers follow from the values of delta."""
+        return KnownPair(self.describe())
+
+    @property
+    def _spacing(self) -> float:
+        """Distance of the samples of delta for a trade-off function (see `Sampling`)."""
+        return max(0.02, *(known.sampling.spacing for known, _ in self.above))
+
+    @property
+    def _sketch_step(self) -> float:
+        """Distance, in sqrt(-2 log delta), of the first samples of delta for the trade-off curve at one level alpha.
+
+        The distance is smaller if the lower bound of delta comes from other distributions than the upper bound. More samples near
+        one level then do not close the gap, so refinement ends early; more first samples improve the curve's lower bound.
+        """
+        return SKETCH if all(way.composer.tight for way in self.ways or (self,)) else 0.1
+
+    @cached_property
+    def _coarse(self) -> Product:
+        """The same product on a coarser grid, which is accurate enough for the breakpoints of a trade-off function."""
+        return Product(self.factors, min(0.1, 10 * self.rtol), for_curve=True)
+
+    def _curve_log_delta(self, eps: FloatArray) -> IntervalArray:
+        """Return bounds of log delta on the coarser grid; of a record added and a record removed, the larger delta counts."""
+        ways = tuple(way._coarse for way in self.ways)
+        return _larger(ways, eps) if ways else self._coarse.log_delta(eps)
+
+    def log_delta(self, eps: FloatArray) -> IntervalArray:
+        return self._composed(eps)
+
+    def side(self, eps: FloatArray, upper: bool) -> FloatArray:
+        return consistent(self._composed(eps, floors=not upper), "log delta at eps={!r}", eps)[upper]
+
+    def _composed(self, eps: FloatArray, *, floors: bool = True, composer: Composer | None = None) -> IntervalArray:
+        """Return both bounds of log delta.
+
+        Without `floors` the profiles in `_floors` are not evaluated, and the lower bound may be smaller. `composer` is that of the
+        product by default; another composer gives less tight bounds.
+        """
+        if self.ways:
+            return _larger(self.ways, eps, floors)
+        if self._is_one:
+            ((known, times), *others) = self.factors
+            return known._pair_info().hockey_stick(eps) if times == 1 and not others else self.above[0][0].hockey_stick(eps)
+        pure = self.pure
+        if self._enumerated is not None:
+            lower, upper = self._enumerated.log_delta(eps)
+            return IntervalArray(np.where(eps < pure, lower, -np.inf), np.where(eps < pure, upper, -np.inf))
+        lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+        within = eps < pure
+        if self._by_gaussian_rule:
+            # Too many releases for a grid: each is dominated by a Gaussian mechanism, and these compose in closed form.
+            value = GaussianCurve(self._gaussian_rule).log_delta(eps * (1 - EXP_SLACK))
+            # The assumed relative error of this log delta is 1e-6.
+            upper[within] = np.minimum(value + 1e-6 * (1 + np.abs(value)), 0.0)[within]
+        else:
+            for i in np.flatnonzero(within):
+                lower[i], upper[i] = (composer or self.composer).bounds(float(eps[i]))
+        if floors:
+            for floor, quick in self._floors:
+                # A factor whose bound takes long is evaluated only where the bounds of the composition have a gap.
+                at = np.flatnonzero((upper - lower > self.rtol) | quick)
+                if at.size:
+                    lower[at] = np.maximum(lower[at], floor(eps[at], upper=False))
+        return consistent(IntervalArray(lower, upper), "log delta at eps={!r}", eps)
+
+    @cached_property
+    def _by_gaussian_rule(self) -> bool:
+        """Whether the losses of one release are too small for a grid, so that the Gaussian that dominates each release is used.
+
+        delta of a Gaussian mechanism is computed for mu up to 1e6.
+        """
+        resolved = self.pure == math.inf or self.composer.needs_no_grid or not self.composer.steps.coarse
+        return not resolved and self._gaussian_rule <= 1e6
+
+    @cached_property
+    def _gaussian_rule(self) -> float:
+        """An upper bound of mu of the composition: the root of the sum of the squares of the factors' mu."""
+        parts = ((profile._gdp_mu(True), times) for profile, times in self.factors)
+        return math.sqrt(math.fsum(times * mu * mu for mu, times in parts)) * (1 + EXP_SLACK)
+
+    @cached_property
+    def _floors(self) -> list[tuple[Any, bool]]:
+        """Bounds of profiles whose delta is at most that of the composition: its factors, and the releases that the grid resolves.
+
+        The second entry of each pair says whether a value takes little time. If many losses are smaller than a step of the grid,
+        rounding them may reduce the lower bound by more than omitting them.
+        """
+        # An empty `releases` means that the releases of this factor are combined with those of another factor.
+        large = tuple(factor for factor, (_, releases) in zip(self.factors, self.released.pairs)
+                      if not releases or any(self.composer.steps.resolves(pair) for pair, _ in releases))
+        some = [(Product(large, self.rtol).side, True)] if 0 < len(large) < len(self.factors) else []
+        return [*some, *((profile._log_side, not profile._pair_info().sampling.expensive) for profile, _ in self.factors)]
+
+    def roughly(self, eps: FloatArray) -> FloatArray:
+        """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
+        if self._is_one or not self.composer.needs_no_grid:
+            return self._composed(eps, floors=False, composer=self._loose).upper
+        return np.array([self.composer.roughly(at) if at < self.pure else -math.inf for at in eps.tolist()])
+
+    def closer(self, eps: FloatArray) -> FloatArray:
+        """Return upper bounds of log delta that are closer than `roughly` where records are rarely sampled."""
+        if self._is_one or self.composer.sums is None:
+            return np.zeros(eps.size)
+        return np.array([self.composer.once(at) if at < self.pure else -math.inf for at in eps.tolist()])
+
+    @cached_property
+    def _enumerated(self) -> LossAtoms | None:
+        """The joint outcomes of all releases if they are few; None on a lattice, where the grid is exact anyway."""
+        return self._all_outcomes if self.composer.steps.lattice is None else None
+
+    @cached_property
+    def _all_outcomes(self) -> LossAtoms | None:
+        """The joint outcomes of all releases if they are few, otherwise None; a trade-off function uses them even on a lattice."""
+        if not all(known.attained.single and known.losses.listed and not known.releases.parts for known, _ in self.released.pairs):
+            return None
+        product = LossAtoms.product([(known.atoms, times) for known, times in self.above if known.atoms])
+        return product if product and product.log_lost == -math.inf else None
+
+    def method(self, eps: float) -> list[str]:
+        """Return the lines of `Composition.explain` about the method."""
+        if self.ways:
+            at = np.array([eps])
+            worse = max(self.ways, key=lambda way: float(way.side(at, upper=True)[0]))
+            place = ("removed", "added")[self.ways.index(worse)]
+            return [f"adjacency: add/remove; the larger of both, with the record {place}", *worse.method(eps)]
+        if self._is_one:
+            whole = "a single release" if self.factors[0][1] == 1 == len(self.factors) else "all releases as one release"
+            return [f"method: {whole}, by its own bounds"]
+        if self._enumerated is not None:
+            return [f"method: all {self._enumerated.loss.size} outcomes of all releases are enumerated"]
+        if eps >= self.pure:
+            return [f"method: the sum of the pure budgets is {self.pure:.12g}, and delta is 0 from there on"]
+        if self._by_gaussian_rule:
+            return [f"method: more releases than a grid can resolve; Gaussian guarantees above (mu = {self._gaussian_rule:.6g}), "
+                    "a single release below"]
+        return self.composer.method(eps)
+
+    def epsilon(self, delta: float, upper: bool) -> float | None:
+        """Return inf if a test without a grid shows that delta exceeds the target where the search would end, otherwise None."""
+        if not 0 < delta < 1 or self.pure < math.inf or self._without_grid:
+            return None
+        # A grid at large eps takes long. If one release has a positive delta at eps = 2 end, the best test at this eps has
+        # probability below e^(-2 end) under Q. Repeated in every release, the test may show that delta of the composition exceeds
+        # the target at `end`, where the search ends.
+        end = 1e6 * self.eps_scale
+        gains = ((profile._log_side_at(2 * end, upper=False), times) for profile, times in self.factors)
+        # A profile defined by a user may return NaN outside of its range; then nothing is concluded.
+        exceeds = any(gain > -math.inf and union_probability([(gain, times)]) > math.log(delta) + 1e-9 for gain, times in gains)
+        return math.inf if exceeds else None
+
+    @property
+    def eps_scale(self) -> float:
+        scale = math.fsum(times * profile._eps_scale() for profile, times in self.factors)
+        return max(scale, 1e-6 * self.pure) if self.pure < math.inf else scale
+
+    def last_positive(self, pure: float) -> float | None:
+        # delta of a composition is at least that of each factor.
+        return None if pure < math.inf else max(profile._last_positive(profile._pure_epsilon()) for profile, _ in self.factors)
+
+    @cached_property
+    def _without_grid(self) -> tuple[Composer, ...]:
+        """The composer for each adjacency, or () if either needs a grid."""
+        ways = self.ways or (self,)
+        possible = all(not way._is_one and way.composer.needs_no_grid for way in ways)
+        return tuple(way.composer for way in ways) if possible else ()
+
+    def rough(self, upper: bool) -> Curve | None:
+        composers = self._without_grid
+        if composers:
+            normal = Curve(lambda eps: max(one.normal_estimate(eps) for one in composers), rtol=0.05)
+            estimate = Curve(lambda eps: max(one.estimate(eps) for one in composers), normal, rtol=1e-3)
+            # `jumps` is False, because the saddle-point approximation may be too large by many orders of magnitude if records are
+            # rarely sampled. `settles`: the gap of the bounds is rarely below 1e-3 rtol, and a search to a far smaller tolerance
+            # would follow rounding errors.
+            return Curve(partial(_largest_once, composers), estimate, rtol=1e-3, settles=1e-4 * self.rtol, jumps=False)
+        if self.ways:
+            return _largest([way.rough(upper) for way in self.ways])
+        if self._is_one:
+            return None
+        estimate = Curve(self.composer.estimate, rtol=1e-3)
+        if self.composer.chooses:
+            # Each new adaptive strategy takes up to two seconds, so that the search should need few of them.
+            return Curve(lambda eps: min(0.0, self.composer.without_choice(eps)), estimate, rtol=0.1 * LOOSE)
+        if self._loose is None:
+            return estimate
+        return Curve(lambda eps: min(0.0, float(self.roughly(np.array([eps]))[0])), estimate, rtol=0.1 * LOOSE)
+
+    def tradeoff(self, upper: bool) -> Tradeoff:
+        ways = self.ways or (self,)
+        if all(way._all_outcomes for way in ways):
+            return convex_hull([way._searched._tradeoff(upper) for way in ways])
+        return Tradeoff(Staged(self._searched._staged, self._spacing, max(self._spacing, self._sketch_step), upper=upper))
+
+    def mu(self, upper: bool) -> float:
+        if self.ways:
+            if not upper:
+                # As for Renyi divergences: if the pairs for one direction give no lower bound, mu is at least that of each release.
+                return max(way.mu(False) for way in self.ways) or max(profile._gdp_mu(False) for profile, _ in self.factors)
+            # mu is at most the Gaussian rule. If the rule for one adjacency is at most mu of the other, its curve is not needed.
+            largest = 0.0
+            for way in sorted(self.ways, key=lambda way: way.pure, reverse=True):
+                if way._gaussian_rule > largest:
+                    largest = max(largest, way.mu(True))
+            return largest
+        if all(known.releases.gdp_adds for known, _ in self.above):
+            squares = (times * profile._gdp_mu(upper) ** 2 for profile, times in self.factors)
+            return math.sqrt(math.fsum(squares)) * (1 + EXP_SLACK if upper else 1 - EXP_SLACK)
+        if self._all_outcomes:
+            return self._searched._gdp_mu(upper)
+        if upper:
+            return min(self._gaussian_rule, self._searched._gdp_mu(True)) if self.pure < math.inf else self._gaussian_rule
+        alone = (repeated_mu(profile._tradeoff(True), times) for profile, times in self.factors
+                 if profile._pair_info().sampling.convex)
+        return max([self._searched._gdp_mu(False), *alone, *(profile._gdp_mu(False) for profile, _ in self.factors)])
+
+    def renyi(self, orders: FloatArray, upper: bool) -> FloatArray:
+        if self.ways:
+            value = np.max([way.renyi(orders, upper) for way in self.ways], axis=0)
+            # The pairs for one direction may have no lower bound; the composition has at least the divergence of each release.
+            if not upper and not value.all():
+                value = np.max([value, *(profile._rdp(orders, False) for profile, _ in self.factors)], axis=0)
+            return np.asarray(value)
+        if upper:
+            total = np.sum([times * profile._rdp(orders, True) for profile, times in self.factors], axis=0)
+            return np.asarray(total * (1 + EXP_SLACK))
+        # Divergences of ordered pairs add. A lower bound needs a fixed pair of datasets. Of several mechanisms with several pairs,
+        # only one certainly attains its best pair in every release.
+        sure, single, several = np.zeros(orders.size), np.zeros(orders.size), []
+        for profile, times in self.factors:
+            known = profile._pair_info()
+            if known.attained.single:
+                sure = sure + times * profile._rdp(orders, False)
+            else:
+                single = np.maximum(single, times * profile._rdp(orders, False))
+                several.append((profile._attained, times))
+        for i in matched([len(pairs) for pairs, _ in several]) if len(several) > 1 else ():
+            # The pairs with the same index are combined. Other combinations are not tried: they could only raise this lower bound.
+            total = np.sum([times * pairs[min(i, len(pairs) - 1)]._rdp(orders, False) for pairs, times in several], axis=0)
+            single = np.maximum(single, total)
+        return np.asarray((sure + single) * (1 - EXP_SLACK))
+
+
+def _largest(curves: Sequence[Curve | None]) -> Curve | None:
+    """Return the largest of several curves, with the largest of their rough curves; None if one of them is None."""
+    known = [curve for curve in curves if curve is not None]
+    if len(known) < len(curves):
+        return None
+    return replace(known[0], log_delta=lambda eps: max(curve.log_delta(eps) for curve in known),
+                   rough=_largest([curve.rough for curve in known]))
+
+
+def _largest_once(composers: Sequence[Composer], eps: float) -> float:
+    """Return an approximation of the largest log divergence at eps, without a grid."""
+    largest = -math.inf
+    bounds = [(one.roughly(eps), one) for one in composers]
+    for bound, one in sorted(bounds, key=lambda pair: -pair[0]):
+        if bound > largest:
+            largest = max(largest, one.once(eps))
+    return largest
+
+
+def _larger(ways: Sequence[Product], eps: FloatArray, floors: bool = True) -> IntervalArray:
+    """Return bounds of the larger log delta of the products `ways`, one for each adjacency (record added, record removed).
+
+    If a rough bound shows which one is larger, the other one is not computed accurately.
+    """
+    rough = [way.roughly(eps) for way in ways]
+    lower, upper = np.full(eps.size, -np.inf), np.full(eps.size, -np.inf)
+    for smaller in (False, True):
+        for way, own, other in zip(ways, rough, rough[::-1]):
+            wanted = (own < other) & (own > lower) if smaller else own >= other
+            if smaller and wanted.any():
+                wanted[wanted] = way.closer(eps[wanted]) > lower[wanted]
+            if wanted.any():
+                low, high = way._composed(eps[wanted], floors=floors)
+                lower[wanted], upper[wanted] = np.maximum(lower[wanted], low), np.maximum(upper[wanted], high)
+    return IntervalArray(lower, upper)
