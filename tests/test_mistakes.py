@@ -157,4 +157,4 @@ def test_the_signature_of_a_class_is_that_of_its_constructor():
     assert [*inspect.signature(tails.binom).parameters] == ["n", "p"]
     # An error inside of a constructor keeps its own message.
     with pytest.raises(TypeError, match="Can't instantiate abstract class"):
-        shufflebounds.PrivacyProfile()
+        shufflebounds.DominatingPair()
