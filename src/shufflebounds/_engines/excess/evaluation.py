@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shufflebounds._base.convex_order import at_zero, gathered, largest_charge, merged, nodes_at, spread
-from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, SEARCH_GAP
+from shufflebounds._base.limits import FEW, LARGEST, LOG_TINY, MANY, NEGLIGIBLE, NEGLIGIBLE_ROUGHLY, SEARCH_GAP
 from shufflebounds._base.types import ULP, FloatArray, Interval, IntervalArray, consistent
 from shufflebounds._core import _excess
 from shufflebounds._engines.excess.chernoff import chernoff
@@ -238,7 +238,7 @@ def without_negligible(values: FloatArray, log_mass: FloatArray, users: float, s
         moved = math.log(users) + float(total[place - 1]) if place else -math.inf
         # If only the upper bound is needed, the change is compared with the upper bound.
         answer = upper if selected else lower
-        if moved == -math.inf or moved < answer - 30:
+        if moved == -math.inf or moved < answer - NEGLIGIBLE_ROUGHLY:
             break
         floor = min(floor, answer - math.log(users)) - more
     if moved > -math.inf:

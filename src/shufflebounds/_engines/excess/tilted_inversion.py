@@ -166,7 +166,7 @@ class _Contour:
         period = (self.ends[1] - self.ends[0]) + 12 * light.deviation + LEFT / self.theta
         for _ in range(30):
             alias = self.alias(period)
-            if alias.max() < -math.log(self.theta) - 30:
+            if alias.max() < -math.log(self.theta) - NEGLIGIBLE_ROUGHLY:
                 break
             period *= 1.2
         # `tau` is the standard deviation of the Gaussian smoothing. A larger one increases the gap, a smaller one needs more nodes.
