@@ -67,11 +67,13 @@ def test_the_expansion_around_a_dataset_bounds_every_dataset(others, fakes, flip
     assert high[0] - 1e-3 <= low[0] <= (each[:, 0] + each[:, 1]).max()
 
 
-@pytest.mark.parametrize("eps", [2e-4, 2e-3])
-def test_all_datasets_of_a_million_users_are_one_interval(eps):
+@pytest.mark.parametrize(
+    ("others", "flip", "eps"), [(10**6, 0.25, 2e-4), (10**6, 0.25, 2e-3), (6226669090889807, 1.59459e-07, 2.3209e-4)]
+)
+def test_all_datasets_are_one_interval(others, flip, eps):
     # Without the expansion the gap is about 0.6e-3.
-    gap = np.array([float(log_odds(0.25).less(eps))])
-    low, high = _worst.worst_log_delta(10**6, 0, 1, 0.25, np.array([eps]), gap)
+    gap = np.array([float(log_odds(flip).less(eps))])
+    low, high = _worst.worst_log_delta(others, 0, 1, flip, np.array([eps]), gap)
     assert 0 <= high[0] - low[0] < 2e-5
 
 
