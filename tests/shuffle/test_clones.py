@@ -372,7 +372,7 @@ def outcomes(users, local_eps):
 def test_alike_releases_share_a_transform():
     first, second = (StrongerClones(users, 1.0) for users in (150, 151))
     both = first.compose(second, rtol=0.1)
-    assert len(both._closed.above) == 1
+    assert len(both._product.above) == 1
     (p, q), (s, t) = outcomes(150, 1.0), outcomes(151, 1.0)
     loss, other = np.log(p / q), np.log(s / t)
     order = np.argsort(other)
@@ -384,4 +384,4 @@ def test_alike_releases_share_a_transform():
         assert exact <= both.delta(eps) * (1 + 1e-9)
         assert both.delta(eps) < 2 * both.delta(eps, bound="lower")
     # With the default rtol the numbers of users differ too much.
-    assert len(first.compose(second)._closed.above) == 2
+    assert len(first.compose(second)._product.above) == 2

@@ -33,7 +33,7 @@ def _(pair: MassPair) -> tuple[float, Callable[[], Outcomes]]:
 @outcomes_of.register
 def _(composition: Composition) -> tuple[float, Callable[[], Outcomes]]:
     parts = [(*outcomes_of(profile), times) for profile, times in composition.factors]
-    if not all(known.attained.single for known, _ in composition._closed.released.pairs):
+    if not all(known.attained.single for known, _ in composition._product.released.pairs):
         raise TypeError("Composition has certified digits only where each factor is one pair of distributions")
 
     def outcomes() -> Outcomes:

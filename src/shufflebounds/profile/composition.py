@@ -135,7 +135,7 @@ class Composition(PrivacyProfile):
     def _of(cls, product: Product) -> Composition:
         """Return the composition of these factors, which shares the caches of the product."""
         made = cls(product.factors, product.rtol)
-        object.__setattr__(made, "_closed", product)
+        object.__setattr__(made, "_product", product)
         return made
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
@@ -143,23 +143,23 @@ class Composition(PrivacyProfile):
         return type(self), (self.factors, self.rtol)
 
     def describe(self) -> DominatingPairInfo:
-        return self._closed.describe()
+        return self._product.describe()
 
     def closed_forms(self) -> Product:
-        return Product(self.factors, self.rtol)
+        return self._product
 
     @cached_property
-    def _closed(self) -> Product:
-        return self.closed_forms()
+    def _product(self) -> Product:
+        return Product(self.factors, self.rtol)
 
     @cached_property
     def _by_adjacency(self) -> tuple[Composition, ...]:
         """The compositions for a removed and for an added record, or () if no factor distinguishes them."""
-        return tuple(map(self._of, self._closed.ways))
+        return tuple(map(self._of, self._product.ways))
 
     def _roughly(self, eps: FloatArray) -> FloatArray:
         """Return an upper bound of log delta that takes less time than `log_delta` and is less tight."""
-        return self._closed.roughly(eps)
+        return self._product.roughly(eps)
 
     def reverse(self) -> Composition:
         return self._reversed
@@ -167,7 +167,7 @@ class Composition(PrivacyProfile):
     @cached_property
     def _reversed(self) -> Composition:
         """The composition of the pairs in the other order, which is this one if all of them are symmetric."""
-        return self if self._closed.reverse is self._closed else self._of(self._closed.reverse)
+        return self if self._product.reverse is self._product else self._of(self._product.reverse)
 
     @np.errstate(all="ignore")
     def explain(self, eps: float) -> str:
@@ -195,4 +195,4 @@ class Composition(PrivacyProfile):
         lower, upper = (float(self.log_delta(eps, bound=bound)) for bound in ("lower", "upper"))
         releases = ", ".join(f"{times} x {profile!r}" for profile, times in self.factors)
         lines = [f"releases: {releases}", f"log delta({eps:g}) lies in [{lower:.12g}, {upper:.12g}]"]
-        return "\n".join([*lines, *self._closed.method(eps)])
+        return "\n".join([*lines, *self._product.method(eps)])

@@ -103,7 +103,7 @@ def test_lower_side_between_the_points_of_a_coarse_grid(eps):
     budgets, bits = [2.0, 350.0, 229.0, 1e-3, 1.0], [0, 1, 0, 1, 1]
     laws = [sum_of_bits(budgets, [bits[0], mine, *bits[2:]]) for mine in (0, 1)]
     exact = float(best([list(zip(*laws)), list(zip(*laws[::-1]))], 2, Fraction(math.exp(eps))))
-    *_, adaptive = shuffle.PersonalizedBits(budgets, bits=bits, target=1).self_compose(2)._closed.composer.engines()
+    *_, adaptive = shuffle.PersonalizedBits(budgets, bits=bits, target=1).self_compose(2)._product.composer.engines()
     lower, upper = (math.exp(side) for side in adaptive.bounds(eps)[0])
     assert lower <= exact * (1 + 1e-10)
     assert exact <= upper * (1 + 1e-10)

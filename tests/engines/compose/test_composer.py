@@ -377,7 +377,7 @@ def test_an_answer_is_kept():
 def test_a_larger_rtol_takes_a_coarser_grid_that_encloses_the_finer_one():
     # The losses of binomial noise have a preferred spacing.
     fine, coarse = (BinomialNoise(10**4, 0.5).self_compose(10, rtol=rtol) for rtol in (1e-5, 1e-2))
-    assert coarse._closed.composer.steps.first > 10 * fine._closed.composer.steps.first
+    assert coarse._product.composer.steps.first > 10 * fine._closed.composer.steps.first
     low, high = (coarse.epsilon(1e-6, bound=bound) for bound in ("lower", "upper"))
     assert low <= fine.epsilon(1e-6)
     assert fine.epsilon(1e-6, bound="lower") <= high

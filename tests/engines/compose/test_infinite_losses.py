@@ -91,4 +91,4 @@ def test_four_outcomes_ten_times_are_enumerated(faint):
     # The tolerance covers the rounding of the logarithms of the masses.
     for bound in ("lower", "upper"):
         assert many.delta(eps, bound=bound) == pytest.approx(float(exact), rel=1e-11)
-    assert many._closed._enumerated is not None
+    assert many._product._enumerated is not None

@@ -160,7 +160,7 @@ def test_inversion_and_grid_agree(sigma, rate, times, eps, removed):
     pure = composition.epsilon(0.0)
     if pure < math.inf:
         eps = 0.2 * pure
-    composer = composition._closed.composer
+    composer = composition._product.composer
     low, high = composer.bounds(eps)
     below, above = composer.grid.bounds(eps)[0]
     assert low <= above

@@ -30,7 +30,7 @@ def sums(pair, times, rtol=1e-4):
 ])
 def test_bounds_enclose_those_by_inversion(sigma, rate, removed, times, eps, rtol, gap):
     pair = SampledPair(GaussianMechanism(sigma), rate, removed)
-    exact = pair.self_compose(times)._closed.composer.inversion.log_delta(eps)[0]
+    exact = pair.self_compose(times)._product.composer.inversion.log_delta(eps)[0]
     found = sums(pair, times, rtol).bounds(eps)[0]
     assert exact.upper - exact.lower < 1e-5
     assert found.lower <= exact.upper

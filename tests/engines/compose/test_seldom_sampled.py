@@ -59,7 +59,7 @@ def test_eps_of_rarely_sampled_noise_needs_no_grid(times, monkeypatch):
 @pytest.mark.parametrize("eps", [0.0, 0.005, 0.02, slow(0.1), slow(0.3)])
 def test_one_integral_bounds_the_divergence_from_above(eps):
     releases = GaussianMechanism(1.5818).subsampled(5.855e-4).pairs()[0].self_compose(30)
-    lower, once = releases.log_delta(eps, bound="lower"), releases._closed.composer.inversion.log_delta_once(eps)[0]
+    lower, once = releases.log_delta(eps, bound="lower"), releases._product.composer.inversion.log_delta_once(eps)[0]
     assert lower <= once
     # The error is about 1e-7 times the saddle-point approximation, which is between e^-14 and e^-5: at most about e^-21.
     assert once <= max(lower + 1e-3, -18.0)
