@@ -10,6 +10,7 @@ import pytest
 import shufflebounds
 from shufflebounds import PrivacyProfile
 from shufflebounds._losses import release
+from shufflebounds.mechanisms import LaplaceMechanism
 from shufflebounds.profile import DominatingPair
 from tests.examples import EXAMPLES
 
@@ -55,6 +56,26 @@ def test_an_ordered_pair_without_bounds_says_what_to_define():
 
     with pytest.raises(TypeError, match=r"Empty has no bounds of delta: define describe\(\)"):
         Empty().delta(0.1)
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_a_class_with_the_former_private_methods_still_answers(bounded):
+    exact = LaplaceMechanism(2.0)
+
+    class Former(PrivacyProfile):
+        theorem, neighbours, relation = "a test", "any", "either"
+
+        def _log_delta(self, eps):
+            return exact._log_delta(eps)
+
+    if bounded:
+        Former._pure_epsilon = lambda self: 0.5
+    former = Former()
+    assert former.epsilon(1e-3) == pytest.approx(exact.epsilon(1e-3), rel=1e-9)
+    assert former.rdp(2.0) >= exact.rdp(2.0, bound="lower")
+    assert former.tradeoff().beta(0.1) <= exact.tradeoff(bound="upper").beta(0.1)
+    several = former.self_compose(5)
+    assert several.epsilon(1e-3, bound="lower") <= exact.self_compose(5).epsilon(1e-3) <= several.epsilon(1e-3) * (1 + 1e-4)
 
 
 def test_records_have_at_most_eight_fields():

@@ -100,10 +100,14 @@ class PrivacyProfile(ExportMixin):
         DominatingPairInfo
             By default, the largest divergence of :meth:`pairs`.
         """
-        pairs = self._listed_pairs()
-        if not pairs:
-            raise TypeError(f"{type(self).__name__} has no bounds of delta: define describe(), or list pairs()")
-        return largest_of(pairs)
+        pairs, own = self._listed_pairs(), type(self)
+        if pairs:
+            return largest_of(pairs)
+        if own._log_delta is PrivacyProfile._log_delta:
+            raise TypeError(f"{own.__name__} has no bounds of delta: define describe(), or list pairs()")
+        # A class of another package may still define the private methods that were its interface before `describe`.
+        bounded = own._pure_epsilon is not PrivacyProfile._pure_epsilon
+        return DominatingPairInfo(self._log_delta, self._pure_epsilon() if bounded else math.inf)
 
     def _pair_info(self) -> DominatingPairInfo:
         """Return a new description with the divergence of (Q, P).
