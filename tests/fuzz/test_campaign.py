@@ -68,7 +68,7 @@ def test_every_subpackage_is_attacked():
             assert name in hostile.LEFT_OUT or f"{module.__name__}.{name}" in names or not callable(getattr(module, name))
 
 
-@pytest.mark.parametrize("seed", [4])
+@pytest.mark.parametrize("seed", [6])
 def test_hostile_values_in_a_second(seed):
     counts, harm = hostile.campaign(seed, cases=12, seconds=0, most=100)
     assert counts["calls"] > 12
