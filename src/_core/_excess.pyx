@@ -9,7 +9,8 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (5e7/users for fewer than 250 users; up to 3e4 users; 2e3 outcomes if
-                                  rtol >= 1e-5)
+                                  rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of the rarer kinds are
+                                  enumerated, and sums over the last two kinds are read from tables (`Kinds`)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -22,7 +23,8 @@ Roundings   values and masses are assumed accurate to 4 ulp, plus the error of e
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
     domain                                        trials   outside the bounds  gap (log): median   peak
-    enumerated                                    400      0                   1.1e-13             1e-9
+    enumerated, by tables                         400      0                   1.6e-13             8.1e-10
+    the same, n to 500, another seed              8940     0                   -                   9.7e-10
     contour, atom at S = 0                        84       0                   1.3e-5              9.2 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
     Gaussian noise on [0, 1], sigma 1..2          60       -                   2.2e-7              3.1e-4
@@ -33,7 +35,8 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
-Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
+Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3, by tables 0.1 to 0.3 below;
+         1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
 """
@@ -178,7 +181,8 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
 # kinds are listed; sums over the numbers of the last two kinds, a and b with x_a > x_b, are read from a table. With
 #     r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value, m users of both kinds, and v + k d the sum of all values,
 #     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    j the first k with v + k d > 0,
-# which has no negative term. Any other j gives less, so that the rounding of j only matters for the upper bound, where `blur` covers it.
+# which has no negative term. Any other j gives less, so that the rounding of j only matters for the upper bound, where `blur`
+# covers it.
 cdef struct Kinds:
     Py_ssize_t number
     double[8] x
@@ -231,7 +235,8 @@ cdef double c_positive(const double *row, Py_ssize_t left, double v, double d) n
     return fmax(v + j * d, 0) * row[1 + j] + d * row[left + 3 + j] if j <= left else 0
 
 
-cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, double effort, double value, double blur) noexcept nogil:
+cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, double effort, double value,
+                  double blur) noexcept nogil:
     """Add to `out` all outcomes in which `left` users have kinds from `kind` on; the other arguments are those of `c_list`."""
     cdef Py_ssize_t k, mode, last = out.number - 2
     cdef double chance, size, d, more
