@@ -23,7 +23,7 @@ Roundings   values and masses are assumed accurate to 4 ulp, plus the error of e
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
     domain                                        trials   outside the bounds  gap (log): median   peak
-    enumerated, by tables                         400      0                   1.6e-13             8.1e-10
+    enumerated                                    400      0                   1.6e-13             8.1e-10
     the same, n to 500, another seed              8940     0                   -                   9.7e-10
     contour, atom at S = 0                        84       0                   1.3e-5              9.2 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
