@@ -9,7 +9,8 @@ has the tilted distribution, _smoothed.pyx the contour, _heavy.pyx heavy tails, 
 Checked by the caller: counts integers >= 1 of total <= 2**53, log w <= 0, x finite. The w include the mass at x = 0. This mass
 decides the answer where S > 0 requires that nearly all X_i are 0, and may be far below an ulp of 1.
 Method   at most 2e5 outcomes     all outcomes are enumerated (5e7/users for fewer than 250 users; up to 3e4 users; 2e3 outcomes if
-                                  rtol >= 1e-5)
+                                  rtol >= 1e-5). With one group of at most eight kinds of users, the numbers of the rarer kinds are
+                                  enumerated, and sums over the last two kinds are read from tables (`Kinds`)
          heavy tails              values so large that a single one makes S positive are split off (_heavy.pyx)
          otherwise                a contour integral with the tolerance rtol, repeated with less smoothing while the gap is above
                                   max(2e-4, 3 rtol). If a heavy tail needs too many nodes, the integral is repeated with the
@@ -22,7 +23,8 @@ Roundings   values and masses are assumed accurate to 4 ulp, plus the error of e
 Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 bits, distributions on a lattice, n = 1..600, log
     masses to -60; the clone sweep; Gaussian noise from 1e3 to 1e6 users, thresholds at 1 to 6 standard deviations: no reference)
     domain                                        trials   outside the bounds  gap (log): median   peak
-    enumerated                                    400      0                   1.1e-13             1e-9
+    enumerated                                    400      0                   1.6e-13             8.1e-10
+    the same, n to 500, another seed              8940     0                   -                   9.7e-10
     contour, atom at S = 0                        84       0                   1.3e-5              9.2 (a)
     binary response, n = 1e4..1e9, eps0 to 8      600      0                   1.9e-7              1.2e-6
     Gaussian noise on [0, 1], sigma 1..2          60       -                   2.2e-7              3.1e-4
@@ -33,7 +35,8 @@ Measured error (tests/reference/measure_excess.py: powers of polynomials at 400 
     (b) both tails are heavy, and no single value makes S positive: sums of several heavy values are formed over the contour of
         the other values (_smoothed.tilted_nodes, _engines/excess/heavy_tails.py), without which the median is 5e-4. With few users
         and at small delta the bounds can be trivial.
-Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3; 1.5 at log delta = -15486;
+Cost     ten-ary response (four atoms), ms: 0.02 at n = 1e9, 0.04 at 1e6, 0.11 at 1e4, 0.5 at 1e3, by tables 0.1 to 0.3 below;
+         1.5 at log delta = -15486;
          Laplace noise of 802 atoms: 0.3 at 1e6, 2.1 at 1e4, 6 at 1e3. It does not grow with n. Heavy tails up to 0.8 s.
 Source   inversion: classical; bounds by subadditivity
 """
@@ -174,6 +177,177 @@ cdef void c_listed(Group *groups, Py_ssize_t number, double *lower, double *uppe
     upper[0] = listing.top + log(listing.high.hi) + blur if listing.high.hi > 0 else -INFINITY
 
 
+# One group of at most MOST_KINDS kinds of users (the atoms and the mass at 0), the rarest first. All numbers of users of the rarer
+# kinds are listed; sums over the numbers of the last two kinds, a and b with x_a > x_b, are read from a table. With
+#     r_k = w_a^k w_b^(m-k)/(k! (m-k)!), relative to its largest value, m users of both kinds, and v + k d the sum of all values,
+#     sum_k r_k (v + k d)_+ = (v + j d) sum_(k >= j) r_k + d sum_(k >= j) (k - j) r_k,    j the first k with v + k d > 0,
+# which has no negative term. Any other j gives less, so that the rounding of j only matters for the upper bound, where `blur`
+# covers it.
+cdef struct Kinds:
+    Py_ssize_t number
+    double[8] x
+    double[8] log_w
+    double[8] share             # of the users who have this kind or a later one
+    double[8] log_later         # log of the mass of the later kinds
+    double[8] greatest          # largest value of this kind and the later ones
+    double log_size             # log of a bound of the sum of all values
+    double negligible           # log of a contribution to E S_+ below which outcomes are bounded together
+    double skipped              # the sum of these bounds, divided by e^negligible
+    double *log_factorial
+    double **rows               # for each m NULL, or log of the largest weight, the sums of r_k, and those of (k - j) r_k
+    bint failed
+    double top
+    dd low
+    dd high
+
+
+cdef double *c_row(Kinds *out, Py_ssize_t left) noexcept nogil:
+    """Returns the table for `left` users of the last two kinds; NULL without memory."""
+    cdef Py_ssize_t a = out.number - 2, b = out.number - 1, k, mode
+    cdef double *row = out.rows[left]
+    cdef double *sums
+    cdef double *more
+    cdef double ratio
+    if row != NULL:
+        return row
+    row = <double *> malloc((2 * left + 5) * sizeof(double))
+    if row == NULL:
+        return NULL
+    out.rows[left] = row
+    sums, more = row + 1, row + left + 3
+    ratio = exp(out.log_w[a] - out.log_w[b])
+    mode = whole((left + 1) * (ratio / (1 + ratio) if ratio < 1 else 1 / (1 + 1 / ratio)), 0, left)
+    row[0] = (mode * out.log_w[a] + (left - mode) * out.log_w[b]) - out.log_factorial[mode] - out.log_factorial[left - mode]
+    sums[mode], sums[left + 1], more[left + 1] = 1, 0, 0
+    for k in range(mode, left):
+        sums[k + 1] = sums[k] * ((left - k) * ratio / (k + 1))
+    for k in range(mode, 0, -1):
+        sums[k - 1] = sums[k] * (k / ((left - k + 1) * ratio))
+    for k in range(left, -1, -1):
+        more[k] = more[k + 1] + sums[k + 1]
+        sums[k] += sums[k + 1]
+    return row
+
+
+cdef double c_positive(const double *row, Py_ssize_t left, double v, double d) noexcept nogil:
+    """Returns sum_k r_k (v + k d)_+."""
+    cdef Py_ssize_t j = 0 if v > 0 else whole(-v / d, 0, left) + 1
+    return fmax(v + j * d, 0) * row[1 + j] + d * row[left + 3 + j] if j <= left else 0
+
+
+cdef void c_pairs(Kinds *out, Py_ssize_t kind, Py_ssize_t left, double log_p, double effort, double value,
+                  double blur) noexcept nogil:
+    """Add to `out` all outcomes in which `left` users have kinds from `kind` on; the other arguments are those of `c_list`."""
+    cdef Py_ssize_t k, mode, last = out.number - 2
+    cdef double chance, size, d, more
+    cdef const double *row
+    cdef int turn
+    if value + blur + left * out.greatest[kind] + 1e-12 * left * fabs(out.greatest[kind]) <= 0:
+        return
+    if kind == last:
+        row = c_row(out, left)
+        if row == NULL:
+            out.failed = True
+            return
+        d = out.x[last] - out.x[last + 1]
+        value += left * out.x[last + 1]
+        blur += 10 * UNIT * left * fmax(fabs(out.x[last]), fabs(out.x[last + 1]))
+        size = fabs(out.log_w[last]) + fabs(out.log_w[last + 1])
+        effort = UNIT * (effort + 4 * left * (1 + size) + 64)
+        log_p += row[0]
+        if log_p > out.top + 40:
+            chance = exp(out.top - log_p) if out.top > -INFINITY else 0
+            out.low, out.high, out.top = dd_make(out.low.hi * chance, 0), dd_make(out.high.hi * chance, 0), log_p
+        chance = exp(log_p - out.top)
+        # a weight below 1e-300 may have underflowed
+        size = 1e-290 * (fabs(value) + blur + left * d)
+        out.high = dd_add(out.high, dd_make(chance * (1 + effort) * (c_positive(row, left, value + blur, d) + size), 0))
+        out.low = dd_add(out.low, dd_make(chance * (1 - effort) * fmax(c_positive(row, left, value - blur, d) - size, 0), 0))
+        return
+    # The weight of k users of this kind, with all outcomes of the others, rises up to the mode and falls from there.
+    mode = whole((left + 1) * out.share[kind], 0, left)
+    for turn in range(2):
+        k = mode - turn
+        while 0 <= k <= left:
+            size = log_p + k * out.log_w[kind] - out.log_factorial[k]
+            more = size + (left - k) * out.log_later[kind] - out.log_factorial[left - k] + out.log_size
+            if more < out.negligible:
+                out.skipped += (k + 1 if turn else left - k + 1) * exp(more - out.negligible)
+                break
+            c_pairs(out, kind + 1, left - k, size, effort - 2 * k * out.log_w[kind], value + k * out.x[kind],
+                    blur + 10 * UNIT * k * fabs(out.x[kind]))
+            k += -1 if turn else 1
+
+
+cdef inline double likely(double users, double w) noexcept nogil:
+    """Returns how many numbers of successes in `users` trials have a probability above about e^-60 (Bernstein)."""
+    cdef double mean = users * w, var = mean * (1 - w)
+    return fmin(users, mean + 20 + sqrt(400 + 120 * var)) - fmax(0, mean - sqrt(120 * var)) + 1
+
+
+cdef double c_kinds(const Group *g, Kinds *out) noexcept nogil:
+    """Fill in the kinds of users; returns the number of outcomes that a listing computes, or inf if there are too many kinds."""
+    cdef Py_ssize_t i, j, n = 0
+    cdef double x, w, log_size, before = 0, cost = 1
+    if g.atoms > 7:
+        return INFINITY
+    for i in range(g.atoms + 1):
+        x, w = g.x[i] if i < g.atoms else 0, g.log_w[i] if i < g.atoms else g.log_rest
+        if w == -INFINITY:
+            continue
+        j = n
+        while j > 0 and out.log_w[j - 1] > w:
+            out.x[j], out.log_w[j] = out.x[j - 1], out.log_w[j - 1]
+            j -= 1
+        out.x[j], out.log_w[j] = x, w
+        n += 1
+    if n < 2:
+        return INFINITY
+    if out.x[n - 2] < out.x[n - 1]:
+        out.x[n - 2], out.x[n - 1] = out.x[n - 1], out.x[n - 2]
+        out.log_w[n - 2], out.log_w[n - 1] = out.log_w[n - 1], out.log_w[n - 2]
+    if not (out.x[n - 2] > out.x[n - 1] and fabs(out.log_w[n - 2] - out.log_w[n - 1]) < 600):
+        return INFINITY
+    out.number = n
+    log_size = -INFINITY
+    for i in range(n - 1, -1, -1):
+        out.log_later[i] = log_size
+        log_size = c_log_add_exp(log_size, out.log_w[i])
+        out.share[i] = exp(out.log_w[i] - log_size)
+        out.greatest[i] = fmax(out.x[i], out.greatest[i + 1]) if i < n - 1 else out.x[i]
+    for i in range(n - 2):
+        cost *= likely(g.count, exp(out.log_w[i]))
+        before += exp(out.log_w[i])
+    return 1.6 * cost + 0.3 * g.count * (likely(g.count, before) if n > 2 else 1)
+
+
+cdef bint c_paired(const Group *g, Kinds *out, double about, double *lower, double *upper) noexcept nogil:
+    """Writes bounds of log E S_+ by the listing of pairs of kinds; returns whether they are close. e^`about` is near E S_+."""
+    cdef Py_ssize_t users = whole(g.count, 0, <Py_ssize_t> MOST_LISTED), i
+    cdef double blur
+    out.log_factorial = <double *> malloc((users + 1) * sizeof(double))
+    out.rows = <double **> malloc((users + 1) * sizeof(double *))
+    out.failed = out.log_factorial == NULL or out.rows == NULL
+    if not out.failed:
+        for i in range(users + 1):
+            out.log_factorial[i] = log_gamma(<double> i + 1)
+            out.rows[i] = NULL
+        out.log_size = log(g.count) + 1
+        out.negligible, out.skipped = about - 50, 0
+        out.top, out.low, out.high = -INFINITY, dd_make(0, 0), dd_make(0, 0)
+        c_pairs(out, 0, users, out.log_factorial[users], 8 * g.count + 4 * out.log_factorial[users], 0, 0)
+        for i in range(users + 1):
+            free(out.rows[i])
+    free(out.log_factorial)
+    free(out.rows)
+    if out.failed or not (out.low.hi > 0 and out.top > -600):
+        return False
+    blur = 64 * UNIT + 8 * UNIT * fabs(out.top)
+    lower[0] = out.top + log(out.low.hi) - blur
+    upper[0] = c_log_add_exp(out.top + log(out.high.hi), out.negligible + log(out.skipped + 1e-300) + 1e-9) + blur
+    return upper[0] - lower[0] < 1e-9
+
+
 # ------------------------------------------------------------------------------------------------------------ the bounds
 
 cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, double *room, int *power, double *most) noexcept nogil:
@@ -195,13 +369,21 @@ cdef double c_prepare(const Users *users, Py_ssize_t number, Group *groups, doub
     return missing
 
 
+cdef double c_saddle_value(Group *groups, Py_ssize_t number) noexcept nogil:
+    """Returns the saddle-point approximation of log E S_+."""
+    cdef Cumulant at
+    cdef double theta = c_saddle(groups, number, False, &at)
+    return at.value - 0.5 * log(6.283185307179586 * (theta * theta * at.var + 2)) - log(theta)
+
+
 cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double work,
                       double *lower, double *upper) noexcept nogil:
     cdef Py_ssize_t size = 0, terms = 0, i, j
     cdef int done = 0
-    cdef bint listed, whole = False
+    cdef bint listed, paired, whole = False
+    cdef Kinds kinds
     cdef double top, simple = -INFINITY, gain = 0, least = 0, low = -INFINITY, high = -INFINITY
-    cdef double scale, aim, negative, nonnegative, enough
+    cdef double scale, aim, negative, nonnegative, enough, cost
     cdef int power
     cdef Group *groups
     cdef double *room
@@ -255,8 +437,16 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
         return 0
     enough = fmax(2e-4, 3 * rtol)
     listed = c_few_outcomes(groups, number, rtol)
+    paired = number == 1 and groups[0].count <= MOST_LISTED
+    cost = c_kinds(&groups[0], &kinds) if paired else INFINITY
+    paired = cost < INFINITY and (listed or cost <= (LISTED_USERS / groups[0].count if rtol < 1e-5 else 0.01 * LISTED))
+    if paired:
+        low = c_saddle_value(groups, number)
+        paired = c_paired(&groups[0], &kinds, low, &low, &high)
     for i in range(3):
-        if listed:
+        if paired:
+            some.log_none = some.mean = some.error = 0
+        elif listed:
             c_listed(groups, number, &low, &high)
             some.log_none = some.mean = some.error = 0
         else:
@@ -282,7 +472,7 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
             high = c_log_add_exp(high + some.log_none * (1 - 16 * UNIT), log(some.mean + some.error)) + 4 * UNIT
         lower[0] = fmax(lower[0], low)
         upper[0] = fmin(upper[0], high + 4 * UNIT * fabs(high))
-        if upper[0] - lower[0] < enough or listed:
+        if upper[0] - lower[0] < enough or listed or paired:
             break
         # The gap is too large, because a heavy tail needs too many nodes: the next round splits more values off the contour, by a
         # larger tolerance.
@@ -297,9 +487,8 @@ cdef int c_log_excess(const Users *users, Py_ssize_t number, double rtol, double
 
 cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil:
     cdef Py_ssize_t size = 0, i
-    cdef double top, theta, value = -INFINITY
+    cdef double top, value = -INFINITY
     cdef int power
-    cdef Cumulant at
     cdef Group *groups = <Group *> malloc(number * sizeof(Group))
     cdef double *room
     for i in range(number):
@@ -308,8 +497,7 @@ cdef double c_rough_excess(const Users *users, Py_ssize_t number) noexcept nogil
     if groups != NULL and room != NULL:
         c_prepare(users, number, groups, room, &power, &top)
         if top > 0:
-            theta = c_saddle(groups, number, False, &at)
-            value = at.value - 0.5 * log(6.283185307179586 * (theta * theta * at.var + 2)) - log(theta) + power * 0.6931471805599453
+            value = c_saddle_value(groups, number) + power * 0.6931471805599453
     free(groups)
     free(room)
     return value

@@ -18,7 +18,7 @@ from shufflebounds import shuffle
 from shufflebounds._core import _excess, _smoothed
 from shufflebounds._engines.excess.evaluation import Effort, sums
 from shufflebounds._engines.excess.laws import ExcessLaw
-from shufflebounds.mechanisms import GaussianMechanism
+from shufflebounds.mechanisms import GaussianMechanism, KaryResponse
 from tests.oracles import completed
 from tests.reference.measure_excess import clones, exact, noise, random_law, sides
 from tests.reference.sandwich import least_distance
@@ -31,6 +31,36 @@ def test_bounds_contain_powers_of_polynomials(seed):
         values, log_mass = random_law(rng)
         lower, upper = sides(values, log_mass, n)
         assert arb(lower) < exact(values, log_mass, n) < arb(upper)
+
+
+@pytest.mark.parametrize("eps", [0.05, 0.4, 1.2])
+@pytest.mark.parametrize("n", [105, 180, 300])
+def test_few_hundred_users_of_ten_ary_response_by_tables(n, eps):
+    """The numbers of users of the two rarest kinds are enumerated; the contour leaves a gap of 2e-7."""
+    law = KaryResponse(10, 2.0).excess_laws()[0].upper
+    # Integer values near those of X, so that the exact value is a power of a polynomial.
+    values = [*np.rint(4 * law.values(eps)).astype(int).tolist(), 0]
+    log_mass = np.append(law.log_mass, math.log1p(-np.exp(law.log_mass).sum()))
+    lower, upper = sides(values, log_mass, n)
+    reference = exact(values, log_mass, n)
+    assert arb(lower) < reference < arb(upper)
+    assert upper - lower < 1e-10
+
+
+@pytest.mark.parametrize(("values", "mass"), [
+    # The two most likely kinds are the first and the last value, the first and the mass at 0, and two values of one sign.
+    ([-2, 5, 3], [0.6, 1e-3, 0.398]), ([-3, 7, 1], [0.5, 1e-5, 1e-3]), ([-4, -1, 60], [0.3, 0.69, 2e-4]),
+    # The sum is positive only with a probability of about e^-300.
+    ([-9, 1, 2], [0.55, 0.03, 0.01]),
+])
+@pytest.mark.parametrize("n", [1, 2, 3, 60, 250])
+def test_tables_of_two_kinds(values, mass, n):
+    log_mass = np.log(mass)
+    rest = 1 - sum((arb(float(w)).exp() for w in log_mass), arb(0))
+    log_mass = np.append(log_mass, float(rest.log()))
+    lower, upper = sides([*values, 0], log_mass, n)
+    assert arb(lower) < exact([*values, 0], log_mass, n) < arb(upper)
+    assert upper - lower < 1e-9
 
 
 @pytest.mark.parametrize(("n", "values", "mass"), [
